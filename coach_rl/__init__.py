@@ -1,0 +1,1 @@
+"""A preset-driven experiment engine for reinforcement learning."""

@@ -1,0 +1,53 @@
+"""Where an experiment stands: its phase and its counters."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from coach_rl.core.state import State
+
+
+class Phase(Enum):
+    """What a tick is for.
+
+    HEATUP: random actions, stored, nothing trained. TRAIN: exploration on, stored, trained.
+    TEST: greedy, nothing stored, nothing changed.
+    """
+
+    HEATUP = "heatup"
+    TRAIN = "train"
+    TEST = "test"
+
+
+@dataclass(kw_only=True)
+class Clock:
+    """The phase and the counters of one stack of levels.
+
+    The graph manager is the only writer; levels and agents read. The evaluation stack has a clock of its
+    own, whose phase is always TEST.
+    """
+
+    phase: Phase = Phase.TRAIN
+    environment_steps: int = 0
+    """Steps of the simulator, summed over the parallel environments."""
+    episodes: int = 0
+    """Finished episodes of the simulator."""
+    training_steps: int = 0
+    """Gradient updates, summed over the levels."""
+    planned_steps: int = 0
+    """Environment steps after which training ends; what a schedule without a length spans."""
+
+    def state_dict(self) -> State:
+        """The phase and the counters; the plan belongs to the parameters."""
+        return {
+            "phase": self.phase.value,
+            "environment_steps": self.environment_steps,
+            "episodes": self.episodes,
+            "training_steps": self.training_steps,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over the phase and the counters of `state_dict`."""
+        self.phase = Phase(state["phase"])
+        self.environment_steps = state["environment_steps"]
+        self.episodes = state["episodes"]
+        self.training_steps = state["training_steps"]

@@ -1,0 +1,104 @@
+"""The errors this package raises on purpose.
+
+CoachError
+├── ConfigurationError      what the user asked for cannot be done (exit code 2)
+│   ├── UnknownNameError    a name that does not exist; says the nearest ones
+│   ├── ParameterError      a parameter's value breaks its rule
+│   └── SpaceError          two spaces that had to fit do not
+└── RunError                something went wrong while running (exit code 1)
+    ├── EnvironmentFault    an environment broke its contract or died
+    ├── NonFiniteError      NaN or infinity where a number was needed
+    ├── ActionError         an action outside its space, or for a row that cannot take one
+    └── CheckpointError     a checkpoint that cannot be written or read
+
+A message says what is wrong, the value received, what is allowed, and what to do next.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class CoachError(Exception):
+    """Every error raised on purpose; `exit_code` is what the command line returns for it."""
+
+    exit_code = 1
+
+
+class ConfigurationError(CoachError):
+    """What the user asked for cannot be done."""
+
+    exit_code = 2
+
+
+class ParameterError(ConfigurationError):
+    """A parameter's value breaks its rule."""
+
+
+class SpaceError(ConfigurationError):
+    """Two spaces that had to fit do not."""
+
+
+class UnknownNameError(ConfigurationError):
+    """A name that does not exist.
+
+    Args:
+        kind: What was looked for, e.g. "preset".
+        name: The name received.
+        allowed: Every name that would have been accepted.
+        hint: What to do next, e.g. "`coach -l` lists them".
+    """
+
+    def __init__(self, kind: str, name: str, allowed: Iterable[str], hint: str = "") -> None:
+        self.kind, self.name, self.allowed = kind, name, sorted(allowed)
+        super().__init__(f"unknown {kind} '{name}'{suggestion(name, self.allowed)}{_sentence(hint)}")
+
+
+class RunError(CoachError):
+    """Something went wrong while running."""
+
+
+class EnvironmentFault(RunError):
+    """An environment broke its contract or died."""
+
+
+class NonFiniteError(RunError):
+    """NaN or infinity where a finite number was needed."""
+
+
+class ActionError(RunError):
+    """An action outside its space, or for a row that cannot take one now."""
+
+
+class CheckpointError(RunError):
+    """A checkpoint that cannot be written or read."""
+
+
+def suggestion(name: str, allowed: Iterable[str], limit: int = 12) -> str:
+    """The tail of a message about an unknown name: the nearest names, or all when there are few.
+
+    Args:
+        name: The name received.
+        allowed: The names accepted.
+        limit: How many names may be listed when none is near.
+
+    Returns:
+        A string that starts with a separator, ready to append; empty when nothing is allowed.
+    """
+    names = list(allowed)
+    by_lower = {known.lower(): known for known in names}
+    near = [by_lower[key] for key in difflib.get_close_matches(name.lower(), by_lower, n=3)]
+    if near:
+        return f"; did you mean {' or '.join(repr(known) for known in near)}?"
+    if names and len(names) <= limit:
+        return f"; allowed: {', '.join(names)}"
+    return ""
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `ParameterError` with `message` unless `condition` holds."""
+    if not condition:
+        raise ParameterError(message)
+
+
+def _sentence(hint: str) -> str:
+    return f" ({hint})" if hint else ""

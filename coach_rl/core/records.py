@@ -1,0 +1,141 @@
+"""What flows between the rooms: records of arrays, a row of each array per environment.
+
+Downwards goes a `Directive`, upwards an `EnvResponse`; a level tells its agent the `Outcome` of each decision;
+the agent answers an observation with an `ActionInfo`, and its memory keeps `Transition`s.
+
+`rows` is always an index array that says which of the N environments the other arrays speak of, in the same
+order. numpy up to the memory or the network's door, torch behind it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Observation = dict[str, Array]
+"""Arrays by observation key, each [rows, ...]."""
+Action = Array | dict[str, Array]
+"""[rows, ...], or one such array per part of a Dict action space."""
+
+
+class End(IntFlag):
+    """Why a (sub-)episode ended; more than one may be true at once."""
+
+    GOAL = 1
+    """This level's own goal was reached."""
+    HORIZON = 2
+    """This level used up its decisions."""
+    OUTER = 4
+    """A goal of a level above was reached."""
+    TERMINATED = 8
+    """The real episode reached a terminal state."""
+    TRUNCATED = 16
+    """The real episode was cut off, e.g. by its time limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Directive:
+    """What an environment is told to do, row by row.
+
+    For a simulator `action` is its action. For a level it is the goal its rows shall reach, in the level's goal
+    space.
+    """
+
+    action: Action
+    """[rows, ...]."""
+    tested: BoolArray | None = None
+    """[rows]; true where the decision is tested: no exploration anywhere below. None: nowhere."""
+    outer_goals: tuple[Array, ...] = ()
+    """Goals of the levels above the receiver's parent and of the parent itself, top first, each [rows, G]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvResponse:
+    """What an environment answers for the rows that have finished what they were told.
+
+    After `reset` both observations are equal and `duration` is 0.
+    """
+
+    rows: IntArray
+    """[R]; may be empty."""
+    observation: Observation
+    """[R, ...] each: the state the directive led to, the true last one when the episode ended."""
+    first_observation: Observation
+    """[R, ...] each: what the row acts on next; differs from `observation` only where the real episode ended."""
+    reward: FloatArray
+    """[R] raw reward, summed over `duration` simulator steps."""
+    terminated: BoolArray
+    """[R] the real episode reached a terminal state."""
+    truncated: BoolArray
+    """[R] the real episode was cut off."""
+    end: npt.NDArray[np.uint8]
+    """[R] bits of `End`; 0 where the (sub-)episode goes on."""
+    duration: IntArray
+    """[R] simulator steps this answer covers."""
+    info: dict[str, Array] = field(default_factory=dict)
+    """[R, ...] each: whatever the environment reports besides."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a finished decision was worth at one level; what that level's agent learns from."""
+
+    rows: IntArray
+    """[R]."""
+    observation: Observation
+    """[R, ...] each: the true state after the decision, with this level's goal in it."""
+    reward: FloatArray
+    """[R] this level's goal reward, or the raw reward at a level without a goal of its own."""
+    terminated: BoolArray
+    """[R] the (sub-)episode ended and its value is final."""
+    truncated: BoolArray
+    """[R] the (sub-)episode was cut off; bootstrap from `observation`."""
+    duration: IntArray
+    """[R] simulator steps the decision took."""
+    end: npt.NDArray[np.uint8]
+    """[R] bits of `End` at this level."""
+    below: npt.NDArray[np.uint8]
+    """[R] bits of `End` that the level below reported for this decision."""
+    info: Mapping[str, Array] = field(default_factory=dict)
+    """[R, ...] each: what the environment reported besides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionInfo:
+    """An agent's choice, and whatever it wants kept with it."""
+
+    action: Action
+    """[R, ...] in the agent's own action space, before its OutputFilter."""
+    extras: dict[str, Array] = field(default_factory=dict)
+    """[R, ...] each, e.g. `log_prob`, `value`, `hidden_state`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transition:
+    """One decision and its outcome, as a memory keeps it; each array [R, ...]."""
+
+    rows: IntArray
+    observation: Observation
+    action: Action
+    reward: FloatArray
+    next_observation: Observation
+    terminated: BoolArray
+    truncated: BoolArray
+    duration: IntArray
+    extras: dict[str, Array] = field(default_factory=dict)
+    """What the ActionInfo carried."""
+
+
+def take(observation: Observation, index: Array) -> Observation:
+    """The rows `index` of every array of an observation."""
+    return {key: values[index] for key, values in observation.items()}

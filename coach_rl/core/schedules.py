@@ -1,0 +1,100 @@
+"""Values that change over a run, as pure functions of true progress.
+
+A schedule is asked with the clock and never counts how often it was asked, so it survives a restart and
+does not depend on the number of environments or evaluations.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import require
+from coach_rl.core.steps import EnvironmentSteps
+
+
+class Schedule(Protocol):
+    """A value for every moment of a run."""
+
+    def __call__(self, clock: Clock) -> float:
+        """The value at this moment."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantSchedule:
+    """The same value throughout."""
+
+    value: float
+    """The value."""
+
+    def __call__(self, clock: Clock) -> float:  # noqa: ARG002 (part of the protocol)
+        """The value."""
+        return self.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearSchedule:
+    """A straight line from `start` to `end`, then `end` for ever."""
+
+    start: float
+    """Value at the beginning."""
+    end: float
+    """Value once `over` has passed."""
+    over: EnvironmentSteps | None = None
+    """Length in environment steps; None spans the whole planned training, whatever its length."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.over is None or self.over.count > 0,
+            f"LinearSchedule.over must be more than 0 environment steps, got {self.over}",
+        )
+
+    def __call__(self, clock: Clock) -> float:
+        """The value at this moment."""
+        length = self.over.count if self.over is not None else clock.planned_steps
+        fraction = min(1.0, clock.environment_steps / length) if length else 0.0
+        return self.start + (self.end - self.start) * fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentialSchedule:
+    """`start` times `decay` to the number of environment steps, never below `end`."""
+
+    start: float
+    """Value at the beginning."""
+    end: float
+    """The floor."""
+    decay: float
+    """Factor per environment step, in (0, 1]; 0.99999 halves the value every 69,315 steps."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.decay <= 1, f"ExponentialSchedule.decay must lie in (0, 1], got {self.decay}")
+
+    def __call__(self, clock: Clock) -> float:
+        """The value at this moment."""
+        return max(self.end, self.start * self.decay**clock.environment_steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PiecewiseSchedule:
+    """Straight lines between points; constant before the first and after the last."""
+
+    points: tuple[tuple[int, float], ...]
+    """Pairs (environment steps, value), steps strictly rising."""
+
+    def __post_init__(self) -> None:
+        steps = [step for step, _ in self.points]
+        require(
+            bool(steps) and steps == sorted(set(steps)),
+            f"PiecewiseSchedule.points need strictly rising steps, got {steps}",
+        )
+
+    def __call__(self, clock: Clock) -> float:
+        """The value at this moment."""
+        now = clock.environment_steps
+        if now <= self.points[0][0]:
+            return self.points[0][1]
+        for (left, low), (right, high) in zip(self.points, self.points[1:], strict=False):
+            if now <= right:
+                return low + (high - low) * (now - left) / (right - left)
+        return self.points[-1][1]

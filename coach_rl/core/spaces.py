@@ -1,0 +1,136 @@
+"""What observations and actions look like: Gymnasium's spaces, and what we do with batches of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.errors import ActionError, SpaceError
+from coach_rl.core.records import Action, Array, FloatArray
+
+Space = gymnasium.Space
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentSpaces:
+    """What an environment shows and what it takes, for one row."""
+
+    observation: spaces.Dict
+    """A space per observation key; a plain, unnamed observation stands under `observation`."""
+    action: Space
+    """Box, Discrete, MultiDiscrete or MultiBinary, or a Dict of these."""
+
+
+def uniform_size(space: Space) -> int:
+    """How many uniform numbers `actions_from_uniform` needs for one action."""
+    match space:
+        case spaces.Discrete():
+            return 1
+        case spaces.Box() | spaces.MultiDiscrete() | spaces.MultiBinary():
+            return int(np.prod(space.shape))
+        case spaces.Dict():
+            return sum(uniform_size(part) for part in space.spaces.values())
+    raise SpaceError(
+        f"cannot act in a {type(space).__name__} space; allowed: "
+        "Box, Discrete, MultiDiscrete, MultiBinary, Dict of these"
+    )
+
+
+def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
+    """Random actions over the whole of `space`.
+
+    A bounded side of a Box is covered evenly, a side without bounds gets a logistic number of scale 1, a
+    half-bounded side an exponential one beyond its bound.
+
+    Args:
+        space: Where the actions lie.
+        uniform: Numbers in [0, 1), shape [rows, uniform_size(space)].
+
+    Returns:
+        Actions in the dtype of the space, shape [rows, ...]; a dict of them for a Dict space.
+    """
+    rows = len(uniform)
+    match space:
+        case spaces.Discrete():
+            return np.asarray(space.start + uniform[:, 0] * space.n).astype(np.int64)
+        case spaces.MultiDiscrete():
+            flat = uniform * space.nvec.reshape(-1)
+            start = space.start.reshape(-1)
+            return (start + flat.astype(np.int64)).reshape(rows, *space.shape)
+        case spaces.MultiBinary():
+            return (uniform >= 0.5).astype(space.dtype).reshape(rows, *space.shape)
+        case spaces.Box():
+            return _box_from_uniform(space, uniform).reshape(rows, *space.shape)
+        case spaces.Dict():
+            parts: dict[str, Array] = {}
+            begin = 0
+            for key, part in space.spaces.items():
+                size = uniform_size(part)
+                action = actions_from_uniform(part, uniform[:, begin : begin + size])
+                if isinstance(action, dict):
+                    raise SpaceError(f"action part '{key}' is a Dict inside a Dict; flatten it")
+                parts[key] = action
+                begin += size
+            return parts
+    raise SpaceError(f"cannot act in a {type(space).__name__} space")
+
+
+def check_actions(space: Space, actions: Action) -> None:
+    """Raise `ActionError` naming the first row whose action does not lie in `space`.
+
+    Args:
+        space: The space of one row's action.
+        actions: [rows, ...], or a dict of such arrays for a Dict space.
+    """
+    if isinstance(space, spaces.Dict):
+        if not isinstance(actions, Mapping) or set(actions) != set(space.spaces):
+            got = sorted(actions) if isinstance(actions, Mapping) else type(actions).__name__
+            raise ActionError(f"the action needs the keys {sorted(space.spaces)}, got {got}")
+        for key, part in space.spaces.items():
+            check_actions(part, actions[key])
+        return
+    if isinstance(actions, Mapping):
+        raise ActionError(f"the action must be one array for {space}, got keys {sorted(actions)}")
+    if actions.shape[1:] != space.shape:
+        raise ActionError(
+            f"an action for {space} has shape {space.shape} per row, got {actions.shape[1:]}"
+        )
+    inside = _inside(space, actions).reshape(len(actions), -1).all(axis=1)
+    if not inside.all():
+        row = int(np.flatnonzero(~inside)[0])
+        raise ActionError(f"action {actions[row]} of row {row} lies outside {space}")
+
+
+def _inside(space: Space, actions: Array) -> Array:
+    match space:
+        case spaces.Box():
+            return np.asarray((actions >= space.low) & (actions <= space.high))
+        case spaces.Discrete():
+            integral = np.issubdtype(actions.dtype, np.integer)
+            return np.asarray(
+                integral & (actions >= space.start) & (actions < space.start + space.n)
+            )
+        case spaces.MultiDiscrete():
+            integral = np.issubdtype(actions.dtype, np.integer)
+            return np.asarray(
+                integral & (actions >= space.start) & (actions < space.start + space.nvec)
+            )
+        case spaces.MultiBinary():
+            return np.asarray((actions == 0) | (actions == 1))
+    raise SpaceError(f"cannot act in a {type(space).__name__} space")
+
+
+def _box_from_uniform(space: spaces.Box, uniform: FloatArray) -> Array:
+    low, high = space.low.reshape(-1), space.high.reshape(-1)
+    below, above = np.isfinite(low), np.isfinite(high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponential = -np.log1p(-uniform)
+        logistic = np.log(np.maximum(uniform, 1e-12)) + exponential
+        value = np.where(below & above, low + uniform * (high - low), logistic)
+        value = np.where(below & ~above, low + exponential, value)
+        value = np.where(~below & above, high - exponential, value)
+    if np.issubdtype(space.dtype, np.integer):
+        value = np.floor(low + uniform * (high.astype(np.float64) - low + 1))
+    return value.astype(space.dtype)
