@@ -50,7 +50,9 @@ class UnknownNameError(ConfigurationError):
 
     def __init__(self, kind: str, name: str, allowed: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.allowed = kind, name, sorted(allowed)
-        super().__init__(f"unknown {kind} '{name}'{suggestion(name, self.allowed)}{_sentence(hint)}")
+        super().__init__(
+            f"unknown {kind} '{name}'{suggestion(name, self.allowed)}{_sentence(hint)}"
+        )
 
 
 class RunError(CoachError):

@@ -1,10 +1,10 @@
 """Who does what: the protocols between the rooms.
 
-    environment = parameters.build(num_envs=4)              # a simulator, or a level: both are `Environment`s
-    response = environment.reset(seed=0)
-    environment.send(Directive(action=actions), response.rows)
-    response = environment.recv()                            # the rows that have answered, possibly none
-    environment.close()
+environment = parameters.build(num_envs=4)              # a simulator, or a level: both are `Environment`s
+response = environment.reset(seed=0)
+environment.send(Directive(action=actions), response.rows)
+response = environment.recv()                            # the rows that have answered, possibly none
+environment.close()
 """
 
 from collections.abc import Mapping, Sequence
@@ -120,7 +120,13 @@ class InputFilter(Stateful, Protocol):
         ...
 
     def observation(
-        self, memory: dict[str, Array], rows: IntArray, observation: Observation, *, starts: BoolArray, learn: bool
+        self,
+        memory: dict[str, Array],
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        learn: bool,
     ) -> Observation:
         """Filter the keys that are given.
 
@@ -137,7 +143,13 @@ class InputFilter(Stateful, Protocol):
         ...
 
     def reward(
-        self, memory: dict[str, Array], rows: IntArray, reward: FloatArray, *, ends: BoolArray, learn: bool
+        self,
+        memory: dict[str, Array],
+        rows: IntArray,
+        reward: FloatArray,
+        *,
+        ends: BoolArray,
+        learn: bool,
     ) -> FloatArray:
         """Filter rewards [R]; `ends` [R] says where the episode is over after this reward."""
         ...
@@ -241,8 +253,14 @@ class AgentParameters(Protocol):
         """The agent's name in logs and paths."""
         ...
 
-    def build(self, *, spaces: EnvironmentSpaces, num_envs: int, device: str, seed: int, planned_steps: int) -> Agent:
+    def build(
+        self,
+        *,
+        spaces: EnvironmentSpaces,
+        num_envs: int,
+        device: str,
+        seed: int,
+        planned_steps: int,
+    ) -> Agent:
         """The agent for what its level sees and takes; SpaceError when it can't serve these spaces."""
         ...
-
-

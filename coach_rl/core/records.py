@@ -1,10 +1,10 @@
 """What flows between the rooms: records of arrays, a row of each array per environment.
 
-Downwards goes a `Directive`, upwards an `EnvResponse`; a level tells its agent the `Outcome` of each decision;
-the agent answers an observation with an `ActionInfo`, and its memory keeps `Transition`s.
+Downwards goes a `Directive`, upwards an `EnvResponse`; a level tells its agent the `Outcome` of each
+decision; the agent answers an observation with an `ActionInfo`, and its memory keeps `Transition`s.
 
-`rows` is always an index array that says which of the N environments the other arrays speak of, in the same
-order. numpy up to the memory or the network's door, torch behind it.
+`rows` is always an index array that says which of the N environments the other arrays speak of, in
+the same order. numpy up to the memory or the network's door, torch behind it.
 """
 
 from collections.abc import Mapping

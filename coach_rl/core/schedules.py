@@ -68,7 +68,9 @@ class ExponentialSchedule:
     """Factor per environment step, in (0, 1]; 0.99999 halves the value every 69,315 steps."""
 
     def __post_init__(self) -> None:
-        require(0 < self.decay <= 1, f"ExponentialSchedule.decay must lie in (0, 1], got {self.decay}")
+        require(
+            0 < self.decay <= 1, f"ExponentialSchedule.decay must lie in (0, 1], got {self.decay}"
+        )
 
     def __call__(self, clock: Clock) -> float:
         """The value at this moment."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -10,7 +11,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.records import Action, Array, FloatArray
 
-Space = gymnasium.Space
+Space = gymnasium.Space[Any]
 
 
 @dataclass(frozen=True, kw_only=True)

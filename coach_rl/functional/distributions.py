@@ -1,0 +1,190 @@
+"""The mathematics of action distributions, as functions of their parameters.
+
+A distribution is described by one tensor of parameters [B, P]; the classes here are named groups of
+pure functions of it, one group per kind of action space. Randomness comes in as numbers already
+drawn, so every function is a plain map and compiles.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+_LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+class Distribution(Protocol):
+    """A family of distributions over actions."""
+
+    @property
+    def parameter_size(self) -> int:
+        """P, the parameters per action."""
+        ...
+
+    @property
+    def noise_size(self) -> int:
+        """How many random numbers one sample takes."""
+        ...
+
+    @property
+    def noise_kind(self) -> str:
+        """`normal` or `uniform`: what `sample` expects as noise."""
+        ...
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
+        """Actions from parameters [B, P] and noise [B, noise_size]."""
+        ...
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """The most likely actions."""
+        ...
+
+    def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
+        """Log-probability (density) of actions, [B]."""
+        ...
+
+    def entropy(self, parameters: Tensor) -> Tensor:
+        """Entropy in nats, [B]."""
+        ...
+
+    def kl(self, old: Tensor, new: Tensor) -> Tensor:
+        """Kullback-Leibler divergence of `new` from `old`, KL(old || new), [B]."""
+        ...
+
+
+@dataclass(frozen=True)
+class DiagonalGaussian:
+    """Independent normals: parameters are means and log standard deviations, [B, 2A]."""
+
+    size: int
+    """A."""
+    noise_kind = "normal"
+
+    @property
+    def parameter_size(self) -> int:
+        """A means and A log standard deviations."""
+        return 2 * self.size
+
+    @property
+    def noise_size(self) -> int:
+        """One standard normal per element."""
+        return self.size
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
+        """Mean plus deviation times noise, [B, A]."""
+        mean, log_std = parameters.split(self.size, dim=-1)
+        return mean + log_std.exp() * noise
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """The mean, [B, A]."""
+        return parameters[..., : self.size]
+
+    def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
+        """Sum of the elements' log-densities, [B]."""
+        mean, log_std = parameters.split(self.size, dim=-1)
+        standardised = (action - mean) * (-log_std).exp()
+        return (-0.5 * standardised**2 - log_std - _LOG_SQRT_TWO_PI).sum(dim=-1)
+
+    def entropy(self, parameters: Tensor) -> Tensor:
+        """Sum over elements of log std + (1 + log 2 pi) / 2, [B]."""
+        log_std = parameters[..., self.size :]
+        return (log_std + 0.5 + _LOG_SQRT_TWO_PI).sum(dim=-1)
+
+    def kl(self, old: Tensor, new: Tensor) -> Tensor:
+        """KL(old || new) of two diagonal normals, [B]."""
+        old_mean, old_log_std = old.split(self.size, dim=-1)
+        new_mean, new_log_std = new.split(self.size, dim=-1)
+        ratio = (2 * (old_log_std - new_log_std)).exp()
+        shift = ((old_mean - new_mean) * (-new_log_std).exp()) ** 2
+        return (new_log_std - old_log_std + 0.5 * (ratio + shift - 1)).sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A choice among `size` actions; parameters are logits [B, size], actions int64 [B]."""
+
+    size: int
+    noise_kind = "uniform"
+    noise_size = 1
+
+    @property
+    def parameter_size(self) -> int:
+        """One logit per action."""
+        return self.size
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
+        """Inverse of the cumulative distribution at `noise` [B, 1], int64 [B]."""
+        cumulative = parameters.softmax(dim=-1).cumsum(dim=-1)
+        # The last cumulative value may round to less than 1, hence the clamp.
+        return (cumulative <= noise).sum(dim=-1).clamp(max=self.size - 1)
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """The largest logit, int64 [B]."""
+        return parameters.argmax(dim=-1)
+
+    def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
+        """Log-probability of the chosen actions, [B]."""
+        log_prob = parameters.log_softmax(dim=-1)
+        return log_prob.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self, parameters: Tensor) -> Tensor:
+        """Entropy, [B]."""
+        log_prob = parameters.log_softmax(dim=-1)
+        return -(log_prob.exp() * log_prob).sum(dim=-1)
+
+    def kl(self, old: Tensor, new: Tensor) -> Tensor:
+        """KL(old || new), [B]."""
+        old_log_prob, new_log_prob = old.log_softmax(dim=-1), new.log_softmax(dim=-1)
+        return (old_log_prob.exp() * (old_log_prob - new_log_prob)).sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class MultiCategorical:
+    """Independent choices; parameters are the logits of all of them in a row, actions int64 [B, K]."""
+
+    sizes: tuple[int, ...]
+    """Number of actions of each of the K choices."""
+    noise_kind = "uniform"
+
+    @property
+    def parameter_size(self) -> int:
+        """One logit per action of each choice."""
+        return sum(self.sizes)
+
+    @property
+    def noise_size(self) -> int:
+        """One uniform number per choice."""
+        return len(self.sizes)
+
+    def _parts(self, parameters: Tensor) -> list[tuple[Categorical, Tensor]]:
+        return [
+            (Categorical(size), logits)
+            for size, logits in zip(self.sizes, parameters.split(self.sizes, dim=-1), strict=True)
+        ]
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
+        """One sample of each choice, int64 [B, K]."""
+        columns = zip(self._parts(parameters), noise.split(1, dim=-1), strict=True)
+        return torch.stack([part.sample(logits, u) for (part, logits), u in columns], dim=-1)
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """The largest logit of each choice, int64 [B, K]."""
+        return torch.stack([part.mode(logits) for part, logits in self._parts(parameters)], dim=-1)
+
+    def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
+        """Sum of the choices' log-probabilities, [B]."""
+        columns = zip(self._parts(parameters), action.unbind(dim=-1), strict=True)
+        terms = [part.log_prob(logits, chosen) for (part, logits), chosen in columns]
+        return torch.stack(terms).sum(dim=0)
+
+    def entropy(self, parameters: Tensor) -> Tensor:
+        """Sum of the choices' entropies, [B]."""
+        terms = [part.entropy(logits) for part, logits in self._parts(parameters)]
+        return torch.stack(terms).sum(dim=0)
+
+    def kl(self, old: Tensor, new: Tensor) -> Tensor:
+        """Sum of the choices' divergences, [B]."""
+        columns = zip(self._parts(old), new.split(self.sizes, dim=-1), strict=True)
+        return torch.stack([part.kl(a, b) for (part, a), b in columns]).sum(dim=0)

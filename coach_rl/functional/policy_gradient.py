@@ -1,0 +1,87 @@
+"""PPO's losses (Schulman et al. 2017, arXiv:1707.06347)."""
+
+import torch
+from torch import Tensor
+
+Metrics = dict[str, Tensor]
+
+
+def clipped_surrogate(
+    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip: Tensor | float
+) -> tuple[Tensor, Metrics]:
+    """The clipped objective, equation 7, as a loss to be minimised.
+
+    Args:
+        log_prob: Log-probability of the actions under the current policy, [B].
+        old_log_prob: The same under the policy that chose them, [B].
+        advantage: [B].
+        clip: epsilon; the ratio gains nothing outside [1 - clip, 1 + clip].
+
+    Returns:
+        The loss (a scalar) and the metrics `approx_kl` (Schulman's low-variance estimate
+        mean(r - 1 - log r) of KL(old || new)) and `clip_fraction`.
+    """
+    log_ratio = log_prob - old_log_prob
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1 - clip, 1 + clip)
+    loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
+    outside = ((ratio - 1).abs() > clip).to(ratio.dtype)
+    metrics = {
+        "approx_kl": (ratio - 1 - log_ratio).mean().detach(),
+        "clip_fraction": outside.mean().detach(),
+    }
+    return loss, metrics
+
+
+def penalised_surrogate(
+    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, kl: Tensor, coefficient: Tensor
+) -> tuple[Tensor, Metrics]:
+    """The objective with a KL penalty, equation 8, as a loss to be minimised.
+
+    Args:
+        log_prob: Log-probability of the actions under the current policy, [B].
+        old_log_prob: The same under the policy that chose them, [B].
+        advantage: [B].
+        kl: KL(old || new) of each row's full distribution, [B].
+        coefficient: beta, a scalar.
+
+    Returns:
+        The loss (a scalar) and the metrics `approx_kl` (here the exact mean divergence) and
+        `clip_fraction` (0: nothing is clipped).
+    """
+    ratio = (log_prob - old_log_prob).exp()
+    divergence = kl.mean()
+    loss = -(ratio * advantage).mean() + coefficient * divergence
+    return loss, {"approx_kl": divergence.detach(), "clip_fraction": divergence.detach() * 0}
+
+
+def adapted_kl_coefficient(coefficient: float, divergence: float, target: float) -> float:
+    """The rule of section 4: halve beta below target / 1.5, double it above 1.5 * target."""
+    if divergence < target / 1.5:
+        return coefficient / 2
+    if divergence > target * 1.5:
+        return coefficient * 2
+    return coefficient
+
+
+def value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float | None) -> Tensor:
+    """Half the mean squared error of the values, a scalar.
+
+    Args:
+        value: Current prediction, [B].
+        old_value: Prediction before this round of updates, [B].
+        target: [B].
+        clip: Where given, a prediction counts no better than one that stayed within `clip` of
+            `old_value` (OpenAI baselines' PPO2; not in the paper).
+    """
+    error = (value - target) ** 2
+    if clip is not None:
+        stayed = old_value + (value - old_value).clamp(-clip, clip)
+        error = torch.maximum(error, (stayed - target) ** 2)
+    return 0.5 * error.mean()
+
+
+def normalised(advantage: Tensor) -> Tensor:
+    """Advantages with mean 0 and deviation 1, [B]; constant ones become 0, never NaN."""
+    centred = advantage - advantage.mean()
+    return centred / (centred.pow(2).mean().sqrt() + 1e-8)
