@@ -1,0 +1,62 @@
+"""Let an agent with discrete actions act in a Box."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.records import Array
+from coach_rl.core.spaces import Space
+from coach_rl.filters.action.bins import (
+    bins_per_dimension,
+    check_num_bins,
+    combinations,
+    even_points,
+    is_whole,
+    nearest,
+)
+from coach_rl.filters.space_requirements import bounded_box_of
+from coach_rl.filters.stages import StatelessActionStage
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxDiscretization:
+    """Evenly spaced values per dimension, both bounds among them.
+
+    An action is any combination of them. The agent's action 0 is the low bound everywhere; the last
+    dimension varies fastest.
+    """
+
+    num_bins: int | tuple[int, ...]
+    """Values per dimension, 2 or more: one number for all dimensions or one for each."""
+    force_int_bins: bool = False
+    """Round the values to whole numbers; always done for an integer Box."""
+
+    def __post_init__(self) -> None:
+        check_num_bins("BoxDiscretization", self.num_bins, smallest=2)
+
+    def build(self, space: Space) -> StatelessActionStage:
+        """For a Box with finite bounds."""
+        owner = "BoxDiscretization"
+        target = bounded_box_of(owner, space)
+        low, high = (bound.reshape(-1).astype(np.float64) for bound in (target.low, target.high))
+        numbers = bins_per_dimension(owner, self.num_bins, len(low))
+        whole = self.force_int_bins or is_whole(target)
+        points = [
+            even_points(owner, low[index], high[index], number, whole=whole)
+            for index, number in enumerate(numbers)
+        ]
+
+        def forward(action: Array) -> Array:
+            bins = np.unravel_index(action, numbers)  # one [R] per dimension
+            flat = np.stack([part[index] for part, index in zip(points, bins, strict=True)], axis=1)
+            return flat.reshape(len(action), *target.shape).astype(target.dtype)
+
+        def backward(action: Array) -> Array:
+            flat = action.reshape(len(action), len(points))
+            bins = tuple(nearest(part, flat[:, index]) for index, part in enumerate(points))
+            return np.asarray(np.ravel_multi_index(bins, numbers), dtype=np.int64)
+
+        return StatelessActionStage(
+            spaces.Discrete(combinations(numbers)), forward=forward, backward=backward
+        )

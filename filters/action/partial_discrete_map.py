@@ -1,0 +1,31 @@
+"""Give an agent a choice of some of the environment's actions."""
+
+from dataclasses import dataclass
+
+from coach_rl.core.errors import require
+from coach_rl.core.spaces import Space
+from coach_rl.filters.action.target_table import TargetAction, table_stage, target_array
+from coach_rl.filters.stages import StatelessActionStage
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialDiscreteActionSpaceMap:
+    """The agent's action i is `target_actions[i]`; all other actions are out of reach.
+
+    The environment may take Discrete, MultiDiscrete, MultiBinary or Box actions. The way back goes
+    to the same action, in a Box of floats to the nearest one.
+    """
+
+    target_actions: tuple[TargetAction, ...]
+    """The environment's actions, no two alike: numbers, or tuples in the shape of its space."""
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.target_actions) > 0,
+            "PartialDiscreteActionSpaceMap.target_actions needs one action or more, got none",
+        )
+
+    def build(self, space: Space) -> StatelessActionStage:
+        """For a space that contains every target action."""
+        owner = "PartialDiscreteActionSpaceMap"
+        return table_stage(owner, target_array(owner, self.target_actions, space))

@@ -1,0 +1,61 @@
+"""The stage behind observation and reward normalization: running mean and deviation per element."""
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from coach_rl.core.records import Array, IntArray
+from coach_rl.core.state import State
+from coach_rl.filters.running_statistics import RunningStatistics
+from coach_rl.filters.space_requirements import box
+from coach_rl.filters.stages import InputStage, RowMemory
+
+
+class Normalizer(InputStage):
+    """`(value - mean) / sqrt(variance + epsilon)`, clipped.
+
+    Before anything was taken in, mean 0 and variance 1 are assumed.
+
+    Args:
+        space: Of one row's value.
+        clip: Largest magnitude of what comes out; None for no limit.
+        epsilon: Keeps elements that never change from dividing by 0.
+        dtype: Of what comes out.
+    """
+
+    def __init__(
+        self,
+        space: spaces.Box,
+        *,
+        clip: float | None,
+        epsilon: float,
+        dtype: npt.DTypeLike,
+    ) -> None:
+        limit = np.full(space.shape, np.inf if clip is None else clip)
+        super().__init__(box(-limit, limit, dtype))
+        self._clip, self._epsilon, self._dtype = clip, epsilon, np.dtype(dtype)
+        self._statistics = RunningStatistics(space.shape)
+        self._scale = self._statistics.inverse_deviation(epsilon)
+
+    def update(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> None:
+        """Take in values [R, ...], each once."""
+        self._statistics.update(values)
+        self._scale = self._statistics.inverse_deviation(self._epsilon)
+
+    def apply(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> Array:
+        """Normalised values [R, ...]."""
+        centered = np.subtract(values, self._statistics.mean)
+        centered *= self._scale
+        if self._clip is not None:
+            np.minimum(centered, self._clip, out=centered)
+            np.maximum(centered, -self._clip, out=centered)
+        return centered.astype(self._dtype, copy=False)
+
+    def state_dict(self) -> State:
+        """The running statistics."""
+        return self._statistics.state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what `state_dict` returned."""
+        self._statistics.load_state_dict(state)
+        self._scale = self._statistics.inverse_deviation(self._epsilon)

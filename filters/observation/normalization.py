@@ -1,0 +1,43 @@
+"""Normalise observations by their running mean and deviation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coach_rl.core.errors import require
+from coach_rl.core.spaces import Space
+from coach_rl.filters.normalizer import Normalizer
+from coach_rl.filters.space_requirements import box_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservationNormalizationFilter:
+    """Subtract each element's running mean, divide by its running deviation, clip.
+
+    Comes out as float32. An observation is taken into the statistics before it is normalised. The
+    statistics run over all rows of all environments and stand still in TEST.
+    """
+
+    clip: float | None = 5.0
+    """Largest magnitude that comes out, in deviations; None for no limit. Usual: 5 to 10."""
+    epsilon: float = 1e-8
+    """Added to the variance."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.clip is None or self.clip > 0,
+            f"ObservationNormalizationFilter.clip must be above 0 or None, got {self.clip}",
+        )
+        require(
+            self.epsilon > 0,
+            f"ObservationNormalizationFilter.epsilon must be above 0, got {self.epsilon}",
+        )
+
+    def build(self, space: Space) -> Normalizer:
+        """For any Box."""
+        return Normalizer(
+            box_of("ObservationNormalizationFilter", space),
+            clip=self.clip,
+            epsilon=self.epsilon,
+            dtype=np.float32,
+        )

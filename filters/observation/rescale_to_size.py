@@ -1,0 +1,31 @@
+"""Bring images to a given size."""
+
+from dataclasses import dataclass
+
+from coach_rl.core.errors import require
+from coach_rl.core.spaces import Space
+from coach_rl.filters.image_resizing import resizing_stage
+from coach_rl.filters.space_requirements import image_of
+from coach_rl.filters.stages import StatelessInputStage
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservationRescaleToSizeFilter:
+    """Any image to `height` x `width`; the aspect ratio may change; bilinear with antialiasing."""
+
+    height: int
+    """Pixels."""
+    width: int
+    """Pixels."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.height >= 1 and self.width >= 1,
+            "ObservationRescaleToSizeFilter.height and width must be 1 or more, "
+            f"got {self.height} and {self.width}",
+        )
+
+    def build(self, space: Space) -> StatelessInputStage:
+        """For images, channels last or none."""
+        source = image_of("ObservationRescaleToSizeFilter", space)
+        return resizing_stage(source, self.height, self.width)

@@ -1,0 +1,99 @@
+"""The OutputFilter: what an agent does to its actions before the environment sees them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coach_rl.core.errors import ActionError, SpaceError
+from coach_rl.core.records import Action, Array
+from coach_rl.core.spaces import Space
+from coach_rl.core.state import State
+from coach_rl.filters.stages import (
+    ActionStage,
+    ActionStageParameters,
+    descriptions,
+    load_stage_states,
+    stage_states,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputFilter:
+    """Which filters actions pass, listed from the environment outwards.
+
+    The first filter is the one that touches the environment: it is built for the environment's
+    space, the second for what the first leaves to the agent, and so on. An action therefore passes
+    them from the last to the first.
+    """
+
+    action: tuple[ActionStageParameters, ...] = ()
+    """Filters from the environment's side to the agent's."""
+
+    def __post_init__(self) -> None:
+        action = descriptions(
+            "OutputFilter.action", self.action, example="BoxDiscretization(num_bins=5)"
+        )
+        object.__setattr__(self, "action", action)
+
+    def build(self, space: Space) -> "OutputFilterChain":
+        """The chain for an environment that takes `space`.
+
+        Raises:
+            SpaceError: A filter doesn't suit the space of its environment side.
+        """
+        stages: list[ActionStage] = []
+        reached = space
+        for position, parameters in enumerate(self.action):
+            try:
+                stages.append(parameters.build(reached))
+            except SpaceError as error:
+                raise SpaceError(f"OutputFilter, filter {position}: {error}") from error
+            reached = stages[-1].agent_space
+        return OutputFilterChain(space=space, stages=stages)
+
+
+class OutputFilterChain:
+    """A built OutputFilter; without filters, actions go through as the arrays they are.
+
+    Args:
+        space: What the environment takes.
+        stages: From the environment's side to the agent's.
+    """
+
+    def __init__(self, *, space: Space, stages: Sequence[ActionStage]) -> None:
+        self.agent_space: Space = stages[-1].agent_space if stages else space
+        """Where the agent acts."""
+        self._outwards = tuple(stages)
+        self._inwards = self._outwards[::-1]
+
+    def apply(self, action: Action) -> Action:
+        """From the agent's space to the environment's, [R, ...]."""
+        for stage in self._inwards:
+            action = stage.apply(_plain(action))
+        return action
+
+    def inverse(self, action: Action) -> Action:
+        """From the environment's space to the agent's, [R, ...].
+
+        Raises:
+            SpaceError: A filter has no way back.
+            ActionError: A filter never gives this action.
+        """
+        for stage in self._outwards:
+            action = stage.inverse(_plain(action))
+        return action
+
+    def state_dict(self) -> State:
+        """What the filters that have a state save."""
+        return {"action": stage_states(self._outwards)}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what `state_dict` of an equally built chain returned."""
+        load_stage_states(self._outwards, state.get("action", {}), owner="OutputFilter.action")
+
+
+def _plain(action: Action) -> Array:
+    if isinstance(action, dict):
+        raise ActionError(
+            f"an OutputFilter with filters takes one array of actions, got parts {sorted(action)}"
+        )
+    return action

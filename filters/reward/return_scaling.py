@@ -1,0 +1,103 @@
+"""Scale rewards by the deviation of discounted returns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.errors import require
+from coach_rl.core.records import Array, BoolArray, IntArray
+from coach_rl.core.spaces import Space
+from coach_rl.core.state import State
+from coach_rl.filters.running_statistics import RunningStatistics
+from coach_rl.filters.space_requirements import box, box_of
+from coach_rl.filters.stages import InputStage, RowMemory
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardReturnScalingFilter:
+    """Divide rewards by the running deviation of the discounted sum of rewards.
+
+    The mean isn't shifted. What PPO is usually run with (Engstrom et al. 2020, "Implementation
+    Matters", section 3): each row keeps `G = discount * G + reward`, forgotten when its episode
+    ends; the deviation is taken over all G of all rows.
+    """
+
+    discount: float = 0.99
+    """Of the discounted sum, in [0, 1]; usually the agent's own."""
+    clip: float | None = 10.0
+    """Largest magnitude that comes out; None for no limit."""
+    epsilon: float = 1e-8
+    """Added to the variance."""
+
+    def __post_init__(self) -> None:
+        require(
+            0 <= self.discount <= 1,
+            f"RewardReturnScalingFilter.discount must lie in [0, 1], got {self.discount}",
+        )
+        require(
+            self.clip is None or self.clip > 0,
+            f"RewardReturnScalingFilter.clip must be above 0 or None, got {self.clip}",
+        )
+        require(
+            self.epsilon > 0,
+            f"RewardReturnScalingFilter.epsilon must be above 0, got {self.epsilon}",
+        )
+
+    def build(self, space: Space) -> "ReturnScaling":
+        """For a reward."""
+        return ReturnScaling(box_of("RewardReturnScalingFilter", space), parameters=self)
+
+
+class ReturnScaling(InputStage):
+    """Remembers each row's discounted return, and the deviation of all of them.
+
+    Args:
+        space: Of a reward.
+        parameters: As described there.
+    """
+
+    def __init__(self, space: spaces.Box, *, parameters: RewardReturnScalingFilter) -> None:
+        self._limit = np.inf if parameters.clip is None else parameters.clip
+        super().__init__(box(np.full((), -self._limit), np.full((), self._limit), space.dtype))
+        self._discount, self._epsilon = parameters.discount, parameters.epsilon
+        self._statistics = RunningStatistics(())
+        self._scale = self._statistics.inverse_deviation(self._epsilon)
+
+    def new_rows(self, num_rows: int, /) -> dict[str, Array]:
+        """`discounted_return` and `ended` (the next reward begins a new sum), each [num_rows]."""
+        return {
+            "discounted_return": np.zeros(num_rows, dtype=np.float64),
+            "ended": np.ones(num_rows, dtype=np.bool_),
+        }
+
+    def advance(
+        self, rewards: Array, memory: RowMemory, rows: IntArray, ends: BoolArray, /
+    ) -> None:
+        """Add rewards [R] to the discounted sums of their rows."""
+        returns, ended = memory["discounted_return"], memory["ended"]
+        carried = np.where(ended[rows], 0.0, returns[rows])
+        carried *= self._discount
+        carried += rewards
+        returns[rows] = carried
+        ended[rows] = ends
+
+    def update(self, _rewards: Array, memory: RowMemory, rows: IntArray, /) -> None:
+        """Take in the discounted sums of these rows."""
+        self._statistics.update(memory["discounted_return"][rows])
+        self._scale = self._statistics.inverse_deviation(self._epsilon)
+
+    def apply(self, rewards: Array, _memory: RowMemory, _rows: IntArray, /) -> Array:
+        """Rewards [R] over the deviation."""
+        scaled = rewards * self._scale
+        np.minimum(scaled, self._limit, out=scaled)
+        return np.maximum(scaled, -self._limit, out=scaled)
+
+    def state_dict(self) -> State:
+        """The statistics of the discounted sums."""
+        return self._statistics.state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what `state_dict` returned."""
+        self._statistics.load_state_dict(state)
+        self._scale = self._statistics.inverse_deviation(self._epsilon)

@@ -1,0 +1,193 @@
+"""One built filter: a stage of a chain.
+
+An `InputStage` maps observations or rewards on their way to the agent and separates its three
+effects:
+
+    stage.advance(values, memory, rows, boundaries)   # the only writer of row memory, always called
+    stage.update(values, memory, rows)                # the only writer of statistics, to learn only
+    values = stage.apply(values, memory, rows)        # changes nothing
+
+An `ActionStage` maps actions on their way to the environment, and back. Most filters remember
+nothing at all: their `build` returns a `StatelessInputStage` or a `StatelessActionStage` around a
+function.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from coach_rl.core.errors import CheckpointError, ParameterError
+from coach_rl.core.interfaces import Stateful
+from coach_rl.core.records import Array, BoolArray, IntArray
+from coach_rl.core.spaces import Space
+from coach_rl.core.state import State
+
+RowMemory = Mapping[str, Array]
+"""What one stage remembers per row, by the stage's own names, each [N, ...]; written in place."""
+
+
+class InputStage(ABC):
+    """One filter for observations or rewards, as built for one space.
+
+    Args:
+        output_space: What comes out of `apply`, for one row.
+    """
+
+    def __init__(self, output_space: Space) -> None:
+        self.output_space = output_space
+
+    def new_rows(self, num_rows: int, /) -> dict[str, Array]:  # noqa: ARG002 (for subclasses)
+        """Fresh memory, each array [num_rows, ...]; empty when nothing is remembered."""
+        return {}
+
+    def advance(  # noqa: B027 (most filters remember nothing)
+        self, values: Array, memory: RowMemory, rows: IntArray, boundaries: BoolArray, /
+    ) -> None:
+        """Write these values into the memory of their rows, in place.
+
+        Args:
+            values: [R, ...].
+            memory: Made by `new_rows`.
+            rows: [R].
+            boundaries: [R] for an observation: the episode starts with it; for a reward: the
+                episode ends after it.
+        """
+
+    def update(  # noqa: B027 (most filters have no statistics)
+        self, values: Array, memory: RowMemory, rows: IntArray, /
+    ) -> None:
+        """Take values [R, ...] into the statistics; `memory` is already advanced."""
+
+    @abstractmethod
+    def apply(self, values: Array, memory: RowMemory, rows: IntArray, /) -> Array:
+        """The filtered values, a new array [R, ...]; `memory` is already advanced and only read."""
+
+    def state_dict(self) -> State:
+        """The statistics; empty when there are none."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:  # noqa: B027 (most filters have no statistics)
+        """Take over what `state_dict` returned."""
+
+
+class StatelessInputStage(InputStage):
+    """A filter that is only a function.
+
+    Args:
+        output_space: What comes out, for one row.
+        function: From [R, ...] to a new array [R, ...].
+    """
+
+    def __init__(self, output_space: Space, function: Callable[[Array], Array]) -> None:
+        super().__init__(output_space)
+        self._function = function
+
+    def apply(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> Array:
+        """The filtered values [R, ...]."""
+        return self._function(values)
+
+
+class InputStageParameters(Protocol):
+    """A frozen description of a filter for observations or rewards."""
+
+    def build(self, space: Space) -> InputStage:
+        """The filter for values of `space` (one row's); SpaceError when they don't suit it."""
+        ...
+
+
+class ActionStage(Stateful, Protocol):
+    """One filter for actions, as built for one space of its environment side."""
+
+    @property
+    def agent_space(self) -> Space:
+        """What comes in from the agent's side, for one row."""
+        ...
+
+    def apply(self, action: Array) -> Array:
+        """From the agent's side to the environment's, [R, ...]."""
+        ...
+
+    def inverse(self, action: Array) -> Array:
+        """The way back, [R, ...]; SpaceError where there is none."""
+        ...
+
+
+class StatelessActionStage:
+    """An action filter that is only a pair of functions.
+
+    Args:
+        agent_space: What comes in from the agent's side, for one row.
+        forward: From the agent's side to the environment's, [R, ...] to [R, ...].
+        backward: The way back.
+    """
+
+    def __init__(
+        self,
+        agent_space: Space,
+        *,
+        forward: Callable[[Array], Array],
+        backward: Callable[[Array], Array],
+    ) -> None:
+        self.agent_space = agent_space
+        self._forward, self._backward = forward, backward
+
+    def apply(self, action: Array) -> Array:
+        """From the agent's side to the environment's, [R, ...]."""
+        return self._forward(action)
+
+    def inverse(self, action: Array) -> Array:
+        """From the environment's side to the agent's, [R, ...]."""
+        return self._backward(action)
+
+    def state_dict(self) -> State:
+        """Nothing."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Nothing to take over."""
+
+
+class ActionStageParameters(Protocol):
+    """A frozen description of an action filter."""
+
+    def build(self, space: Space) -> ActionStage:
+        """The filter for an environment side that takes `space`; SpaceError when it can't."""
+        ...
+
+
+def descriptions(where: str, filters: Any, *, example: str) -> tuple[Any, ...]:
+    """The filters a preset listed under `where`, as a tuple.
+
+    Raises:
+        ParameterError: They aren't a sequence of parameter objects.
+    """
+    if not isinstance(filters, tuple | list):
+        raise ParameterError(f"{where} must be a tuple of filters, got {filters!r}; write (...,)")
+    for parameters in filters:
+        if isinstance(parameters, type) or not hasattr(parameters, "build"):
+            raise ParameterError(
+                f"{where} must hold filter descriptions such as {example}, got {parameters!r}"
+            )
+    return tuple(filters)
+
+
+def stage_states(stages: Sequence[Stateful]) -> State:
+    """The states of those stages that have one, by position."""
+    states = {str(index): stage.state_dict() for index, stage in enumerate(stages)}
+    return {index: state for index, state in states.items() if state}
+
+
+def load_stage_states(stages: Sequence[Stateful], state: State, *, owner: str) -> None:
+    """Take over what `stage_states` returned for equally built stages.
+
+    Raises:
+        CheckpointError: The state belongs to other filters.
+    """
+    expected = sorted(stage_states(stages))
+    if sorted(state) != expected:
+        raise CheckpointError(
+            f"the saved state of {owner} is of the filters at positions {sorted(state)}, but those "
+            f"with a state are at {expected}; use the filters the checkpoint was made with"
+        )
+    for index, saved in state.items():
+        stages[int(index)].load_state_dict(saved)
