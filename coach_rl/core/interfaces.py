@@ -7,7 +7,7 @@ response = environment.recv()                            # the rows that have an
 environment.close()
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from gymnasium import spaces
@@ -23,6 +23,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    TrainingReport,
 )
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
@@ -198,7 +199,7 @@ class Agent(Stateful, Protocol):
     info = agent.act(row_state, rows, observation, starts=..., fresh=..., quiet=..., clock=clock)
     ...                                                     # the environment answers
     agent.observe(row_state, outcome, clock=clock)
-    metrics = agent.train(clock)
+    report = agent.train(clock)
     """
 
     def new_rows(self, num_envs: int, seed: int) -> Any:
@@ -236,12 +237,8 @@ class Agent(Stateful, Protocol):
         """Take in what the rows' last decisions led to: one transition each, stored unless in TEST."""
         ...
 
-    def train(self, clock: Clock) -> Mapping[str, float] | None:
-        """Learn if it is due.
-
-        Returns:
-            Metrics of what was learned, with the gradient updates made under `training_steps`; None when nothing was due.
-        """
+    def train(self, clock: Clock) -> TrainingReport | None:
+        """Learn if it is due; None when nothing was due."""
         ...
 
 

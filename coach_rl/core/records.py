@@ -136,6 +136,16 @@ class Transition:
     """What the ActionInfo carried."""
 
 
-def take(observation: Observation, index: Array) -> Observation:
+@dataclass(frozen=True, kw_only=True)
+class TrainingReport:
+    """What one round of learning did."""
+
+    training_steps: int
+    """Gradient updates made."""
+    scalars: Mapping[str, float]
+    """Means over the round, by the names in docs/metrics.md."""
+
+
+def take(observation: Observation, index: Array | slice) -> Observation:
     """The rows `index` of every array of an observation."""
     return {key: values[index] for key, values in observation.items()}

@@ -78,6 +78,24 @@ def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
     raise SpaceError(f"cannot act in a {type(space).__name__} space")
 
 
+def first_action(space: Space) -> Array:
+    """What to add to a choice counted from 0 to get an action of a discrete space; 0 for a Box."""
+    match space:
+        case spaces.Discrete() | spaces.MultiDiscrete():
+            return np.asarray(space.start, np.int64)
+    return np.zeros((), np.float32)
+
+
+def clipped_to_space(space: Space, actions: Action) -> Action:
+    """Actions [R, ...] with the elements of every Box clipped to its bounds, in the Box's dtype."""
+    if isinstance(space, spaces.Dict):
+        assert isinstance(actions, dict)
+        return {key: clipped_to_space(space[key], part) for key, part in actions.items()}  # type: ignore[misc]  # parts of a Dict are arrays
+    if isinstance(space, spaces.Box) and not isinstance(actions, dict):
+        return np.clip(actions, space.low, space.high).astype(space.dtype, copy=False)
+    return actions
+
+
 def check_actions(space: Space, actions: Action) -> None:
     """Raise `ActionError` naming the first row whose action does not lie in `space`.
 

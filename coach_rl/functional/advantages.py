@@ -36,19 +36,35 @@ def gae(
     keep = (~terminated).to(value.dtype)
     delta = reward + discount * keep * next_value - value
     carry = discount * trace * (~ended).to(value.dtype)
-    advantage = torch.zeros_like(value[0])
-    rows = []
-    for step_delta, step_carry in zip(
-        reversed(delta.unbind()), reversed(carry.unbind()), strict=True
-    ):
-        advantage = step_delta + step_carry * advantage
-        rows.append(advantage)
-    return torch.stack(rows[::-1])
+    return discounted_sums(delta, carry)
+
+
+def discounted_sums(term: Tensor, carry: Tensor) -> Tensor:
+    """The recurrence `sum[t] = term[t] + carry[t] * sum[t + 1]` for all t at once.
+
+    Doubles the span covered in each round, so T steps take log2(T) rounds of whole-array work
+    rather than a loop over time.
+
+    Args:
+        term: [T, N].
+        carry: [T, N]; the last row is not used.
+
+    Returns:
+        The sums, [T, N].
+    """
+    total, span = term, 1
+    while span < len(term):
+        reached = total[:-span] + carry[:-span] * total[span:]
+        total = torch.cat([reached, total[-span:]])
+        carry = torch.cat([carry[:-span] * carry[span:], torch.zeros_like(carry[-span:])])
+        span *= 2
+    return total
 
 
 def explained_variance(prediction: Tensor, target: Tensor) -> Tensor:
-    """One minus the share of the targets' variance left in the residual; 1 perfect, 0 no better than
-    the mean. NaN-free: 0 where the targets do not vary. Scalar.
+    """One minus the share of the targets' variance left in the residual, a scalar.
+
+    1 is perfect, 0 no better than the mean; 0 as well where the targets do not vary.
     """
     variance = target.var(correction=0)
     residual = (target - prediction).var(correction=0)

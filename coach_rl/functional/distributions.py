@@ -74,7 +74,7 @@ class DiagonalGaussian:
 
     def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
         """Mean plus deviation times noise, [B, A]."""
-        mean, log_std = parameters.split(self.size, dim=-1)
+        mean, log_std = parameters.chunk(2, dim=-1)
         return mean + log_std.exp() * noise
 
     def mode(self, parameters: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class DiagonalGaussian:
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Sum of the elements' log-densities, [B]."""
-        mean, log_std = parameters.split(self.size, dim=-1)
+        mean, log_std = parameters.chunk(2, dim=-1)
         standardised = (action - mean) * (-log_std).exp()
         return (-0.5 * standardised**2 - log_std - _LOG_SQRT_TWO_PI).sum(dim=-1)
 
@@ -94,8 +94,8 @@ class DiagonalGaussian:
 
     def kl(self, old: Tensor, new: Tensor) -> Tensor:
         """KL(old || new) of two diagonal normals, [B]."""
-        old_mean, old_log_std = old.split(self.size, dim=-1)
-        new_mean, new_log_std = new.split(self.size, dim=-1)
+        old_mean, old_log_std = old.chunk(2, dim=-1)
+        new_mean, new_log_std = new.chunk(2, dim=-1)
         ratio = (2 * (old_log_std - new_log_std)).exp()
         shift = ((old_mean - new_mean) * (-new_log_std).exp()) ** 2
         return (new_log_std - old_log_std + 0.5 * (ratio + shift - 1)).sum(dim=-1)
@@ -142,7 +142,7 @@ class Categorical:
 
 @dataclass(frozen=True)
 class MultiCategorical:
-    """Independent choices; parameters are the logits of all of them in a row, actions int64 [B, K]."""
+    """Independent choices; parameters are all their logits in a row, actions int64 [B, K]."""
 
     sizes: tuple[int, ...]
     """Number of actions of each of the K choices."""
@@ -158,16 +158,21 @@ class MultiCategorical:
         """One uniform number per choice."""
         return len(self.sizes)
 
+    def _split(self, parameters: Tensor) -> list[Tensor]:
+        return list(torch.split_with_sizes(parameters, list(self.sizes), dim=-1))
+
     def _parts(self, parameters: Tensor) -> list[tuple[Categorical, Tensor]]:
         return [
             (Categorical(size), logits)
-            for size, logits in zip(self.sizes, parameters.split(self.sizes, dim=-1), strict=True)
+            for size, logits in zip(self.sizes, self._split(parameters), strict=True)
         ]
 
     def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
         """One sample of each choice, int64 [B, K]."""
-        columns = zip(self._parts(parameters), noise.split(1, dim=-1), strict=True)
-        return torch.stack([part.sample(logits, u) for (part, logits), u in columns], dim=-1)
+        columns = zip(self._parts(parameters), noise.unbind(dim=-1), strict=True)
+        return torch.stack(
+            [part.sample(logits, u.unsqueeze(-1)) for (part, logits), u in columns], dim=-1
+        )
 
     def mode(self, parameters: Tensor) -> Tensor:
         """The largest logit of each choice, int64 [B, K]."""
@@ -186,5 +191,5 @@ class MultiCategorical:
 
     def kl(self, old: Tensor, new: Tensor) -> Tensor:
         """Sum of the choices' divergences, [B]."""
-        columns = zip(self._parts(old), new.split(self.sizes, dim=-1), strict=True)
+        columns = zip(self._parts(old), self._split(new), strict=True)
         return torch.stack([part.kl(a, b) for (part, a), b in columns]).sum(dim=0)

@@ -7,7 +7,7 @@ Metrics = dict[str, Tensor]
 
 
 def clipped_surrogate(
-    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip: Tensor | float
+    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip: Tensor
 ) -> tuple[Tensor, Metrics]:
     """The clipped objective, equation 7, as a loss to be minimised.
 
@@ -15,7 +15,7 @@ def clipped_surrogate(
         log_prob: Log-probability of the actions under the current policy, [B].
         old_log_prob: The same under the policy that chose them, [B].
         advantage: [B].
-        clip: epsilon; the ratio gains nothing outside [1 - clip, 1 + clip].
+        clip: epsilon, a scalar tensor; the ratio gains nothing outside [1 - clip, 1 + clip].
 
     Returns:
         The loss (a scalar) and the metrics `approx_kl` (Schulman's low-variance estimate
@@ -23,7 +23,7 @@ def clipped_surrogate(
     """
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
-    clipped = ratio.clamp(1 - clip, 1 + clip)
+    clipped = torch.clamp(ratio, 1 - clip, 1 + clip)
     loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
     outside = ((ratio - 1).abs() > clip).to(ratio.dtype)
     metrics = {

@@ -1,0 +1,315 @@
+"""What all agents share: filters, the state of their rows, heat-up, and the making of transitions."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import NonFiniteError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.interfaces import (
+    InputFilter,
+    InputFilterParameters,
+    OutputFilter,
+    OutputFilterParameters,
+)
+from coach_rl.core.records import (
+    Action,
+    ActionInfo,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    Outcome,
+    TrainingReport,
+    Transition,
+    take,
+)
+from coach_rl.core.spaces import (
+    EnvironmentSpaces,
+    actions_from_uniform,
+    clipped_to_space,
+    uniform_size,
+)
+from coach_rl.core.state import State
+from coach_rl.exploration_policies.row_noise import RowNoise
+
+
+@dataclass(kw_only=True)
+class AgentRows:
+    """What an agent remembers per row of one stack; all arrays [N, ...]."""
+
+    filters: dict[str, Array]
+    """Memory of the filters that keep something per row."""
+    heatup_noise: RowNoise
+    """Uniform numbers for random actions."""
+    policy_noise: RowNoise
+    """Numbers a stochastic policy samples with."""
+    heatup: BoolArray
+    """The open decision was made in HEATUP."""
+    pending: Observation = field(default_factory=dict)
+    """Filtered observation the row acts on, or has acted on."""
+    choice: dict[str, Array] = field(default_factory=dict)
+    """The open decision's ActionInfo by flat path: `action` or `action/<part>`, and its extras."""
+
+    def state_dict(self) -> State:
+        """Everything."""
+        return {
+            "filters": {name: values.copy() for name, values in self.filters.items()},
+            "heatup_noise": self.heatup_noise.state_dict(),
+            "policy_noise": self.policy_noise.state_dict(),
+            "heatup": self.heatup.copy(),
+            "pending": {key: values.copy() for key, values in self.pending.items()},
+            "choice": {name: values.copy() for name, values in self.choice.items()},
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        for name, values in self.filters.items():
+            values[:] = state["filters"][name]
+        self.heatup_noise.load_state_dict(state["heatup_noise"])
+        self.policy_noise.load_state_dict(state["policy_noise"])
+        self.heatup[:] = state["heatup"]
+        self.pending = {key: values.copy() for key, values in state["pending"].items()}
+        self.choice = {name: values.copy() for name, values in state["choice"].items()}
+
+
+class FilteredAgent(ABC):
+    """The shared half of an agent: an algorithm adds `choose`, `store` and `train`.
+
+    Args:
+        name: The agent's name in logs.
+        spaces: What its level shows and takes.
+        input_filter: Applied to observations and rewards; None leaves them as they are.
+        output_filter: Applied to actions; None leaves them as they are.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        spaces: EnvironmentSpaces,
+        input_filter: InputFilterParameters | None,
+        output_filter: OutputFilterParameters | None,
+    ) -> None:
+        self.name = name
+        self.input_filter: InputFilter = (
+            UnfilteredInput(spaces.observation)
+            if input_filter is None
+            else input_filter.build(spaces.observation)
+        )
+        self.output_filter: OutputFilter = (
+            UnfilteredOutput(spaces.action)
+            if output_filter is None
+            else output_filter.build(spaces.action)
+        )
+        self.observation_space = self.input_filter.observation_space
+        self.action_space = self.output_filter.agent_space
+
+    @abstractmethod
+    def new_rows(self, num_envs: int, seed: int) -> AgentRows:
+        """Row state for a stack of that many environments; row i draws from the stream (seed, i)."""
+
+    @abstractmethod
+    def choose(
+        self, rows: IntArray, noise: RowNoise, observation: Observation, quiet: BoolArray
+    ) -> ActionInfo:
+        """Choose actions [R] in the agent's space.
+
+        Args:
+            rows: [R].
+            noise: Where to draw from, for rows that explore.
+            observation: Filtered, [R, ...] each.
+            quiet: Where not to explore, [R].
+        """
+
+    @abstractmethod
+    def store(self, transition: Transition) -> None:
+        """Keep transitions of decisions made in HEATUP or TRAIN."""
+
+    @abstractmethod
+    def keeps_heatup(self) -> bool:
+        """Whether decisions made in HEATUP are stored (off-policy) or dropped (on-policy)."""
+
+    @abstractmethod
+    def train(self, clock: Clock) -> TrainingReport | None:
+        """Learn if it is due; None when nothing was due."""
+
+    def act(
+        self,
+        row_state: AgentRows,
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        fresh: BoolArray,
+        quiet: BoolArray,
+        clock: Clock,
+    ) -> Action:
+        """Choose for these rows and keep the choice; see `core.interfaces.Agent`."""
+        learn = clock.phase is not Phase.TEST
+        if starts.any():
+            self._take_in_starts(row_state, rows, observation, starts, fresh, learn)
+        if clock.phase is Phase.HEATUP:
+            info = self._random(row_state.heatup_noise, rows)
+        else:
+            pending = take(row_state.pending, rows)
+            info = self.choose(
+                rows, row_state.policy_noise, pending, quiet if learn else np.ones_like(quiet)
+            )
+        row_state.heatup[rows] = clock.phase is Phase.HEATUP
+        _write(row_state.choice, rows, _flat(info), len(row_state.heatup))
+        return self.output_filter.apply(clipped_to_space(self.action_space, info.action))
+
+    def observe(self, row_state: AgentRows, outcome: Outcome, *, clock: Clock) -> None:
+        """Filter what came of the rows' decisions and store the transitions, unless in TEST."""
+        rows, learn = outcome.rows, clock.phase is not Phase.TEST
+        _check_finite(outcome)
+        ends = outcome.terminated | outcome.truncated
+        next_observation = self.input_filter.observation(
+            row_state.filters,
+            rows,
+            outcome.observation,
+            starts=np.zeros(len(rows), np.bool_),
+            learn=learn,
+        )
+        reward = self.input_filter.reward(
+            row_state.filters, rows, outcome.reward, ends=ends, learn=learn
+        )
+        if learn:
+            self._store(row_state, outcome, reward, next_observation)
+        _write(row_state.pending, rows, next_observation, len(row_state.heatup))
+
+    def filters_state_dict(self) -> State:
+        """The filters' statistics."""
+        return {"input": self.input_filter.state_dict(), "output": self.output_filter.state_dict()}
+
+    def load_filters_state_dict(self, state: State) -> None:
+        """Take over the filters' statistics."""
+        self.input_filter.load_state_dict(state["input"])
+        self.output_filter.load_state_dict(state["output"])
+
+    def _rows(self, num_envs: int, seed: int, *, noise_size: int, noise_kind: str) -> AgentRows:
+        return AgentRows(
+            filters=self.input_filter.new_rows(num_envs),
+            heatup_noise=RowNoise(
+                num_rows=num_envs,
+                size=uniform_size(self.action_space),
+                kind="uniform",
+                seed=seed,
+                name="heatup",
+            ),
+            policy_noise=RowNoise(
+                num_rows=num_envs,
+                size=noise_size,
+                kind="normal" if noise_kind == "normal" else "uniform",
+                seed=seed,
+                name="policy",
+            ),
+            heatup=np.zeros(num_envs, np.bool_),
+        )
+
+    def _take_in_starts(
+        self,
+        row_state: AgentRows,
+        rows: IntArray,
+        observation: Observation,
+        starts: BoolArray,
+        fresh: BoolArray,
+        learn: bool,
+    ) -> None:
+        """Filter what `observe` has not seen: a new episode's first observation, a new goal."""
+        num_rows = len(row_state.heatup)
+        if fresh.any():
+            first = self.input_filter.observation(
+                row_state.filters,
+                rows[fresh],
+                take(observation, fresh),
+                starts=np.ones(int(fresh.sum()), np.bool_),
+                learn=learn,
+            )
+            _write(row_state.pending, rows[fresh], first, num_rows)
+        goes_on = starts & ~fresh
+        if GOAL_KEY in observation and goes_on.any():
+            goal = self.input_filter.observation(
+                row_state.filters,
+                rows[goes_on],
+                {GOAL_KEY: observation[GOAL_KEY][goes_on]},
+                starts=np.zeros(int(goes_on.sum()), np.bool_),
+                learn=False,
+            )
+            _write(row_state.pending, rows[goes_on], goal, num_rows)
+
+    def _random(self, noise: RowNoise, rows: IntArray) -> ActionInfo:
+        return ActionInfo(action=actions_from_uniform(self.action_space, noise.draw(rows)))
+
+    def _store(
+        self,
+        row_state: AgentRows,
+        outcome: Outcome,
+        reward: FloatArray,
+        next_observation: Observation,
+    ) -> None:
+        kept: slice | BoolArray = slice(None)
+        if not self.keeps_heatup():
+            trained = ~row_state.heatup[outcome.rows]
+            if not trained.any():
+                return
+            if not trained.all():
+                kept = trained
+        rows = outcome.rows[kept]
+        choice = {name: values[rows] for name, values in row_state.choice.items()}
+        action = _action(choice)
+        self.store(
+            Transition(
+                rows=rows,
+                observation=take(row_state.pending, rows),
+                action=action,
+                reward=reward[kept],
+                next_observation=take(next_observation, kept),
+                terminated=outcome.terminated[kept],
+                truncated=outcome.truncated[kept],
+                duration=outcome.duration[kept],
+                extras=choice,
+            )
+        )
+
+
+def _flat(info: ActionInfo) -> dict[str, Array]:
+    if isinstance(info.action, dict):
+        parts = {f"action/{key}": values for key, values in info.action.items()}
+        return {**parts, **info.extras}
+    return {"action": info.action, **info.extras}
+
+
+def _action(choice: dict[str, Array]) -> Action:
+    """Take the action out of a flat choice; what remains are the extras."""
+    if "action" in choice:
+        return choice.pop("action")
+    names = [name for name in choice if name.startswith("action/")]
+    return {name.removeprefix("action/"): choice.pop(name) for name in names}
+
+
+def _write(
+    store: dict[str, Array], rows: IntArray, values: dict[str, Array], num_rows: int
+) -> None:
+    for name, value in values.items():
+        array = store.get(name)
+        if array is None:
+            array = store[name] = np.zeros((num_rows, *value.shape[1:]), value.dtype)
+        array[rows] = value
+
+
+def _check_finite(outcome: Outcome) -> None:
+    for name, values in (("reward", outcome.reward), *outcome.observation.items()):
+        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+            flat = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+            row = int(outcome.rows[np.flatnonzero(~flat)[0]])
+            what = "reward" if name == "reward" else f"observation '{name}'"
+            raise NonFiniteError(
+                f"the environment returned a {what} that is not finite in row {row}; "
+                "check the environment, or the size of the actions"
+            )

@@ -1,0 +1,417 @@
+"""Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347).
+
+Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, Discrete and MultiDiscrete
+actions. docs/algorithms/ppo.md lists every detail and its source.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from coach_rl.agents.agent import AgentRows, FilteredAgent
+from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.update_engine import AdamParameters, Batch, UpdateEngine, UpdateMode
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import require
+from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
+from coach_rl.core.records import (
+    ActionInfo,
+    BoolArray,
+    IntArray,
+    Observation,
+    TrainingReport,
+    Transition,
+)
+from coach_rl.core.running_statistics import RunningStatistics
+from coach_rl.core.schedules import ConstantSchedule, Schedule
+from coach_rl.core.seeding import generator, generator_state, integer_seed, load_generator_state
+from coach_rl.core.spaces import EnvironmentSpaces, first_action
+from coach_rl.core.state import State
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.exploration_policies.row_noise import RowNoise
+from coach_rl.functional.advantages import explained_variance, gae
+from coach_rl.functional.policy_gradient import (
+    adapted_kl_coefficient,
+    clipped_surrogate,
+    normalised,
+    penalised_surrogate,
+    value_loss,
+)
+from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
+
+OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOAlgorithmParameters:
+    """PPO's settings. Defaults: the paper's table 3 (MuJoCo, 1M steps) where it has them."""
+
+    rollout: EnvironmentSteps = EnvironmentSteps(2048)
+    """Decisions collected, over all environments, before each round of updates."""
+    epochs: int = 10
+    """Passes over a rollout."""
+    minibatch: int = 64
+    """Transitions per gradient step; what does not fill a minibatch waits for the next epoch."""
+    discount: float = 0.99
+    """Gamma, per decision."""
+    discount_by_duration: bool = False
+    """Discount by gamma ** duration instead, for decisions that last several simulator steps."""
+    gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation."""
+    objective: Literal["clip", "kl"] = "clip"
+    """Clipped surrogate (equation 7) or adaptive KL penalty (equation 8)."""
+    clip: float = 0.2
+    """Epsilon of the clipped objective, usually 0.1 to 0.3."""
+    clip_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
+    """Factor on `clip` over the run."""
+    learning_rate_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
+    """Factor on the optimiser's learning rate over the run."""
+    kl_target: float = 0.01
+    """Divergence per round that the KL penalty steers for (objective `kl`)."""
+    initial_kl_coefficient: float = 1.0
+    """First beta of the KL penalty (objective `kl`)."""
+    stop_at_kl: float | None = None
+    """End the round after an epoch whose mean divergence exceeds this; None never does."""
+    value_coefficient: float = 0.5
+    """Weight of the value loss (which is half the mean squared error)."""
+    entropy_coefficient: float = 0.0
+    """Weight of the entropy bonus."""
+    value_clip: float | None = None
+    """Keep value predictions within this of the old ones; None does not (better, as a rule)."""
+    normalise_advantage: bool = True
+    """Give each minibatch's advantages mean 0 and deviation 1."""
+    recompute_advantages: bool = False
+    """Recompute values and advantages before each epoch (Andrychowicz et al. 2021)."""
+    scale_returns: bool = False
+    """Let the critic predict returns divided by their running deviation."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "minibatch"):
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be 1 or more, got {value}")
+        require(
+            self.rollout.count >= 2, f"rollout must be 2 steps or more, got {self.rollout.count}"
+        )
+        for name in ("discount", "gae_lambda"):
+            value = getattr(self, name)
+            require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value}")
+        require(self.clip > 0, f"clip must be more than 0, got {self.clip}")
+        require(
+            self.objective in ("clip", "kl"),
+            f"objective must be clip or kl, got {self.objective!r}",
+        )
+        for name in ("stop_at_kl", "value_clip"):
+            value = getattr(self, name)
+            require(value is None or value > 0, f"{name} must be more than 0 or None, got {value}")
+
+    @property
+    def updates_per_round(self) -> int:
+        """Gradient steps of a full round."""
+        return self.epochs * max(1, self.rollout.count // self.minibatch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOAgentParameters:
+    """A PPO agent."""
+
+    name: str = "agent"
+    """The agent's name in logs and files."""
+    algorithm: PPOAlgorithmParameters = field(default_factory=PPOAlgorithmParameters)
+    """How it learns."""
+    network: ActorCriticParameters = field(default_factory=ActorCriticParameters)
+    """What it learns with."""
+    optimizer: AdamParameters = field(
+        default_factory=lambda: AdamParameters(
+            learning_rate=3e-4, epsilon=1e-5, max_gradient_norm=0.5
+        )
+    )
+    """Adam; step size of the paper, epsilon and clipping of OpenAI baselines."""
+    input_filter: InputFilterParameters | None = None
+    """What happens to observations and rewards first; None: nothing."""
+    output_filter: OutputFilterParameters | None = None
+    """What happens to actions last; None: nothing."""
+    update_mode: UpdateMode = "auto"
+    """How gradient steps are run: auto, eager or compiled."""
+
+    def build(
+        self,
+        *,
+        spaces: EnvironmentSpaces,
+        num_envs: int,
+        device: str,
+        seed: int,
+        planned_steps: int,
+    ) -> "PPOAgent":
+        """The agent; SpaceError when it has no policy for the action space."""
+        return PPOAgent(
+            self,
+            spaces=spaces,
+            num_envs=num_envs,
+            device=torch.device(device),
+            seed=seed,
+            planned_steps=planned_steps,
+        )
+
+
+class PPOAgent(FilteredAgent):
+    """Collects a rollout with the current policy, improves on it, forgets the rollout."""
+
+    def __init__(
+        self,
+        params: PPOAgentParameters,
+        *,
+        spaces: EnvironmentSpaces,
+        num_envs: int,
+        device: torch.device,
+        seed: int,
+        planned_steps: int,
+    ) -> None:
+        super().__init__(
+            name=params.name,
+            spaces=spaces,
+            input_filter=params.input_filter,
+            output_filter=params.output_filter,
+        )
+        self.params, self._device = params, device
+        weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
+        self._model: ActorCritic = params.network.build(
+            observation_space=self.observation_space, action_space=self.action_space, rng=weights
+        )
+        self.network = NetworkWrapper(self._model, device=device)
+        self._distribution = self._model.distribution
+        self._first_action = first_action(self.action_space)
+        rounds = planned_steps // params.algorithm.rollout.count
+        self.engine = UpdateEngine(
+            self.network,
+            self._loss,
+            params.optimizer,
+            mode=params.update_mode,
+            planned_updates=rounds * params.algorithm.updates_per_round,
+        )
+        self._memory = RolloutMemory(params.algorithm.rollout.count + num_envs)
+        self._shuffle = generator(seed, params.name, "shuffle")
+        self._returns = RunningStatistics(())
+        self._kl_coefficient = params.algorithm.initial_kl_coefficient
+        self.training_steps = 0
+
+    def new_rows(self, num_envs: int, seed: int) -> AgentRows:
+        """Row state for a stack of that many environments."""
+        kind, size = self._distribution.noise_kind, self._distribution.noise_size
+        return self._rows(num_envs, seed, noise_size=size, noise_kind=kind)
+
+    def choose(
+        self, rows: IntArray, noise: RowNoise, observation: Observation, quiet: BoolArray
+    ) -> ActionInfo:
+        """Sample from the policy, or take its mode where `quiet`; keeps the log-probability."""
+        distribution = self._distribution
+        with torch.inference_mode():
+            parameters = self._model.policy(self._tensors(observation))
+            if quiet.all():
+                action = distribution.mode(parameters)
+            else:
+                draws = torch.from_numpy(noise.draw(rows)).to(self._device)
+                action = distribution.sample(parameters, draws)
+                if quiet.any():
+                    mode, silent = distribution.mode(parameters), torch.from_numpy(quiet)
+                    action[silent] = mode[silent]
+            extras = {"log_prob": distribution.log_prob(parameters, action).cpu().numpy()}
+            if self.params.algorithm.objective == "kl":
+                extras["policy"] = parameters.cpu().numpy()
+        return ActionInfo(action=action.cpu().numpy() + self._first_action, extras=extras)
+
+    def keeps_heatup(self) -> bool:
+        """On-policy: decisions made at random are dropped."""
+        return False
+
+    def store(self, transition: Transition) -> None:
+        """Append to the rollout."""
+        self._memory.add(transition)
+
+    def train(self, clock: Clock) -> TrainingReport | None:
+        """A round of updates once the rollout is full."""
+        algorithm = self.params.algorithm
+        if len(self._memory) < algorithm.rollout.count:
+            return None
+        learning_rate = self.params.optimizer.learning_rate * algorithm.learning_rate_schedule(
+            clock
+        )
+        clip = algorithm.clip * algorithm.clip_schedule(clock)
+        self.engine.set_scalars(
+            learning_rate=learning_rate, clip=clip, kl_coefficient=self._kl_coefficient
+        )
+        scalars, steps = self._learn_from_rollout()
+        self._memory.clear()
+        self.training_steps += steps
+        named = {f"train/{name}": value for name, value in scalars.items()}
+        named |= {"train/learning_rate": learning_rate, "train/clip": clip}
+        return TrainingReport(training_steps=steps, scalars=named)
+
+    def learn_from_batch(self, data: Batch, index: Tensor) -> None:
+        """One gradient step on the rows `index` [B] of a rollout's columns."""
+        self.engine.step(data, index)
+
+    def state_dict(self) -> State:
+        """Everything but the rows, which belong to the levels."""
+        return {
+            "network": self.network.state_dict(),
+            "engine": self.engine.state_dict(),
+            "memory": self._memory.state_dict(),
+            "filters": self.filters_state_dict(),
+            "returns": self._returns.state_dict(),
+            "shuffle": generator_state(self._shuffle),
+            "kl_coefficient": self._kl_coefficient,
+            "training_steps": self.training_steps,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.network.load_state_dict(state["network"])
+        self.engine.load_state_dict(state["engine"])
+        self._memory.load_state_dict(state["memory"])
+        self.load_filters_state_dict(state["filters"])
+        self._returns.load_state_dict(state["returns"])
+        load_generator_state(self._shuffle, state["shuffle"])
+        self._kl_coefficient = state["kl_coefficient"]
+        self.training_steps = state["training_steps"]
+
+    def description(self) -> str:
+        """The network and how it is updated, for people."""
+        return f"{self.network.summary()}\nupdates: {self.engine.mode}"
+
+    def _learn_from_rollout(self) -> tuple[dict[str, float], int]:
+        algorithm = self.params.algorithm
+        data = {
+            path: torch.from_numpy(column).to(self._device)
+            for path, column in self._memory.columns.items()
+        }
+        grid, count = self._memory.grid(), len(self._memory)
+        size = min(algorithm.minibatch, count)
+        steps, divergence, scalars = 0, 0.0, {}
+        variance = 0.0
+        for epoch in range(algorithm.epochs):
+            if epoch == 0 or algorithm.recompute_advantages:
+                estimates = self._estimates(data, grid)
+                if epoch == 0:
+                    batch_columns = self._batch_columns(data)
+                    variance = float(
+                        explained_variance(
+                            estimates["/values"][:count], estimates["/targets"][:count]
+                        )
+                    )
+            order = torch.from_numpy(self._shuffle.permutation(count)).to(self._device)
+            for begin in range(0, count - size + 1, size):
+                self.learn_from_batch({**batch_columns, **estimates}, order[begin : begin + size])
+                steps += 1
+            if algorithm.stop_at_kl is not None or epoch == algorithm.epochs - 1:
+                metrics = self.engine.drain_metrics()
+                divergence, scalars = metrics["approx_kl"], metrics
+                if algorithm.stop_at_kl is not None and divergence > algorithm.stop_at_kl:
+                    break
+        if algorithm.objective == "kl":
+            self._kl_coefficient = adapted_kl_coefficient(
+                self._kl_coefficient, divergence, algorithm.kl_target
+            )
+            scalars["kl_coefficient"] = self._kl_coefficient
+        return {**scalars, "explained_variance": variance}, steps
+
+    def _estimates(self, data: Batch, grid: RowGrid) -> Batch:
+        """Values, value targets and advantages of the whole memory, [capacity] each."""
+        algorithm = self.params.algorithm
+        scale = self._return_scale()
+        index, valid = self._on_device(grid.index), self._on_device(grid.valid)
+        with torch.inference_mode():
+            observation = _observations(data, OBSERVATIONS)
+            value = self._model.value(observation)  # [capacity], in the critic's scale
+            terminated = data["/terminated"][index]  # [T, N]
+            ended = terminated | data["/truncated"][index]
+            last = self._on_device(grid.last)
+            next_value = torch.zeros_like(value)[index]
+            next_value[:-1] = value[index[1:]]
+            # What follows is not the next stored observation where an episode or the memory ends.
+            boundary = ended & valid
+            boundary[last, torch.arange(len(last), device=self._device)] = True
+            boundary_index = index[boundary]
+            after = {
+                key: column[boundary_index]
+                for key, column in _observations(data, NEXT_OBSERVATIONS).items()
+            }
+            next_value[boundary] = self._model.value(after)
+            discount = torch.full_like(next_value, algorithm.discount)
+            if algorithm.discount_by_duration:
+                discount = discount ** data["/durations"][index]
+            advantage = gae(
+                reward=data["/rewards"][index].to(torch.float32),
+                value=value[index] * scale,
+                next_value=next_value * scale,
+                terminated=terminated,
+                ended=boundary | ~valid,
+                discount=discount,
+                trace=algorithm.gae_lambda,
+            )
+            placed = torch.zeros_like(value)
+            placed[index[valid]] = advantage[valid]
+            target = placed + value * scale
+            if algorithm.scale_returns:
+                self._returns.update(target[index[valid]].cpu().numpy())
+        return {"/advantages": placed, "/targets": target / scale, "/values": value}
+
+    def _return_scale(self) -> float:
+        """What the critic's outputs are multiplied with to be returns."""
+        if not self.params.algorithm.scale_returns:
+            return 1.0
+        return float(1 / self._returns.inverse_deviation(1e-8))
+
+    def _batch_columns(self, data: Batch) -> Batch:
+        observations = {
+            path: column for path, column in data.items() if path.startswith(OBSERVATIONS)
+        }
+        actions = data["/actions"] - torch.as_tensor(self._first_action, device=self._device)
+        policy = {"/policy": data["/policy"]} if "/policy" in data else {}
+        return {**observations, **policy, "/actions": actions, "/log_prob": data["/log_prob"]}
+
+    def _loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+        algorithm, distribution = self.params.algorithm, self._distribution
+        parameters, value = self.network.call(flat, _observations(batch, OBSERVATIONS))
+        advantage = batch["/advantages"]
+        if algorithm.normalise_advantage:
+            advantage = normalised(advantage)
+        log_prob = distribution.log_prob(parameters, batch["/actions"])
+        if algorithm.objective == "clip":
+            policy, metrics = clipped_surrogate(
+                log_prob, batch["/log_prob"], advantage, scalars["clip"]
+            )
+        else:
+            kl = distribution.kl(batch["/policy"], parameters)
+            policy, metrics = penalised_surrogate(
+                log_prob, batch["/log_prob"], advantage, kl, scalars["kl_coefficient"]
+            )
+        error = value_loss(value, batch["/values"], batch["/targets"], algorithm.value_clip)
+        entropy = distribution.entropy(parameters).mean()
+        loss = (
+            policy + algorithm.value_coefficient * error - algorithm.entropy_coefficient * entropy
+        )
+        return loss, {
+            "policy_loss": policy.detach(),
+            "value_loss": error.detach(),
+            "entropy": entropy.detach(),
+            **metrics,
+        }
+
+    def _tensors(self, observation: Observation) -> Batch:
+        return {
+            key: torch.from_numpy(values).to(self._device) for key, values in observation.items()
+        }
+
+    def _on_device(self, values: IntArray | BoolArray) -> Tensor:
+        return torch.from_numpy(values).to(self._device)
+
+
+def _observations(columns: Batch, prefix: str) -> Batch:
+    return {
+        path.removeprefix(prefix): column
+        for path, column in columns.items()
+        if path.startswith(prefix)
+    }

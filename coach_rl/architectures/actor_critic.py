@@ -1,0 +1,107 @@
+"""A policy and a value function, with torsos of their own or one they share."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl.architectures.layers import linear
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.errors import SpaceError
+from coach_rl.core.spaces import Space
+from coach_rl.functional.distributions import (
+    Categorical,
+    DiagonalGaussian,
+    Distribution,
+    MultiCategorical,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorCriticParameters:
+    """Network of PPO and its relatives. Defaults: 64-64 tanh, as in the PPO paper's MuJoCo runs."""
+
+    torso: TorsoParameters = field(default_factory=TorsoParameters)
+    """How observations become features."""
+    shared_torso: bool = False
+    """One torso for policy and value instead of one each."""
+    initial_log_std: float = 0.0
+    """Gaussian policies: initial log standard deviation, the same in every state."""
+    policy_gain: float = 0.01
+    """Gain of the policy's last layer; small: the first policy hardly depends on the state."""
+
+    def build(
+        self, *, observation_space: spaces.Dict, action_space: Space, rng: torch.Generator
+    ) -> "ActorCritic":
+        """The network for these spaces; SpaceError when there is no policy for the action space."""
+        return ActorCritic(self, observation_space, distribution_for(action_space), rng)
+
+
+class ActorCritic(nn.Module):
+    """Distribution parameters [B, P] and values [B] of observations."""
+
+    def __init__(
+        self,
+        params: ActorCriticParameters,
+        observation_space: spaces.Dict,
+        distribution: Distribution,
+        rng: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.distribution = distribution
+        self.actor_torso = params.torso.build(observation_space, rng)
+        self.critic_torso = (
+            None if params.shared_torso else params.torso.build(observation_space, rng)
+        )
+        features, orthogonal = self.actor_torso.output_size, params.torso.orthogonal
+        gaussian = isinstance(distribution, DiagonalGaussian)
+        outputs = distribution.parameter_size // 2 if gaussian else distribution.parameter_size
+        self.policy_head = linear(
+            features, outputs, rng=rng, gain=params.policy_gain, orthogonal=orthogonal
+        )
+        self.log_std = (
+            nn.Parameter(torch.full((outputs,), params.initial_log_std)) if gaussian else None
+        )
+        self.value_head = linear(features, 1, rng=rng, gain=1.0, orthogonal=orthogonal)
+
+    def policy(self, observation: dict[str, Tensor]) -> Tensor:
+        """Parameters of the action distribution, [B, P]."""
+        return self._distribution_parameters(self.actor_torso(observation))
+
+    def value(self, observation: dict[str, Tensor]) -> Tensor:
+        """Values, [B]."""
+        torso = self.actor_torso if self.critic_torso is None else self.critic_torso
+        return self._value(torso(observation))
+
+    def forward(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Parameters of the action distribution [B, P] and values [B]."""
+        features = self.actor_torso(observation)
+        critic = features if self.critic_torso is None else self.critic_torso(observation)
+        return self._distribution_parameters(features), self._value(critic)
+
+    def _distribution_parameters(self, features: Tensor) -> Tensor:
+        outputs: Tensor = self.policy_head(features)
+        if self.log_std is None:
+            return outputs
+        return torch.cat([outputs, self.log_std.expand_as(outputs)], dim=-1)
+
+    def _value(self, features: Tensor) -> Tensor:
+        value: Tensor = self.value_head(features)
+        return value.squeeze(-1)
+
+
+def distribution_for(space: Space) -> Distribution:
+    """The family of distributions a stochastic policy uses for an action space."""
+    match space:
+        case spaces.Box() if np.issubdtype(space.dtype, np.floating) and len(space.shape) == 1:
+            return DiagonalGaussian(int(np.prod(space.shape)))
+        case spaces.Discrete():
+            return Categorical(int(space.n))
+        case spaces.MultiDiscrete() if len(space.shape) == 1:
+            return MultiCategorical(tuple(int(size) for size in space.nvec))
+    raise SpaceError(
+        f"no stochastic policy for the action space {space}; allowed: a flat Box of floats, "
+        "Discrete, a flat MultiDiscrete (an OutputFilter can map others to these)"
+    )

@@ -1,0 +1,88 @@
+"""Layers whose initial weights come from a generator that is passed in."""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+Activation = Literal["tanh", "relu", "elu", "selu", "leaky_relu", "sigmoid", "none"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "elu": nn.functional.elu,
+    "selu": nn.functional.selu,
+    "leaky_relu": nn.functional.leaky_relu,
+    "sigmoid": torch.sigmoid,
+    "none": lambda values: values,
+}
+
+
+def linear(
+    inputs: int, outputs: int, *, rng: torch.Generator, gain: float, orthogonal: bool
+) -> nn.Linear:
+    """A dense layer.
+
+    Args:
+        inputs: Size of its input.
+        outputs: Size of its output.
+        rng: Where the weights are drawn from.
+        gain: Scale of the weights.
+        orthogonal: Orthogonal weights of that gain and bias 0 (Saxe et al. 2014); otherwise
+            PyTorch's usual uniform weights and biases, on which the gain has no bearing.
+    """
+    layer = nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
+    _fill(layer.weight, layer.bias, fan_in=inputs, rng=rng, gain=gain, orthogonal=orthogonal)
+    return layer
+
+
+def convolution(
+    inputs: int,
+    outputs: int,
+    *,
+    kernel: int,
+    stride: int,
+    rng: torch.Generator,
+    gain: float,
+    orthogonal: bool,
+) -> nn.Conv2d:
+    """A square two-dimensional convolution without padding; see `linear` for the weights."""
+    layer = nn.Conv2d(inputs, outputs, kernel, stride, device="meta").to_empty(device="cpu")
+    fan_in = inputs * kernel * kernel
+    assert layer.bias is not None
+    _fill(layer.weight, layer.bias, fan_in=fan_in, rng=rng, gain=gain, orthogonal=orthogonal)
+    return layer
+
+
+class Activate(nn.Module):
+    """An activation by its name in `ACTIVATIONS`."""
+
+    def __init__(self, name: Activation) -> None:
+        super().__init__()
+        self.name = name
+        self.function = ACTIVATIONS[name]
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Element by element."""
+        return self.function(values)
+
+
+def _fill(
+    weight: Tensor,
+    bias: Tensor,
+    *,
+    fan_in: int,
+    rng: torch.Generator,
+    gain: float,
+    orthogonal: bool,
+) -> None:
+    with torch.no_grad():
+        if orthogonal:
+            nn.init.orthogonal_(weight, gain, generator=rng)
+            bias.zero_()
+        else:
+            bound = 1 / math.sqrt(fan_in)
+            weight.uniform_(-bound, bound, generator=rng)
+            bias.uniform_(-bound, bound, generator=rng)

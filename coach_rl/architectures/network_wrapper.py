@@ -1,0 +1,92 @@
+"""A module whose parameters live in one flat tensor, with a target copy where asked."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from coach_rl.core.errors import CheckpointError
+from coach_rl.core.state import State
+
+
+class NetworkWrapper:
+    """The online parameters of a module, flat, and those of its target network.
+
+    The module's own parameters are views into `online`, so calling `module` always uses the newest
+    ones; `call` runs the module on any other flat tensor, e.g. `target` or the argument of a
+    gradient.
+
+    Args:
+        module: The network; it is moved to `device` and its parameters become views.
+        device: Where it lives.
+        with_target: Whether to keep a target copy, equal to the online one at first.
+    """
+
+    def __init__(
+        self, module: nn.Module, *, device: torch.device, with_target: bool = False
+    ) -> None:
+        self.module = module.to(device)
+        named = list(self.module.named_parameters())
+        self._names = [name for name, _ in named]
+        self._shapes = [parameter.shape for _, parameter in named]
+        self._sizes = [parameter.numel() for _, parameter in named]
+        self.online = torch.cat([parameter.detach().reshape(-1) for _, parameter in named])
+        for (_, parameter), view in zip(named, self._views(self.online), strict=True):
+            parameter.data = view
+            parameter.requires_grad_(False)
+        self.target = self.online.clone() if with_target else None
+
+    @property
+    def size(self) -> int:
+        """P, the number of parameters."""
+        return self.online.numel()
+
+    def named(self, flat: Tensor) -> dict[str, Tensor]:
+        """A flat tensor [P] as the module's named parameters, views of it."""
+        return dict(zip(self._names, self._views(flat), strict=True))
+
+    def call(self, flat: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """The module's forward with the parameters `flat` [P]; pure."""
+        return functional_call(self.module, self.named(flat), args, kwargs)
+
+    def sync_target(self, rate: float = 1.0) -> None:
+        """Move the target towards the online parameters: target += rate * (online - target)."""
+        assert self.target is not None, "this network has no target"
+        self.target.lerp_(self.online, rate)
+
+    def state_dict(self) -> State:
+        """Both sets of parameters by name."""
+        state: State = {"online": _clone(self.named(self.online))}
+        if self.target is not None:
+            state["target"] = _clone(self.named(self.target))
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over both sets of parameters; CheckpointError names what doesn't fit."""
+        self._load(self.online, state["online"])
+        if self.target is not None:
+            self._load(self.target, state["target"])
+
+    def summary(self) -> str:
+        """The module's layers and its number of parameters, for people."""
+        return f"{self.module}\n{self.size:,} parameters"
+
+    def _views(self, flat: Tensor) -> Iterator[Tensor]:
+        parts = torch.split_with_sizes(flat, self._sizes)
+        return (part.view(shape) for part, shape in zip(parts, self._shapes, strict=True))
+
+    def _load(self, flat: Tensor, named: dict[str, Tensor]) -> None:
+        for name, view in self.named(flat).items():
+            if name not in named or named[name].shape != view.shape:
+                found = tuple(named[name].shape) if name in named else "nothing"
+                raise CheckpointError(
+                    f"the checkpoint doesn't fit this network: '{name}' should have the shape "
+                    f"{tuple(view.shape)}, found {found}"
+                )
+            view.copy_(named[name])
+
+
+def _clone(named: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in named.items()}

@@ -1,0 +1,102 @@
+"""Mean and variance of a stream of rows, in one pass."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from coach_rl.core.errors import CheckpointError, NonFiniteError
+from coach_rl.core.records import Array
+from coach_rl.core.state import State
+
+Float64Array = npt.NDArray[np.float64]
+
+
+class RunningStatistics:
+    """Count, mean and variance of each element over all rows ever taken in.
+
+    Batches are merged by Chan, Golub and LeVeque (1979), in float64, so nothing is lost when the
+    mean is large against the deviation, and taking rows in together or one by one agrees to
+    rounding.
+
+    Args:
+        shape: Of one row.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.count = 0
+        """Rows taken in."""
+        self.mean: Float64Array = np.zeros(shape)
+        """Of the rows taken in, 0 before the first, `shape`."""
+        self._squares: Float64Array = np.zeros(shape)  # sum of squared distances from the mean
+
+    @property
+    def variance(self) -> Float64Array:
+        """Of the rows taken in (divided by their number), 1 before the first, `shape`."""
+        if not self.count:
+            return np.ones_like(self.mean)
+        return np.asarray(self._squares / self.count)
+
+    def inverse_deviation(self, epsilon: float) -> Float64Array:
+        """1 / sqrt(variance + epsilon), `shape`."""
+        scale = self.variance
+        scale += epsilon
+        np.sqrt(scale, out=scale)
+        return np.divide(1.0, scale, out=scale)
+
+    def update(self, rows: Array) -> None:
+        """Take in rows [R, *shape]; R may be 0.
+
+        Raises:
+            NonFiniteError: A number is NaN or infinite; the statistics stay as they were.
+        """
+        size = len(rows)
+        if not size:
+            return
+        batch_mean: Float64Array = np.add.reduce(rows, axis=0, dtype=np.float64)
+        batch_mean /= size
+        if not math.isfinite(np.add.reduce(batch_mean, axis=None)):
+            raise NonFiniteError(_complaint(rows))
+        spread = np.subtract(rows, batch_mean)  # [R, *shape]
+        np.square(spread, out=spread)
+        total = self.count + size
+        shift = np.subtract(batch_mean, self.mean)
+        self._squares += np.add.reduce(spread, axis=0)
+        self._squares += shift * shift * (self.count * size / total)
+        shift *= size / total
+        self.mean += shift
+        self.count = total
+
+    def state_dict(self) -> State:
+        """Count, mean and the sum of squared deviations, so that loading loses no bit."""
+        return {
+            "count": self.count,
+            "mean": self.mean.copy(),
+            "squared_deviations": self._squares.copy(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what `state_dict` returned for the same shape.
+
+        Raises:
+            CheckpointError: The saved statistics are of another shape.
+        """
+        mean = np.array(state["mean"], dtype=np.float64)
+        squares = np.array(state["squared_deviations"], dtype=np.float64)
+        if mean.shape != self.mean.shape:
+            raise CheckpointError(
+                f"the saved running statistics are of shape {mean.shape}, these are of "
+                f"{self.mean.shape}; use the parameters the checkpoint was made with"
+            )
+        self.count, self.mean, self._squares = int(state["count"]), mean, squares
+
+
+def _complaint(rows: Array) -> str:
+    bad = np.argwhere(~np.isfinite(rows))
+    if not len(bad):
+        return f"the sum of {len(rows)} rows is too large for running statistics; clip them first"
+    row, *element = (int(index) for index in bad[0])
+    return (
+        f"running statistics need finite numbers, got {rows[tuple(bad[0])]} at element "
+        f"{tuple(element)} of row {row}; look for the cause in the environment, or clip first"
+    )
