@@ -12,8 +12,9 @@ from coach_rl.filters.stages import StatelessInputStage
 
 # ITU-R BT.601-7, section 2.5.1: the luma of red, green, blue.
 _WEIGHTS = (0.299, 0.587, 0.114)
-# The same in 1/65536; integer arithmetic rounds to nearest, exactly as pillow's convert("L").
-_INTEGER_WEIGHTS = (19595, 38470, 7471)
+# The same in 1/65536, as in pillow's convert("L"). All sums of byte times weight stay below 2**24,
+# so float32 holds them exactly in whatever order they are added.
+_INTEGER_WEIGHTS = (19595.0, 38470.0, 7471.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,18 +32,19 @@ class ObservationRGBToYFilter:
         low, high = source.low.min(), source.high.max()
 
         def grey(images: Array) -> Array:
-            luma = images @ np.array(_WEIGHTS, dtype=images.dtype)
+            red, green, blue = (images[..., channel] for channel in range(3))
+            luma = red * _WEIGHTS[0] + green * _WEIGHTS[1] + blue * _WEIGHTS[2]
             return np.asarray(np.clip(luma, low, high))
 
         shape = source.shape[:2]
         return StatelessInputStage(
             box(np.full(shape, low), np.full(shape, high), source.dtype),
-            _integer_grey if source.dtype == np.uint8 else grey,
+            _byte_grey if source.dtype == np.uint8 else grey,
         )
 
 
-def _integer_grey(images: Array) -> Array:
-    weighted = images.astype(np.uint32)  # [R, H, W, 3]
-    weighted *= np.array(_INTEGER_WEIGHTS, dtype=np.uint32)
-    luma = weighted[..., 0] + weighted[..., 1] + weighted[..., 2] + np.uint32(1 << 15)
-    return (luma >> 16).astype(np.uint8)
+def _byte_grey(images: Array) -> Array:
+    luma = images.astype(np.float32) @ np.array(_INTEGER_WEIGHTS, dtype=np.float32)  # [R, H, W]
+    luma += 1 << 15  # round to nearest
+    luma *= 1.0 / (1 << 16)
+    return luma.astype(np.uint8)

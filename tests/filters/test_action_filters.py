@@ -1,0 +1,233 @@
+"""Numbers worked out by hand, one block per filter; shared promises: test_filter_contract."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coach_rl.core.errors import ActionError, ParameterError, SpaceError
+from coach_rl.filters import (
+    AttentionDiscretization,
+    BoxDiscretization,
+    BoxMasking,
+    FullDiscreteActionSpaceMap,
+    LinearBoxToBoxMap,
+    PartialDiscreteActionSpaceMap,
+)
+
+ARM = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([3.0, 0.5], np.float32))
+
+
+@st.composite
+def boxes(draw):
+    """Bounded, mostly asymmetric Boxes of floats."""
+    size = draw(st.integers(1, 3))
+    numbers = st.floats(-100, 100, width=32)
+    low = np.array(draw(st.lists(numbers, min_size=size, max_size=size)), np.float32)
+    widths = st.floats(0.125, 100, width=32)
+    width = np.array(draw(st.lists(widths, min_size=size, max_size=size)), np.float32)
+    return spaces.Box(low, low + width)
+
+
+def test_bins_by_hand():
+    stage = BoxDiscretization(num_bins=(3, 2)).build(ARM)
+    assert stage.agent_space == spaces.Discrete(6)
+    np.testing.assert_array_equal(
+        stage.apply(np.arange(6)),
+        [[-1, 0], [-1, 0.5], [1, 0], [1, 0.5], [3, 0], [3, 0.5]],
+    )
+    # nearest: -0.1 is nearer to -1 than to 1; halfway (0) the lower one; outside: the border
+    np.testing.assert_array_equal(
+        stage.inverse(np.array([[-0.1, 0.3], [0.0, 0.25], [2.5, 9.0]])), [1, 0, 5]
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(boxes(), st.integers(2, 7))
+def test_bins_include_both_bounds_and_come_back(space, num_bins):
+    stage = BoxDiscretization(num_bins=num_bins).build(space)
+    actions = np.arange(stage.agent_space.n)
+    sent = stage.apply(actions)
+    np.testing.assert_array_equal(sent[0], space.low)
+    np.testing.assert_array_equal(sent[-1], space.high)
+    np.testing.assert_array_equal(stage.inverse(sent), actions)
+
+
+def test_bins_of_whole_numbers():
+    space = spaces.Box(0.0, 5.0, (1,), np.float32)
+    stage = BoxDiscretization(num_bins=3, force_int_bins=True).build(space)
+    np.testing.assert_array_equal(stage.apply(np.arange(3)), [[0], [2], [5]])
+    with pytest.raises(SpaceError, match="can't place 7 whole numbers evenly from 0 to 5"):
+        BoxDiscretization(num_bins=7).build(spaces.Box(0, 5, (1,), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("num_bins", "space", "message"),
+    [
+        ((3, 3, 3), ARM, "3 entries for 2 dimensions"),
+        (2, spaces.Box(-1.0, 1.0, (40,)), "would make 1099511627776 actions"),
+        (2, spaces.Box(-1.0, np.inf, (1,)), "finite bounds"),
+        (2, spaces.Box(1.0, 1.0, (1,)), "low is below its high"),
+    ],
+)
+def test_bins_must_fit(num_bins, space, message):
+    with pytest.raises(SpaceError, match=message):
+        BoxDiscretization(num_bins=num_bins).build(space)
+
+
+@pytest.mark.parametrize("num_bins", [1, (3, 1), ()])
+def test_bins_need_two_values(num_bins):
+    with pytest.raises(ParameterError, match=r"BoxDiscretization\.num_bins must be 2 or more"):
+        BoxDiscretization(num_bins=num_bins)
+
+
+def test_attention_by_hand():
+    stage = AttentionDiscretization(num_bins=(2, 1)).build(spaces.Box(0.0, 10.0, (4,)))
+    np.testing.assert_array_equal(stage.apply(np.array([0, 1])), [[0, 0, 5, 10], [5, 0, 10, 10]])
+    # a region is brought back to the cell whose centre is nearest to its own
+    np.testing.assert_array_equal(stage.inverse(np.array([[6.0, 6.0, 8.0, 7.0]])), [1])
+
+
+def test_attention_counts_along_y_first_and_rounds_to_pixels():
+    stage = AttentionDiscretization(num_bins=(2, 3)).build(spaces.Box(0, 83, (4,), np.int64))
+    # borders along x: 0, 41.5 -> 42 (half to even), 83; along y: 0, 27.67 -> 28, 55.33 -> 55, 83
+    np.testing.assert_array_equal(stage.apply(np.array([1, 3])), [[0, 28, 42, 55], [42, 0, 83, 28]])
+    np.testing.assert_array_equal(stage.inverse(stage.apply(np.arange(6))), np.arange(6))
+
+
+def test_attention_needs_a_region_of_a_plane():
+    with pytest.raises(SpaceError, match="both corners have the same bounds"):
+        AttentionDiscretization(num_bins=2).build(
+            spaces.Box(np.zeros(4, np.float32), np.array([1, 1, 2, 2], np.float32))
+        )
+    with pytest.raises(ParameterError, match="1 or more"):
+        AttentionDiscretization(num_bins=0)
+
+
+def test_masking_by_hand():
+    stage = BoxMasking(low=(0.0, 0.25), high=(1.0, 0.25)).build(ARM)
+    np.testing.assert_array_equal(stage.agent_space.low, np.float32([0.0, 0.25]))
+    np.testing.assert_array_equal(stage.agent_space.high, np.float32([1.0, 0.25]))
+    given_actions = np.array([[0.5, 0.25], [-7.0, 0.5]], np.float32)
+    np.testing.assert_array_equal(stage.apply(given_actions), [[0.5, 0.25], [0.0, 0.25]])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [(-2.0, 0.5, "must lie within it"), ((0.0,) * 3, 0.5, "3 numbers, but the Box of shape")],
+)
+def test_masking_must_fit(low, high, message):
+    with pytest.raises(SpaceError, match=message):
+        BoxMasking(low=low, high=high).build(ARM)
+
+
+def test_masking_of_whole_numbers_needs_whole_bounds():
+    with pytest.raises(SpaceError, match="whole bounds"):
+        BoxMasking(low=0.5, high=2).build(spaces.Box(0, 5, (1,), np.int64))
+    with pytest.raises(ParameterError, match="nowhere exceed"):
+        BoxMasking(low=(0.0, 2.0), high=1.0)
+
+
+def test_full_map_numbers_everything():
+    stage = FullDiscreteActionSpaceMap().build(spaces.MultiDiscrete([2, 3], start=[0, 5]))
+    np.testing.assert_array_equal(
+        stage.apply(np.arange(6)), [[0, 5], [0, 6], [0, 7], [1, 5], [1, 6], [1, 7]]
+    )
+    stage = FullDiscreteActionSpaceMap().build(spaces.MultiBinary(2))
+    np.testing.assert_array_equal(stage.apply(np.arange(4)), [[0, 0], [0, 1], [1, 0], [1, 1]])
+    stage = FullDiscreteActionSpaceMap().build(spaces.Discrete(3, start=-1))
+    np.testing.assert_array_equal(stage.apply(np.arange(3)), [-1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ((0, 1), "has 2 actions, but the environment's Discrete.3. has 3"),
+        ((0, 1, 1), "target action 1 is listed twice"),
+        ((0, 1, 3), r"target action 3 \(position 2\) doesn't lie"),
+    ],
+)
+def test_full_map_names_every_action_once(targets, message):
+    with pytest.raises(SpaceError, match=message):
+        FullDiscreteActionSpaceMap(target_actions=targets).build(spaces.Discrete(3))
+
+
+def test_partial_map_by_hand():
+    stage = PartialDiscreteActionSpaceMap(target_actions=(4, 0, 2)).build(spaces.Discrete(5))
+    np.testing.assert_array_equal(stage.apply(np.array([2, 0, 1])), [2, 4, 0])
+    np.testing.assert_array_equal(stage.inverse(np.array([0, 2, 4])), [1, 2, 0])
+    with pytest.raises(ActionError, match="never gives the action 3 of row 1"):
+        stage.inverse(np.array([0, 3]))
+
+
+def test_partial_map_of_a_box_comes_back_to_the_nearest():
+    targets = ((-1.0, 0.0), (3.0, 0.5))
+    stage = PartialDiscreteActionSpaceMap(target_actions=targets).build(ARM)
+    np.testing.assert_array_equal(stage.apply(np.array([1, 0])), [[3.0, 0.5], [-1.0, 0.0]])
+    np.testing.assert_array_equal(stage.inverse(np.array([[0.5, 0.5], [2.0, 0.0]])), [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("targets", "space"),
+    [
+        (((9.0, 0.0),), ARM),
+        (((0.0,),), ARM),
+        ((0.0,), ARM),
+        ((0.5,), spaces.Discrete(2)),
+        (((0.5,),), spaces.Box(0, 3, (1,), np.int64)),
+        (((0, 2),), spaces.MultiBinary(2)),
+    ],
+)
+def test_targets_must_lie_in_the_space(targets, space):
+    with pytest.raises(SpaceError, match=r"position 0\) doesn't lie in the environment's"):
+        PartialDiscreteActionSpaceMap(target_actions=targets).build(space)
+
+
+def test_partial_map_needs_actions():
+    with pytest.raises(ParameterError, match="needs one action or more"):
+        PartialDiscreteActionSpaceMap(target_actions=())
+
+
+def test_linear_map_by_hand_on_asymmetric_bounds():
+    stage = LinearBoxToBoxMap().build(ARM)
+    assert stage.agent_space == spaces.Box(-1.0, 1.0, (2,), np.float32)
+    np.testing.assert_array_equal(
+        stage.apply(np.float32([[-1, -1], [0, 0], [1, 1], [0.5, -0.5], [8, -8]])),
+        [[-1, 0], [1, 0.25], [3, 0.5], [2, 0.125], [3, 0]],
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(boxes(), st.integers(0, 1000))
+def test_linear_map_hits_the_bounds_and_comes_back(space, seed):
+    size = space.shape[0]
+    stage = LinearBoxToBoxMap(low=(-3.0,) * size, high=(0.5,) * size).build(space)
+    ends = np.stack([stage.agent_space.low, stage.agent_space.high])
+    np.testing.assert_array_equal(stage.apply(ends), [space.low, space.high])
+    action = np.random.default_rng(seed).uniform(-3.0, 0.5, (5, size)).astype(np.float32)
+    sent = stage.apply(action)
+    assert ((sent >= space.low) & (sent <= space.high)).all()
+    # one rounding of the environment's float32 numbers, seen from the agent's side
+    largest = np.maximum(np.abs(space.low), np.abs(space.high))
+    tolerance = 1e-6 + (2**-23 * largest * 3.5 / (space.high - space.low)).max()
+    np.testing.assert_allclose(stage.inverse(sent), action, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (spaces.Box(-np.inf, 1.0, (2,)), "finite bounds"),
+        (spaces.Box(0, 5, (2,), np.int64), "Box of floats"),
+        (spaces.Box(-1.0, 1.0, (3,)), "2 numbers, but the Box of shape"),
+    ],
+)
+def test_linear_map_must_fit(space, message):
+    with pytest.raises(SpaceError, match=message):
+        LinearBoxToBoxMap(low=(0.0, 0.0), high=1.0).build(space)
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, np.inf), ((0.0, 0.0), (1.0, 1.0, 1.0))])
+def test_linear_map_refuses_senseless_bounds(bounds):
+    with pytest.raises(ParameterError, match="finite, low below high everywhere"):
+        LinearBoxToBoxMap(low=bounds[0], high=bounds[1])

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.core.errors import ActionError, CheckpointError, ParameterError, SpaceError
+from coach_rl.filters import BoxDiscretization, BoxMasking, LinearBoxToBoxMap, OutputFilter
+
+ARM = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([3.0, 0.5], np.float32))
+
+
+def test_the_first_filter_touches_the_environment():
+    chain = OutputFilter(
+        action=(BoxMasking(low=(0.0, 0.0), high=(2.0, 0.5)), LinearBoxToBoxMap())
+    ).build(ARM)
+    assert chain.agent_space == spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action = np.float32([[-1, -1], [0, 1]])
+    np.testing.assert_array_equal(chain.apply(action), [[0, 0], [1, 0.5]])
+    np.testing.assert_array_equal(chain.inverse(chain.apply(action)), action)
+
+
+def test_three_filters_there_and_back():
+    chain = OutputFilter(
+        action=(BoxMasking(low=0.0, high=0.5), LinearBoxToBoxMap(), BoxDiscretization(num_bins=3))
+    ).build(ARM)
+    assert chain.agent_space == spaces.Discrete(9)
+    np.testing.assert_array_equal(
+        chain.apply(np.array([0, 4, 8])), [[0, 0], [0.25, 0.25], [0.5, 0.5]]
+    )
+    np.testing.assert_array_equal(chain.inverse(chain.apply(np.arange(9))), np.arange(9))
+
+
+def test_without_filters_actions_go_through():
+    space = spaces.Dict({"arm": ARM, "gripper": spaces.Discrete(2)})
+    chain = OutputFilter().build(space)
+    assert chain.agent_space is space
+    action = {"arm": np.zeros((1, 2), np.float32), "gripper": np.array([1])}
+    assert chain.apply(action) is action
+    assert chain.inverse(action) is action
+    chain.load_state_dict(chain.state_dict())
+
+
+def test_a_filter_that_does_not_suit_is_located():
+    parameters = OutputFilter(action=(BoxDiscretization(num_bins=3), LinearBoxToBoxMap()))
+    with pytest.raises(SpaceError, match=r"filter 1: LinearBoxToBoxMap needs a Box"):
+        parameters.build(ARM)
+    with pytest.raises(SpaceError, match=r"filter 0: BoxDiscretization needs a Box"):
+        parameters.build(spaces.Dict({"arm": ARM}))
+
+
+def test_parts_of_an_action_are_refused_where_one_array_is_needed():
+    chain = OutputFilter(action=(LinearBoxToBoxMap(),)).build(ARM)
+    with pytest.raises(ActionError, match=r"got parts \['arm'\]"):
+        chain.apply({"arm": np.zeros((1, 2), np.float32)})
+
+
+def test_what_is_not_a_tuple_of_filters_is_refused():
+    with pytest.raises(ParameterError, match=r"OutputFilter\.action must be a tuple"):
+        OutputFilter(action=LinearBoxToBoxMap())
+    with pytest.raises(ParameterError, match=r"OutputFilter\.action must hold"):
+        OutputFilter(action=(LinearBoxToBoxMap,))
+    assert OutputFilter(action=[LinearBoxToBoxMap()]) == OutputFilter(action=(LinearBoxToBoxMap(),))
+
+
+class CountedActions:
+    """An action filter with a state of its own, as a user might write it."""
+
+    def __init__(self, space):
+        self.agent_space, self.count = space, 0
+
+    def apply(self, action):
+        self.count += len(action)
+        return action
+
+    def inverse(self, action):
+        raise SpaceError("CountedActions has no way back")
+
+    def state_dict(self):
+        return {"count": self.count}
+
+    def load_state_dict(self, state):
+        self.count = state["count"]
+
+
+class CountedActionsParameters:
+    def build(self, space):
+        return CountedActions(space)
+
+
+def test_a_filter_of_ones_own_with_a_state():
+    parameters = OutputFilter(action=(LinearBoxToBoxMap(), CountedActionsParameters()))
+    chain, other = parameters.build(ARM), parameters.build(ARM)
+    chain.apply(np.zeros((3, 2), np.float32))
+    other.load_state_dict(chain.state_dict())
+    assert other.state_dict() == {"action": {"1": {"count": 3}}}
+    with pytest.raises(SpaceError, match="no way back"):
+        chain.inverse(np.zeros((3, 2), np.float32))
+    with pytest.raises(CheckpointError, match=r"OutputFilter\.action"):
+        OutputFilter().build(ARM).load_state_dict(chain.state_dict())
