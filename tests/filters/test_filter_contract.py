@@ -338,6 +338,33 @@ def test_rewards_saved_and_loaded_go_on_bit_for_bit(parameters):
 
 
 @observation_cases
+def test_observations_are_filtered_alike_right_after_loading(case):
+    parameters, space, _ = case
+    rng = np.random.default_rng(0)
+    chain, other = observation_chain(parameters, space), observation_chain(parameters, space)
+    run_observations(chain, chain.new_rows(ROWS), [draw(space, ROWS, rng) for _ in range(3)])
+    other.load_state_dict(chain.state_dict())
+    batches = [draw(space, ROWS, rng)]
+    np.testing.assert_array_equal(
+        run_observations(other, other.new_rows(ROWS), batches, learn=False),
+        run_observations(chain, chain.new_rows(ROWS), batches, learn=False),
+    )
+
+
+@reward_cases
+def test_rewards_are_filtered_alike_right_after_loading(parameters):
+    rng = np.random.default_rng(0)
+    chain, other = reward_chain(parameters), reward_chain(parameters)
+    run_rewards(chain, chain.new_rows(ROWS), [rng.normal(size=ROWS) for _ in range(3)])
+    other.load_state_dict(chain.state_dict())
+    batches = [rng.normal(size=ROWS)]
+    np.testing.assert_array_equal(
+        run_rewards(other, other.new_rows(ROWS), batches, learn=False),
+        run_rewards(chain, chain.new_rows(ROWS), batches, learn=False),
+    )
+
+
+@observation_cases
 def test_many_observations_equal_single_ones(case):
     parameters, space, _ = case
     rng = np.random.default_rng(0)
