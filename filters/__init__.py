@@ -32,7 +32,6 @@ from coach_rl.filters.reward.ewma_normalization import RewardEwmaNormalizationFi
 from coach_rl.filters.reward.normalization import RewardNormalizationFilter
 from coach_rl.filters.reward.rescale import RewardRescaleFilter
 from coach_rl.filters.reward.return_scaling import RewardReturnScalingFilter
-from coach_rl.filters.running_statistics import RunningStatistics
 from coach_rl.filters.stages import (
     ActionStage,
     ActionStageParameters,
@@ -73,7 +72,6 @@ __all__ = [
     "RewardNormalizationFilter",
     "RewardRescaleFilter",
     "RewardReturnScalingFilter",
-    "RunningStatistics",
     "StatelessActionStage",
     "StatelessInputStage",
 ]

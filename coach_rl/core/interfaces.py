@@ -241,6 +241,10 @@ class Agent(Stateful, Protocol):
         """Learn if it is due; None when nothing was due."""
         ...
 
+    def description(self) -> str:
+        """What it consists of, for people; may have several lines."""
+        ...
+
 
 class AgentParameters(Protocol):
     """A frozen description of an agent."""

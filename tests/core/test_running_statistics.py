@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coach_rl.core.errors import CheckpointError, NonFiniteError
-from coach_rl.filters import RunningStatistics
+from coach_rl.core.running_statistics import RunningStatistics
 
 
 def test_hand_worked_numbers():

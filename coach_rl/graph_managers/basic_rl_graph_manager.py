@@ -1,0 +1,49 @@
+"""The usual experiment: one agent, one level, one environment."""
+
+from dataclasses import dataclass, field
+
+from coach_rl.core.errors import require
+from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import (
+    LevelParameters,
+    ScheduleParameters,
+    ValidationParameters,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasicGraphParameters:
+    """An experiment with one agent."""
+
+    agent: AgentParameters
+    """Who learns."""
+    environment: EnvironmentParameters
+    """Where."""
+    schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
+    """When what happens."""
+    num_envs: int = 1
+    """Environments in parallel."""
+    validation: ValidationParameters | None = None
+    """The acceptance test; None where there is none."""
+
+    def __post_init__(self) -> None:
+        require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
+
+    @property
+    def levels(self) -> tuple[LevelParameters, ...]:
+        """The one level."""
+        return (LevelParameters(agent=self.agent),)
+
+
+class BasicRLGraphManager(GraphManager):
+    """A graph manager of one level.
+
+        BasicRLGraphManager(BasicGraphParameters(agent=..., environment=..., num_envs=8))
+
+    Args:
+        parameters: The experiment.
+    """
+
+    def __init__(self, parameters: BasicGraphParameters) -> None:
+        super().__init__(parameters)

@@ -1,0 +1,70 @@
+"""What each row's real episode has brought so far."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coach_rl.core.records import EnvResponse, FloatArray, IntArray
+from coach_rl.core.state import State
+
+SUCCESS_KEYS = ("is_success", "success")
+"""Keys under which environments report success in their info."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedEpisodes:
+    """Episodes that ended in one tick, [E] each."""
+
+    rows: IntArray
+    reward: FloatArray
+    """Sum of raw rewards."""
+    length: IntArray
+    """Simulator steps."""
+    success: FloatArray | None
+    """1.0 where the last step was a success; None where the environment doesn't say."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class EpisodeTracker:
+    """Adds up rewards and steps per row.
+
+    Args:
+        num_rows: N.
+    """
+
+    def __init__(self, num_rows: int) -> None:
+        self._reward = np.zeros(num_rows, np.float64)
+        self._length = np.zeros(num_rows, np.int64)
+
+    def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
+        """Take in an answer of the top level; the episodes it ended, None when it ended none."""
+        rows = answer.rows
+        self._reward[rows] += answer.reward
+        self._length[rows] += answer.duration
+        over = answer.terminated | answer.truncated
+        if not over.any():
+            return None
+        ended = rows[over]
+        finished = FinishedEpisodes(
+            rows=ended,
+            reward=self._reward[ended],
+            length=self._length[ended],
+            success=next(
+                (answer.info[key][over].astype(np.float64) for key in SUCCESS_KEYS if key in answer.info),
+                None,
+            ),
+        )
+        self._reward[ended] = 0.0
+        self._length[ended] = 0
+        return finished
+
+    def state_dict(self) -> State:
+        """Sums of the open episodes."""
+        return {"reward": self._reward.copy(), "length": self._length.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on with the saved sums."""
+        self._reward[:] = state["reward"]
+        self._length[:] = state["length"]

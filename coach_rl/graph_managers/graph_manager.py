@@ -1,0 +1,379 @@
+"""Scheduling heat-up, training and evaluation over a stack of levels.
+
+    graph_manager.create_graph(TaskParameters(seed=1))
+    for record in graph_manager.improve():          # stop, save or evaluate between any two records
+        print(record.kind, record.environment_steps)
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import torch
+
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.interfaces import Agent
+from coach_rl.core.records import Array
+from coach_rl.core.seeding import generator, integer_seed
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.graph_managers.parameters import GraphDescription, TaskParameters
+from coach_rl.graph_managers.stack import Stack, build_stack
+from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
+
+MAX_EVALUATION_ENVS = 16
+"""Environments an evaluation runs in parallel at most."""
+
+
+@dataclass(kw_only=True)
+class Graph:
+    """What `create_graph` builds: agents, the stack they train in, the stack they are tested in."""
+
+    task: TaskParameters
+    agents: tuple[Agent, ...]
+    """One per level, top first."""
+    training: Stack
+    evaluation: Stack
+    tracker: EpisodeTracker
+    """Open training episodes."""
+
+
+class GraphManager:
+    """Runs an experiment that `parameters` describes.
+
+    Args:
+        parameters: The experiment; frozen.
+    """
+
+    def __init__(self, parameters: GraphDescription) -> None:
+        self.parameters = parameters
+        self._graph: Graph | None = None
+        self._next_evaluation = 0
+        self._next_progress = 0
+        self._training_seconds = 0.0
+        self._wall_seconds = 0.0
+        self._since = time.perf_counter()
+
+    @property
+    def clock(self) -> Clock:
+        """Phase and counters of the training stack."""
+        return self._built().training.clock
+
+    @property
+    def training_seconds(self) -> float:
+        """Seconds spent in heat-up and training ticks and updates; evaluation is not counted."""
+        return self._training_seconds
+
+    def create_graph(self, task: TaskParameters | None = None) -> None:
+        """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
+
+        Args:
+            task: What is known only when a run starts; None takes its defaults.
+        """
+        if self._graph is not None:
+            raise ConfigurationError("this graph is already built; close() it to build another")
+        task = task or TaskParameters()
+        task = replace(task, device=resolved_device(task.device))
+        parameters, schedule = self.parameters, self.parameters.schedule
+        agents: dict[int, Agent] = {}
+
+        def made(index: int, spaces: EnvironmentSpaces) -> Agent:
+            if index not in agents:
+                level = parameters.levels[index]
+                agents[index] = level.agent.build(
+                    spaces=spaces,
+                    num_envs=parameters.num_envs,
+                    device=task.device,
+                    seed=integer_seed(task.seed, "agent", level.name),
+                    planned_steps=schedule.training.count,
+                )
+            return agents[index]
+
+        training = build_stack(
+            parameters.levels,
+            parameters.environment.build(num_envs=parameters.num_envs),
+            agent=made,
+            clock=Clock(planned_steps=schedule.training.count),
+            seed=task.seed,
+            purpose="training",
+        )
+        testing_envs = min(schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS)
+        evaluation = build_stack(
+            parameters.levels,
+            parameters.environment.build(num_envs=testing_envs),
+            agent=made,
+            clock=Clock(phase=Phase.TEST, planned_steps=schedule.training.count),
+            seed=task.seed,
+            purpose="evaluation",
+        )
+        training.reset(integer_seed(task.seed, "training", "environment"))
+        self._graph = Graph(
+            task=task,
+            agents=tuple(agents[index] for index in range(len(agents))),
+            training=training,
+            evaluation=evaluation,
+            tracker=EpisodeTracker(parameters.num_envs),
+        )
+        interval = schedule.evaluation_interval
+        self._next_evaluation = schedule.heatup.count + (interval.count if interval else 0)
+        self._next_progress = schedule.progress_interval.count
+        self._since = time.perf_counter()
+
+    def improve(self) -> Iterator[LogRecord]:
+        """The experiment: heat-up, then training with evaluations in between, until all is done.
+
+        Builds the graph with default task parameters where that has not been done. Goes on from wherever
+        the counters stand, so it also continues a restored run.
+        """
+        if self._graph is None:
+            self.create_graph()
+        clock, schedule = self.clock, self.parameters.schedule
+        self._since = time.perf_counter() - self._wall_seconds
+        if clock.environment_steps < schedule.heatup.count:
+            yield from self.heatup(schedule.heatup - EnvironmentSteps(clock.environment_steps))
+        while clock.environment_steps < schedule.training.count:
+            until = schedule.training.count
+            if schedule.evaluation_interval is not None:
+                until = min(until, self._next_evaluation)
+            if until > clock.environment_steps:
+                yield from self.train_and_act(EnvironmentSteps(until - clock.environment_steps))
+            if schedule.evaluation_interval is not None:
+                while self._next_evaluation <= clock.environment_steps:
+                    self._next_evaluation += schedule.evaluation_interval.count
+                yield from self.evaluate(schedule.evaluation_episodes)
+
+    def run(self) -> None:
+        """`improve` for those who only want it done."""
+        for _ in self.improve():
+            pass
+
+    def heatup(self, steps: EnvironmentSteps) -> Iterator[LogRecord]:
+        """Act at random for at least that many environment steps; nothing is trained."""
+        yield from self._act(Phase.HEATUP, steps)
+
+    def train_and_act(self, steps: EnvironmentSteps) -> Iterator[LogRecord]:
+        """Act with exploration and learn for at least that many environment steps."""
+        yield from self._act(Phase.TRAIN, steps)
+
+    def evaluate(
+        self, episodes: EnvironmentEpisodes, *, seed: int | None = None
+    ) -> Iterator[LogRecord]:
+        """Play episodes without exploring and without changing anything; yields one record.
+
+        The environments and the level stack are the evaluation's own. Each row plays its fixed share of the
+        episodes, so short episodes don't crowd out long ones.
+
+        Args:
+            episodes: How many.
+            seed: Of the episodes; None takes the run's evaluation seed, the same at every evaluation,
+                so that evaluations of one run are compared on the same starts.
+        """
+        graph = self._built()
+        stack = graph.evaluation
+        seed = integer_seed(graph.task.seed, "evaluation", "environment") if seed is None else seed
+        share, rest = divmod(episodes.count, stack.num_envs)
+        due = np.full(stack.num_envs, share)
+        due[:rest] += 1
+        stack.reset(seed)
+        tracker = EpisodeTracker(stack.num_envs)
+        played: list[FinishedEpisodes] = []
+        while due.any():
+            finished = tracker.note(stack.tick())
+            if finished is not None:
+                counted = due[finished.rows] > 0
+                due[finished.rows[counted]] -= 1
+                played.append(_selected(finished, counted))
+        scalars, arrays = _evaluation_summary(played)
+        yield self._record("evaluation", scalars, phase=Phase.TEST, arrays=arrays)
+
+    def description(self) -> str:
+        """The levels and their agents, for people."""
+        graph = self._built()
+        lines = []
+        for level, params, agent in zip(
+            graph.training.levels, self.parameters.levels, graph.agents, strict=True
+        ):
+            spaces = level.agent_spaces()
+            lines += [
+                f"level {level.name}: {params.agent.name}",
+                f"  observes {spaces.observation}",
+                f"  acts in {spaces.action}",
+                *(f"  {line}" for line in agent.description().splitlines()),
+            ]
+        lines.append(f"environment {self.parameters.environment.level} x {self.parameters.num_envs}")
+        return "\n".join(lines)
+
+    def state_dict(self) -> State:
+        """Everything that is needed to go on exactly here; valid between two records."""
+        graph = self._built()
+        return {
+            "agents": {
+                level.name: agent.state_dict()
+                for level, agent in zip(graph.training.levels, graph.agents, strict=True)
+            },
+            "training": graph.training.state_dict(),
+            "tracker": graph.tracker.state_dict(),
+            "next_evaluation": self._next_evaluation,
+            "next_progress": self._next_progress,
+            "training_seconds": self._training_seconds,
+            "wall_seconds": self._elapsed(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a state saved by an equally built graph."""
+        graph = self._built()
+        for level, agent in zip(graph.training.levels, graph.agents, strict=True):
+            agent.load_state_dict(state["agents"][level.name])
+        graph.training.load_state_dict(state["training"])
+        graph.tracker.load_state_dict(state["tracker"])
+        self._next_evaluation = state["next_evaluation"]
+        self._next_progress = state["next_progress"]
+        self._training_seconds = state["training_seconds"]
+        self._wall_seconds = state["wall_seconds"]
+        self._since = time.perf_counter() - self._wall_seconds
+
+    def close(self) -> None:
+        """Close the environments; harmless when repeated or when nothing was built."""
+        if self._graph is not None:
+            self._graph.training.close()
+            self._graph.evaluation.close()
+            self._graph = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _act(self, phase: Phase, steps: EnvironmentSteps) -> Iterator[LogRecord]:
+        graph = self._built()
+        clock = graph.training.clock
+        until = clock.environment_steps + steps.count
+        if clock.phase is not phase or clock.environment_steps == 0:
+            clock.phase = phase
+            yield self._record("phase", {})
+        while clock.environment_steps < until:
+            started = time.perf_counter()
+            finished = graph.tracker.note(graph.training.tick())
+            if finished is not None:
+                clock.episodes += len(finished)
+            learned = list(self._learn(graph)) if phase is Phase.TRAIN else []
+            self._training_seconds += time.perf_counter() - started
+            # All of the tick's state is settled before the first record leaves.
+            due = clock.environment_steps >= self._next_progress
+            while self._next_progress <= clock.environment_steps:
+                self._next_progress += self.parameters.schedule.progress_interval.count
+            if finished is not None:
+                yield from self._episode_records(finished)
+            for level, scalars in learned:
+                yield self._record("train", scalars, level=level)
+            if due:
+                yield self._record("progress", self._speed())
+
+    def _learn(self, graph: Graph) -> Iterator[tuple[int, Mapping[str, float]]]:
+        """Let every level's agent learn, the lowest first."""
+        for index in reversed(range(len(graph.agents))):
+            report = graph.agents[index].train(graph.training.clock)
+            if report is not None:
+                graph.training.clock.training_steps += report.training_steps
+                yield index, {"train/training_steps": report.training_steps, **report.scalars}
+
+    def _episode_records(self, finished: FinishedEpisodes) -> Iterator[LogRecord]:
+        for episode in range(len(finished)):
+            scalars = {
+                "episode/reward": float(finished.reward[episode]),
+                "episode/length": float(finished.length[episode]),
+            }
+            if finished.success is not None:
+                scalars["episode/success"] = float(finished.success[episode])
+            yield self._record("episode", scalars)
+
+    def _speed(self) -> dict[str, float]:
+        speed = self.clock.environment_steps / max(self._training_seconds, 1e-9)
+        return {
+            "time/steps_per_second": speed,
+            "time/training_seconds": self._training_seconds,
+        }
+
+    def _record(
+        self,
+        kind: Kind,
+        scalars: Mapping[str, float],
+        *,
+        phase: Phase | None = None,
+        level: int | None = None,
+        arrays: Mapping[str, Array] | None = None,
+    ) -> LogRecord:
+        clock, levels = self.clock, self.parameters.levels
+        return LogRecord(
+            kind=kind,
+            phase=phase or clock.phase,
+            environment_steps=clock.environment_steps,
+            training_steps=clock.training_steps,
+            episodes=clock.episodes,
+            wall_seconds=self._elapsed(),
+            level="" if level is None else levels[level].name,
+            agent="" if level is None else levels[level].agent.name,
+            scalars=scalars,
+            arrays=arrays or {},
+        )
+
+    def _elapsed(self) -> float:
+        self._wall_seconds = time.perf_counter() - self._since
+        return self._wall_seconds
+
+    def _built(self) -> Graph:
+        if self._graph is None:
+            raise ConfigurationError("the graph is not built yet; call create_graph() first")
+        return self._graph
+
+
+def resolved_device(device: str) -> str:
+    """The torch device meant by `auto`, `cpu`, `cuda` or `cuda:N`; checked to exist."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind, _, number = device.partition(":")
+    if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
+        raise ConfigurationError(f"device must be auto, cpu, cuda or cuda:N, got '{device}'")
+    available = torch.cuda.device_count()
+    if kind == "cuda" and int(number or 0) >= available:
+        raise ConfigurationError(f"device '{device}' asked for, but there are {available} GPUs; use cpu")
+    return device
+
+
+def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:
+    return FinishedEpisodes(
+        rows=finished.rows[mask],
+        reward=finished.reward[mask],
+        length=finished.length[mask],
+        success=None if finished.success is None else finished.success[mask],
+    )
+
+
+def _evaluation_summary(
+    played: list[FinishedEpisodes],
+) -> tuple[dict[str, float], dict[str, Array]]:
+    reward = np.concatenate([part.reward for part in played])
+    length = np.concatenate([part.length for part in played])
+    arrays: dict[str, Array] = {"episode/reward": reward, "episode/length": length}
+    low, high = bootstrap_interval(reward, interquartile_mean, rng=generator(0, "bootstrap"))
+    scalars = {
+        "evaluation/episodes": float(len(reward)),
+        "evaluation/reward_mean": float(reward.mean()),
+        "evaluation/reward_std": float(reward.std()),
+        "evaluation/reward_iqm": interquartile_mean(reward),
+        "evaluation/reward_iqm_low": low,
+        "evaluation/reward_iqm_high": high,
+        "evaluation/length_mean": float(length.mean()),
+    }
+    success = [part.success for part in played if part.success is not None]
+    if success:
+        arrays["episode/success"] = np.concatenate(success)
+        scalars["evaluation/success_rate"] = float(arrays["episode/success"].mean())
+    return scalars, arrays

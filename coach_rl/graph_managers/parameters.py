@@ -1,0 +1,150 @@
+"""What describes an experiment: its levels, its environment, its schedule, its acceptance test."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from coach_rl.core.errors import require
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskParameters:
+    """What is known only when a run starts."""
+
+    seed: int = 0
+    """Of everything random in the run, 0 or more."""
+    device: str = "auto"
+    """Where networks live: auto (a GPU where there is one), cpu, cuda or cuda:N."""
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, f"seed must be 0 or more, got {self.seed}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleParameters:
+    """When what happens."""
+
+    training: EnvironmentSteps = EnvironmentSteps(1_000_000)
+    """Environment steps after which the run is over, heat-up included."""
+    heatup: EnvironmentSteps = EnvironmentSteps(0)
+    """Environment steps with random actions before training starts."""
+    evaluation_interval: EnvironmentSteps | None = EnvironmentSteps(10_000)
+    """Environment steps between evaluations; None never evaluates while training."""
+    evaluation_episodes: EnvironmentEpisodes = EnvironmentEpisodes(10)
+    """Episodes of each evaluation."""
+    progress_interval: EnvironmentSteps = EnvironmentSteps(1_000)
+    """Environment steps between progress records."""
+
+    def __post_init__(self) -> None:
+        interval = self.evaluation_interval
+        require(self.training.count > 0, "schedule.training must be more than 0 steps, got 0")
+        require(
+            self.heatup < self.training,
+            f"schedule.heatup ({self.heatup.count}) must be shorter than schedule.training "
+            f"({self.training.count}), which includes it",
+        )
+        require(
+            interval is None or interval.count > 0,
+            "schedule.evaluation_interval must be more than 0 steps or None, got 0",
+        )
+        require(
+            self.evaluation_episodes.count > 0,
+            "schedule.evaluation_episodes must be more than 0, got 0",
+        )
+        require(
+            self.progress_interval.count > 0,
+            "schedule.progress_interval must be more than 0 steps, got 0",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationParameters:
+    """The acceptance test a preset carries: a reward to reach within a number of steps."""
+
+    reward: float
+    """Mean reward of an evaluation that counts as solved."""
+    within: EnvironmentSteps
+    """Environment steps by which it must be reached."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelParameters:
+    """One level of the stack."""
+
+    name: str = "main"
+    """The level's name in logs."""
+    agent: AgentParameters
+    """Who decides on this level."""
+    goal_space: GoalSpace | None = None
+    """What the level above acts in; None at the top, and only there."""
+    horizon: int | None = None
+    """Decisions after which a sub-episode ends; None for no limit."""
+    real_end_is_terminal: bool = False
+    """Whether a real termination cuts the bootstrap where the level has a goal of its own."""
+
+
+class GraphDescription(Protocol):
+    """What a graph manager needs to know, whatever dataclass holds it."""
+
+    @property
+    def levels(self) -> tuple[LevelParameters, ...]:
+        """Top first."""
+        ...
+
+    @property
+    def environment(self) -> EnvironmentParameters:
+        """The simulator."""
+        ...
+
+    @property
+    def schedule(self) -> ScheduleParameters:
+        """When what happens."""
+        ...
+
+    @property
+    def num_envs(self) -> int:
+        """Environments in parallel."""
+        ...
+
+    @property
+    def validation(self) -> ValidationParameters | None:
+        """The acceptance test; None where there is none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphParameters:
+    """An experiment with any number of levels."""
+
+    levels: tuple[LevelParameters, ...]
+    """Top first."""
+    environment: EnvironmentParameters
+    """The simulator under the lowest level."""
+    schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
+    """When what happens."""
+    num_envs: int = 1
+    """Environments in parallel."""
+    validation: ValidationParameters | None = None
+    """The acceptance test; None where there is none."""
+
+    def __post_init__(self) -> None:
+        check_levels(self.levels)
+        require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
+
+
+def check_levels(levels: tuple[LevelParameters, ...]) -> None:
+    """Raise `ParameterError` unless the levels make a stack."""
+    require(len(levels) > 0, "a graph needs at least one level")
+    names = [level.name for level in levels]
+    require(len(set(names)) == len(names), f"levels need different names, got {names}")
+    require(
+        levels[0].goal_space is None,
+        f"the top level '{levels[0].name}' cannot have a goal_space: nothing sends it goals",
+    )
+    for level in levels[1:]:
+        require(
+            level.goal_space is not None,
+            f"level '{level.name}' needs a goal_space: the level above acts in it",
+        )

@@ -1,0 +1,100 @@
+"""Building the levels of an experiment on top of one set of environments."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import CoachError
+from coach_rl.core.interfaces import Agent, Environment
+from coach_rl.core.records import EnvResponse
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State
+from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.levels.level_manager import LevelManager, agent_spaces
+
+AgentSource = Callable[[int, EnvironmentSpaces], Agent]
+"""(index of the level, what its agent sees and where it acts) to the agent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """Levels above one set of environments, with a clock of their own."""
+
+    levels: tuple[LevelManager, ...]
+    """Top first."""
+    clock: Clock
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        return self.levels[0].num_envs
+
+    def reset(self, seed: int | Sequence[int]) -> None:
+        """Start every row anew, with the seeds given."""
+        self.levels[0].reset(seed)
+
+    def tick(self) -> EnvResponse:
+        """One step of all environments; the answer at the top, for the rows that have one."""
+        answer = self.levels[0].recv()
+        self.clock.environment_steps = self.levels[-1].simulator_steps
+        return answer
+
+    def state_dict(self) -> State:
+        """Levels, open episodes, simulators and clock."""
+        return {"top": self.levels[0].state_dict(), "clock": self.clock.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.levels[0].load_state_dict(state["top"])
+        self.clock.load_state_dict(state["clock"])
+
+    def close(self) -> None:
+        """Close the environments."""
+        self.levels[0].close()
+
+
+def build_stack(
+    levels: tuple[LevelParameters, ...],
+    environment: Environment,
+    *,
+    agent: AgentSource,
+    clock: Clock,
+    seed: int,
+    purpose: str,
+) -> Stack:
+    """Stack levels on an environment, from the lowest up.
+
+    Args:
+        levels: Top first.
+        environment: The simulators; closed with the stack, and here if building fails.
+        agent: Where each level's agent comes from.
+        clock: The stack's clock.
+        seed: The run's seed.
+        purpose: Names the random streams of the rows, e.g. `training`.
+    """
+    built: list[LevelManager] = []
+    below = environment
+    try:
+        for index in reversed(range(len(levels))):
+            params = levels[index]
+            inner = levels[1:index]
+            level = LevelManager(
+                name=params.name,
+                agent=agent(index, agent_spaces(below.spaces, params.goal_space)),
+                environment=below,
+                clock=clock,
+                seed=integer_seed(seed, purpose, params.name),
+                goal_space=params.goal_space,
+                horizon=params.horizon,
+                outer_goal_spaces=tuple(
+                    outer.goal_space for outer in inner if outer.goal_space is not None
+                ),
+                real_end_is_terminal=params.real_end_is_terminal,
+            )
+            built.append(level)
+            below = level
+    except CoachError:
+        environment.close()
+        raise
+    return Stack(levels=tuple(reversed(built)), clock=clock)
