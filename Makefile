@@ -1,0 +1,36 @@
+# One command per intention. Each installs what it needs into .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: train test check slow format benchmark clean
+
+train: .venv/installed
+	$(BIN)/coach -p Mujoco_PPO
+
+test: .venv/installed
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+
+slow: .venv/installed
+	$(BIN)/python -m pytest -m slow
+
+check: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/codespell
+	$(BIN)/python -m compileall -q coach_rl environments filters presets benchmarks tests
+	$(BIN)/python .ci/check_wheel.py
+
+format: .venv/installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmark: .venv/installed
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[benchmark]"
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch .venv/installed

@@ -1,0 +1,41 @@
+"""Our Adam against PyTorch's."""
+
+import pytest
+import torch
+
+from coach_rl.functional.adam import adam_step, clipped_gradient
+
+
+def test_equals_torch_over_ten_steps():
+    rng = torch.Generator().manual_seed(0)
+    start = torch.randn(7, generator=rng, dtype=torch.float64)
+    gradients = [torch.randn(7, generator=rng, dtype=torch.float64) for _ in range(10)]
+    theirs = start.clone().requires_grad_()
+    optimizer = torch.optim.Adam([theirs], lr=0.01, betas=(0.8, 0.99), eps=1e-5)
+    ours, first, second = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
+    for step, gradient in enumerate(gradients, start=1):
+        theirs.grad = gradient.clone()
+        optimizer.step()
+        ours, first, second = adam_step(
+            ours,
+            gradient,
+            first,
+            second,
+            torch.tensor(float(step)),
+            torch.tensor(0.01, dtype=torch.float64),
+            betas=(0.8, 0.99),
+            epsilon=1e-5,
+        )
+    torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=1e-8)
+
+
+def test_gradient_is_scaled_to_its_largest_norm():
+    gradient, norm = clipped_gradient(torch.tensor([3.0, 4.0]), 1.0)
+    assert norm.item() == 5.0
+    assert gradient.tolist() == pytest.approx([0.6, 0.8], abs=1e-6)
+
+
+@pytest.mark.parametrize("largest", [None, 10.0])
+def test_small_or_unlimited_gradient_stays(largest):
+    gradient, _ = clipped_gradient(torch.tensor([3.0, 4.0]), largest)
+    assert gradient.tolist() == [3.0, 4.0]
