@@ -1,0 +1,139 @@
+"""How Gymnasium's observations and actions lie in ours: nested dicts become flat path names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.errors import EnvironmentFault, SpaceError
+from coach_rl.core.records import Action, Array, Observation
+from coach_rl.core.spaces import EnvironmentSpaces, Space
+
+PLAIN_KEY = "observation"
+"""Where an observation stands that is no dict."""
+SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+Leaves = list[Any]
+"""One row's values in the order of the flat keys."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each flat array comes from and goes to."""
+
+    spaces: EnvironmentSpaces
+    """What one row shows and takes, flat."""
+    observation_paths: tuple[tuple[str, ...], ...]
+    """The keys that lead to each flat observation; an empty path is the observation itself."""
+    action_paths: tuple[tuple[str, ...], ...]
+    """The same for the action."""
+
+    def leaves(self, observation: Any) -> Leaves:
+        """One row's observation as a list of arrays or numbers.
+
+        Raises:
+            EnvironmentFault: A key is missing or a shape differs from the space's.
+        """
+        found: Leaves = []
+        for path, key, shape in self._wanted:
+            leaf = observation
+            for name in path:
+                if not isinstance(leaf, Mapping) or name not in leaf:
+                    raise EnvironmentFault(f"the observation has no '{key}', its space has")
+                leaf = leaf[name]
+            if np.shape(leaf) != shape:
+                raise EnvironmentFault(
+                    f"observation '{key}' has shape {np.shape(leaf)}, its space {shape}"
+                )
+            found.append(leaf)
+        return found
+
+    @cached_property
+    def _wanted(self) -> list[tuple[tuple[str, ...], str, tuple[int, ...]]]:
+        parts = self.spaces.observation.spaces.items()
+        return [
+            (path, key, space.shape or ())
+            for path, (key, space) in zip(self.observation_paths, parts, strict=True)
+        ]
+
+    def check_kinds(self, leaves: Leaves) -> None:
+        """Raise `EnvironmentFault` when a value's kind is not its space's, e.g. float for int."""
+        for leaf, (key, space) in zip(leaves, self.spaces.observation.spaces.items(), strict=True):
+            kind = np.asarray(leaf).dtype
+            if not np.can_cast(kind, np.dtype(space.dtype), "same_kind"):
+                raise EnvironmentFault(f"observation '{key}' is {kind}, its space {space.dtype}")
+
+    def buffers(self, count: int) -> Observation:
+        """Empty arrays for that many rows."""
+        return {
+            key: np.empty((count, *(space.shape or ())), space.dtype)
+            for key, space in self.spaces.observation.spaces.items()
+        }
+
+    def action_arrays(self, action: Action) -> list[Array]:
+        """The flat arrays of a batch of actions, [R, ...] each, in the order of `action_paths`."""
+        return list(action.values()) if isinstance(action, dict) else [action]
+
+    def nested_action(self, leaves: tuple[Any, ...]) -> Any:
+        """One row's action as the Gymnasium environment wants it."""
+        if self.action_paths == ((),):
+            return leaves[0]
+        nested: dict[str, Any] = {}
+        for path, leaf in zip(self.action_paths, leaves, strict=True):
+            inner = nested
+            for name in path[:-1]:
+                inner = inner.setdefault(name, {})
+            inner[path[-1]] = leaf
+        return nested
+
+
+def layout_of(observation_space: Space, action_space: Space, *, level: str) -> Layout:
+    """The layout for a Gymnasium environment's spaces.
+
+    Raises:
+        SpaceError: A space of a kind that has no array form here (Tuple, Text, Graph, ...).
+    """
+    seen = _flat(observation_space, what=f"the observation of '{level}'")
+    taken = _flat(action_space, what=f"the action of '{level}'")
+    observation = spaces.Dict({name: space for name, (_, space) in seen.items()})
+    action = spaces.Dict({name: space for name, (_, space) in taken.items()})
+    action_paths = tuple(taken[name][0] for name in action.spaces)
+    return Layout(
+        spaces=EnvironmentSpaces(
+            observation=observation,
+            action=action if isinstance(action_space, spaces.Dict) else action_space,
+        ),
+        observation_paths=tuple(seen[name][0] for name in observation.spaces),
+        action_paths=action_paths,
+    )
+
+
+def _flat(space: Space, *, what: str) -> dict[str, tuple[tuple[str, ...], Space]]:
+    """The simple spaces in `space` by flat name, each with the keys that lead to it."""
+    found: list[tuple[tuple[str, ...], Space]] = []
+    _collect(space, (), found, what=what)
+    named = {"/".join(path) or PLAIN_KEY: (path, part) for path, part in found}
+    if len(named) != len(found):
+        names = sorted("/".join(path) for path, _ in found)
+        raise SpaceError(f"{what} has keys that fall together when flattened: {names}")
+    return named
+
+
+def _collect(
+    space: Space, path: tuple[str, ...], found: list[tuple[tuple[str, ...], Space]], *, what: str
+) -> None:
+    if isinstance(space, spaces.Dict):
+        for key, part in space.spaces.items():
+            _collect(part, (*path, key), found, what=what)
+    elif isinstance(space, SUPPORTED):
+        found.append((path, space))
+    else:
+        where = f" at '{'/'.join(path)}'" if path else ""
+        raise SpaceError(
+            f"{what} has a {type(space).__name__} space{where}; allowed: Box, Discrete, "
+            "MultiDiscrete, MultiBinary and Dict of these; "
+            "turn it into one of them with a wrapper (e.g. gymnasium.wrappers:FlattenObservation)"
+        )

@@ -1,0 +1,192 @@
+"""From a level's name to a Gymnasium environment; a recipe can be sent to another process."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+
+Env = gymnasium.Env[Any, Any]
+Wrapper = str | tuple[str, Mapping[str, Any]]
+"""`module:Class`, or that and the class's keyword arguments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All it takes to make one environment."""
+
+    level: str
+    """A registered id, `module:Id-v0` or `module:Class`."""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Keyword arguments of the environment."""
+    wrappers: tuple[Wrapper, ...] = ()
+    """Applied in this order, the last is outermost."""
+    max_episode_steps: int | None = None
+    """Time limit; None keeps the registered one (a class has none); -1: never."""
+    spec: EnvSpec | None = None
+    """What the level is registered as; None for a class."""
+
+    def make(self) -> Env:
+        """A new environment.
+
+        Raises:
+            ConfigurationError: It cannot be made with these arguments, or needs a missing package.
+        """
+        env = guarded(self._bare, what=f"'{self.level}'")
+        if not isinstance(env, gymnasium.Env):
+            raise ConfigurationError(
+                f"'{self.level}' made a {type(env).__name__}, not a gymnasium.Env; "
+                "name a class of environments or a function that returns one"
+            )
+        made: Env = wrapped(env, self.wrappers)
+        return made
+
+    def _bare(self) -> Any:
+        if self.spec is not None:
+            return gymnasium.make(
+                self.spec,
+                max_episode_steps=self.max_episode_steps,
+                disable_env_checker=True,
+                **self.kwargs,
+            )
+        env = entry_point(self.level, kind="environment")(**self.kwargs)
+        if self.max_episode_steps in (None, -1):
+            return env
+        return gymnasium.wrappers.TimeLimit(env, self.max_episode_steps)
+
+
+def resolved(
+    level: str,
+    *,
+    kwargs: Mapping[str, Any],
+    wrappers: tuple[Wrapper, ...],
+    max_episode_steps: int | None,
+) -> Recipe:
+    """The recipe for a level; looks the level and the wrappers up, makes nothing.
+
+    Raises:
+        UnknownNameError: No such id, module, class or wrapper.
+        ConfigurationError: The module or a package it needs cannot be imported.
+    """
+    for wrapper in wrappers:
+        entry_point(_wrapper_name(wrapper), kind="wrapper")
+    return Recipe(
+        level=level,
+        kwargs=kwargs,
+        wrappers=wrappers,
+        max_episode_steps=max_episode_steps,
+        spec=registered(level),
+    )
+
+
+def registered(level: str) -> EnvSpec | None:
+    """What a level is registered as; None when it is a `module:Class`.
+
+    Raises:
+        UnknownNameError: It is neither.
+    """
+    module_name, colon, name = level.rpartition(":")
+    if not colon:
+        return _known(level)
+    module = imported(module_name, kind="environment")
+    if hasattr(module, name):
+        return None
+    if name in gymnasium.registry:
+        return gymnasium.spec(name)
+    raise UnknownNameError("environment", level, _offers(module_name, module))
+
+
+def entry_point(name: str, *, kind: str) -> Callable[..., Any]:
+    """What `module:Class` names.
+
+    Raises:
+        UnknownNameError: The module has nothing callable of that name.
+        ConfigurationError: The name has no colon, or the module cannot be imported.
+    """
+    module_name, colon, attribute = name.rpartition(":")
+    if not colon:
+        raise ConfigurationError(
+            f"{kind} '{name}' must be named as module:Class, "
+            "e.g. gymnasium.wrappers:FlattenObservation"
+        )
+    module = imported(module_name, kind=kind)
+    found = getattr(module, attribute, None)
+    if not callable(found):
+        offers = [
+            f"{module_name}:{other}"
+            for other, value in vars(module).items()
+            if callable(value) and not other.startswith("_")
+        ]
+        raise UnknownNameError(kind, name, offers)
+    return found  # type: ignore[no-any-return]  # callable() cannot say what it returns
+
+
+def imported(module_name: str, *, kind: str) -> Any:
+    """The module of that name.
+
+    Raises:
+        ConfigurationError: It, or something it needs, is not installed.
+    """
+    try:
+        return importlib.import_module(module_name)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"the {kind}'s module '{module_name}' cannot be imported: {error}; "
+            "install the package or put its folder on PYTHONPATH"
+        ) from error
+
+
+def wrapped(env: Any, wrappers: tuple[Wrapper, ...]) -> Any:
+    """The environment inside its wrappers, the last one outermost."""
+    for wrapper in wrappers:
+        name = _wrapper_name(wrapper)
+        kwargs = {} if isinstance(wrapper, str) else wrapper[1]
+        apply = entry_point(name, kind="wrapper")
+        env = guarded(apply, env, what=f"wrapper '{name}'", **kwargs)
+    return env
+
+
+def guarded(make: Callable[..., Any], *arguments: Any, what: str, **kwargs: Any) -> Any:
+    """What `make` makes.
+
+    Raises:
+        ConfigurationError: It raised something, or a package is missing.
+    """
+    try:
+        return make(*arguments, **kwargs)
+    except CoachError:
+        raise
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        raise ConfigurationError(f"{what} needs a package that is missing: {error}") from error
+    except Exception as error:
+        raise ConfigurationError(
+            f"{what} cannot be made: {type(error).__name__}: {error}; check its kwargs"
+        ) from error
+
+
+def _known(level: str) -> EnvSpec:
+    if level not in gymnasium.registry:
+        raise UnknownNameError(
+            "Gymnasium environment",
+            level,
+            gymnasium.registry,
+            "name what another package registers as module:Id-v0, a class as module:Class",
+        )
+    return gymnasium.spec(level)
+
+
+def _offers(module_name: str, module: Any) -> list[str]:
+    classes = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, gymnasium.Env)
+    ]
+    return [f"{module_name}:{name}" for name in [*classes, *gymnasium.registry]]
+
+
+def _wrapper_name(wrapper: Wrapper) -> str:
+    return wrapper if isinstance(wrapper, str) else wrapper[0]

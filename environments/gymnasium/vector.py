@@ -1,0 +1,391 @@
+"""A ready `gymnasium.vector.VectorEnv` as an `Environment`, without phantom transitions.
+
+What a vector environment does when an episode ends is its autoreset mode; each needs its own care:
+
+- SAME_STEP resets at once and puts the true last observation into its info.
+- DISABLED waits: the ended rows are reset with a mask right after the step.
+- NEXT_STEP resets in the *next* step and ignores the action: the row's answer is held back until
+  its next first observation has come, and the step in between is no transition. Such a row answers
+  one `recv` later than the others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from coach_rl.core.errors import (
+    ActionError,
+    CheckpointError,
+    ConfigurationError,
+    EnvironmentFault,
+)
+from coach_rl.core.records import (
+    Action,
+    Array,
+    BoolArray,
+    Directive,
+    EnvResponse,
+    IntArray,
+    Observation,
+    take,
+)
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State
+from coach_rl.environments.bookkeeping import Inbox, reset_response, row_seeds, step_response
+from coach_rl.environments.gymnasium.infos import Info, batched_infos, flat_info
+from coach_rl.environments.gymnasium.layout import Layout, layout_of
+from coach_rl.environments.gymnasium.recipe import (
+    Wrapper,
+    entry_point,
+    guarded,
+    registered,
+    wrapped,
+)
+
+Vector = VectorEnv[Any, Any, Any]
+
+
+class VectorEnvironment:
+    """A vector environment that steps all its rows together; an `Environment`.
+
+    Its rows cannot be sent to one by one: `recv` raises `ActionError` until every row that is not
+    held back was sent. Whether a row's life depends on the other rows is up to the vector
+    environment. It cannot be saved: use single environments (`sync`, `subprocess`) where runs must
+    be resumed exactly.
+
+    Args:
+        vector: The vector environment; owned from now on.
+        level: Its name, for messages.
+    """
+
+    def __init__(self, vector: Vector, *, level: str) -> None:
+        self._vector = vector
+        self._level = level
+        self._mode = autoreset_mode(vector, level=level)
+        self._layout = layout_of(
+            vector.single_observation_space, vector.single_action_space, level=level
+        )
+        self._inbox = Inbox(self._layout.spaces.action, num_envs=vector.num_envs)
+        self._actions = [
+            np.zeros((vector.num_envs, *(part.shape or ())), part.dtype)
+            for part in _parts(self._layout)
+        ]
+        """The last action of every row, [N, ...] each."""
+        self._held = np.zeros(vector.num_envs, np.bool_)
+        """[N] the row's episode ended, its next first observation has not come yet."""
+        self._last: EnvResponse | None = None
+        """All rows' answers to the last step, where the held rows' wait; None before the first."""
+        self._closed = False
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        return self._vector.num_envs
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """What one row shows and takes."""
+        return self._layout.spaces
+
+    def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
+        """Start every row anew; an integer is handed on as it is, see `Environment.reset`."""
+        seeds = row_seeds(seed, self.num_envs)
+        given: Any = seeds if isinstance(seed, Sequence) else seeds[0]
+        self._inbox.stop("the last reset failed; call reset first")
+        observation, info = self._guarded("reset", lambda: self._vector.reset(seed=given))
+        self._inbox.start()
+        self._held[:] = False
+        rows = range(self.num_envs)
+        infos = [_row_info(info, row) for row in rows]
+        return reset_response(
+            self._arrays(observation), num_envs=self.num_envs, info=batched_infos(infos)
+        )
+
+    def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
+        """Tell some rows what to do; see `Environment.send`."""
+        index, action = self._inbox.put(directive, rows)
+        for values, part in zip(self._actions, self._layout.action_arrays(action), strict=True):
+            values[index] = part
+
+    def recv(self) -> EnvResponse:
+        """Step all rows; the answer of all but those that ended and have not been reset yet."""
+        sent = self._inbox.open & ~self._held
+        missing = ~(sent | self._held)
+        if not sent.any():
+            return self._nothing()
+        if missing.any():
+            raise ActionError(
+                f"'{self._level}' is a ready vector environment and steps all rows together; "
+                f"rows {np.flatnonzero(missing).tolist()} were not sent; "
+                "send all rows, or use vectorization='sync'"
+            )
+        self._inbox.take()
+        answer = self._step()
+        while not len(answer):
+            answer = self._step()
+        return answer
+
+    def state_dict(self) -> State:
+        """Refused: Gymnasium has no way to save a vector environment."""
+        raise CheckpointError(
+            f"'{self._level}' is a ready vector environment, which cannot be saved; "
+            "use vectorization='sync' or 'subprocess' for runs with checkpoints"
+        )
+
+    def load_state_dict(self, state: State) -> None:  # noqa: ARG002 - there is no such state
+        """Refused, as `state_dict` is."""
+        self.state_dict()
+
+    def close(self) -> None:
+        """Close the vector environment; harmless when repeated."""
+        if not self._closed:
+            self._closed = True
+            self._inbox.stop("the environment is closed; build a new one")
+            self._vector.close()
+
+    def _step(self) -> EnvResponse:
+        """One step of the vector environment; the rows that can be answered after it."""
+        given = self._layout.nested_action(tuple(values.copy() for values in self._actions))
+        seen, reward, terminated, truncated, info = self._guarded(
+            "step", lambda: self._vector.step(given)
+        )
+        now = self._arrays(seen)
+        terminated, truncated = np.array(terminated, np.bool_), np.array(truncated, np.bool_)
+        ended = (terminated | truncated) & ~self._held
+        observation, first = self._ends(now, ended, info)
+        infos = [self._step_info(info, row) for row in range(self.num_envs)]
+        stepped = step_response(
+            np.arange(self.num_envs),
+            observation=observation,
+            first_observation=first,
+            reward=np.array(reward, np.float64),
+            terminated=terminated,
+            truncated=truncated,
+            info=batched_infos(infos),
+        )
+        if self._mode is not AutoresetMode.NEXT_STEP:
+            return stepped
+        return self._released(stepped, now, ended)
+
+    def _ends(
+        self, now: Observation, ended: BoolArray, info: Mapping[str, Any]
+    ) -> tuple[Observation, Observation]:
+        """The observation that each row's step led to, and what it acts on next, [N, ...] each."""
+        if not ended.any() or self._mode is AutoresetMode.NEXT_STEP:
+            return now, now
+        if self._mode is AutoresetMode.DISABLED:
+            again, _ = self._guarded(
+                "reset", lambda: self._vector.reset(options={"reset_mask": ended.copy()})
+            )
+            fresh = self._arrays(again)
+            first = {key: values.copy() for key, values in now.items()}
+            for key, values in first.items():
+                values[ended] = fresh[key][ended]
+            return now, first
+        last = {key: values.copy() for key, values in now.items()}
+        for row in np.flatnonzero(ended).tolist():
+            for values, leaf in zip(last.values(), self._final(info, row), strict=True):
+                values[row] = leaf
+        return last, now
+
+    def _released(self, stepped: EnvResponse, now: Observation, ended: BoolArray) -> EnvResponse:
+        """Hold the rows that ended, answer the others and those held before."""
+        held, before = self._held, self._last
+        everyone = stepped
+        if held.any():
+            assert before is not None
+            everyone = _mixed(before, stepped, held, first=now)
+        answered = np.flatnonzero(~ended)
+        self._last, self._held = everyone, ended
+        self._inbox.hold(np.flatnonzero(ended))
+        return _rows_of(everyone, answered)
+
+    def _step_info(self, info: Mapping[str, Any], row: int) -> Info:
+        """One row's info of the step, also where the row was reset in the same step."""
+        final = info.get("final_info")
+        masks = info.get("_final_info")
+        if final is not None and (masks is None or masks[row]):
+            return _row_info(final, row)
+        return _row_info(info, row)
+
+    def _final(self, info: Mapping[str, Any], row: int) -> list[Any]:
+        """The true last observation of a row that was reset in the same step."""
+        final = info.get("final_obs")
+        masks = info.get("_final_obs")
+        if final is None or (masks is not None and not masks[row]):
+            raise EnvironmentFault(
+                f"'{self._level}' resets in the same step, but gave no final_obs for row {row}; "
+                "its last observation is lost; use another autoreset mode"
+            )
+        if isinstance(final, Mapping):
+            return [values[row] for values in self._arrays(final).values()]
+        return self._layout.leaves(final[row])
+
+    def _arrays(self, observation: Any) -> Observation:
+        """Copies of the batched observation's flat arrays, [N, ...] each."""
+        arrays: Observation = {}
+        parts = self._layout.spaces.observation.spaces.items()
+        for path, (key, space) in zip(self._layout.observation_paths, parts, strict=True):
+            values = observation
+            for name in path:
+                values = values[name]
+            arrays[key] = np.array(values, space.dtype)
+            if arrays[key].shape != (self.num_envs, *(space.shape or ())):
+                raise EnvironmentFault(
+                    f"'{self._level}' gave observation '{key}' the shape {arrays[key].shape}, "
+                    f"its spaces say {(self.num_envs, *(space.shape or ()))}"
+                )
+        return arrays
+
+    def _nothing(self) -> EnvResponse:
+        none = np.zeros(0, np.int64)
+        empty = self._layout.buffers(0)
+        flags = np.zeros(0, np.bool_)
+        return step_response(
+            none,
+            observation=empty,
+            first_observation=empty,
+            reward=np.zeros(0, np.float64),
+            terminated=flags,
+            truncated=flags.copy(),
+            info={},
+        )
+
+    def _guarded(self, verb: str, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            self._inbox.stop(f"the environment failed in {verb}; call reset first")
+            raise EnvironmentFault(
+                f"vector environment '{self._level}' failed in {verb}: "
+                f"{type(error).__name__}: {error}; reset the environment to go on"
+            ) from error
+
+
+def vector_environment(
+    level: str, *, kwargs: Mapping[str, Any], wrappers: tuple[Wrapper, ...], num_envs: int
+) -> VectorEnvironment:
+    """The vector environment that a level names.
+
+    Args:
+        level: An id registered with a vector entry point, or `module:Class` of a VectorEnv or of a
+            function that returns one; called with `num_envs` and `kwargs`.
+        kwargs: Its keyword arguments.
+        wrappers: Vector wrappers, `module:Class` or pairs of that and keyword arguments.
+        num_envs: N.
+
+    Raises:
+        ConfigurationError: There is no such vector environment, or it cannot be made.
+    """
+    spec = registered(level)
+    what = f"vector environment '{level}'"
+    if spec is None:
+        vector = guarded(
+            entry_point(level, kind="environment"), what=what, num_envs=num_envs, **kwargs
+        )
+    elif spec.vector_entry_point is None:
+        raise ConfigurationError(
+            f"'{level}' is not registered with a vector entry point; use vectorization='sync'"
+        )
+    else:
+        vector = guarded(
+            gymnasium.make_vec,
+            spec,
+            what=what,
+            num_envs=num_envs,
+            vectorization_mode="vector_entry_point",
+            **kwargs,
+        )
+    if not isinstance(vector, VectorEnv) or vector.num_envs != num_envs:
+        made = f"{type(vector).__name__} with {getattr(vector, 'num_envs', 'no')} rows"
+        raise ConfigurationError(f"{what} is a {made}; it must be a VectorEnv with {num_envs} rows")
+    return VectorEnvironment(wrapped(vector, wrappers), level=level)
+
+
+def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
+    """What the vector environment does when an episode ends.
+
+    Raises:
+        ConfigurationError: It does not say; guessing would corrupt transitions.
+    """
+    mode = (vector.metadata or {}).get("autoreset_mode")
+    try:
+        return AutoresetMode(mode)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"vector environment '{level}' has autoreset_mode {mode!r} in its metadata; "
+            f"allowed: {', '.join(str(known) for known in AutoresetMode)}"
+        ) from error
+
+
+def _parts(layout: Layout) -> list[Any]:
+    space = layout.spaces.action
+    return list(space.spaces.values()) if isinstance(space, gymnasium.spaces.Dict) else [space]
+
+
+def _row_info(info: Mapping[str, Any], row: int) -> Info:
+    """One row of a vector environment's info; `_name` says which rows have `name`."""
+    found: dict[str, Any] = {}
+    for name, values in info.items():
+        is_mask = name.startswith("_") and name[1:] in info
+        if is_mask or name in ("final_obs", "final_info"):
+            continue
+        mask = info.get(f"_{name}")
+        if mask is not None and not mask[row]:
+            continue
+        found[name] = _row_info(values, row) if isinstance(values, Mapping) else values[row]
+    return flat_info(found)
+
+
+def _rows_of(response: EnvResponse, rows: IntArray) -> EnvResponse:
+    return EnvResponse(
+        rows=response.rows[rows],
+        observation=take(response.observation, rows),
+        first_observation=take(response.first_observation, rows),
+        reward=response.reward[rows],
+        terminated=response.terminated[rows],
+        truncated=response.truncated[rows],
+        end=response.end[rows],
+        duration=response.duration[rows],
+        info=take(response.info, rows),
+    )
+
+
+def _mixed(
+    before: EnvResponse, now: EnvResponse, held: BoolArray, *, first: Observation
+) -> EnvResponse:
+    """All rows as they are now, but those held as they were before, with the new beginning."""
+
+    def pick(old: Array, new: Array) -> Array:
+        return np.where(held.reshape(-1, *[1] * (new.ndim - 1)), old, new)
+
+    return EnvResponse(
+        rows=now.rows,
+        observation={
+            key: pick(before.observation[key], values) for key, values in now.observation.items()
+        },
+        first_observation=first,
+        reward=pick(before.reward, now.reward),
+        terminated=pick(before.terminated, now.terminated),
+        truncated=pick(before.truncated, now.truncated),
+        end=pick(before.end, now.end),
+        duration=now.duration,
+        info=_mixed_info(before.info, now.info, held),
+    )
+
+
+def _mixed_info(
+    before: dict[str, Array], now: dict[str, Array], held: BoolArray
+) -> dict[str, Array]:
+    if not before and not now:
+        return {}
+    rows = range(len(held))
+    old, new = _per_row(before, rows), _per_row(now, rows)
+    return batched_infos([old[row] if held[row] else new[row] for row in rows])
+
+
+def _per_row(info: dict[str, Array], rows: range) -> list[Info]:
+    return [_row_info(info, row) for row in rows]

@@ -1,0 +1,198 @@
+"""The half that all toy worlds share: N rows of one world, their seeds, time limits and states."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from coach_rl.core.errors import CheckpointError
+from coach_rl.core.records import (
+    Action,
+    Array,
+    BoolArray,
+    Directive,
+    EnvResponse,
+    FloatArray,
+    IntArray,
+    Observation,
+)
+from coach_rl.core.seeding import generator_state, load_generator_state
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State
+from coach_rl.environments.bookkeeping import Inbox, reset_response, row_seeds, step_response
+
+WorldState = dict[str, Array]
+"""Everything that changes in a world: arrays by name, each [R, ...]."""
+
+
+class WorldStep(NamedTuple):
+    """What one step of some rows leads to."""
+
+    state: WorldState
+    reward: FloatArray
+    """[R]."""
+    terminated: BoolArray
+    """[R]."""
+    info: dict[str, Array]
+    """[R, ...] each."""
+
+
+class World(Protocol):
+    """The rules of a toy world: pure functions over rows; it remembers nothing.
+
+    state = world.start(uniform)                    # uniform: [R, world.start_numbers] in [0, 1)
+    observation = world.observe(state)
+    state, reward, terminated, info = world.step(state, action, uniform)    # [R, step_numbers]
+    """
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """What one row shows and takes."""
+        ...
+
+    @property
+    def start_numbers(self) -> int:
+        """How many uniform numbers a start needs."""
+        ...
+
+    @property
+    def step_numbers(self) -> int:
+        """How many uniform numbers a step needs."""
+        ...
+
+    def start(self, uniform: FloatArray) -> WorldState:
+        """States at the beginning of an episode, [R, ...] each."""
+        ...
+
+    def observe(self, state: WorldState) -> Observation:
+        """What the states look like: new arrays, [R, ...] each."""
+        ...
+
+    def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:
+        """One step of these rows; must not write to `state`."""
+        ...
+
+
+class ToyEnvironment:
+    """N rows of a world; an `Environment`.
+
+    Every row has its own random stream, so that it lives the same life alone and among others.
+    Without a first seed the streams start from the operating system's entropy.
+
+    Args:
+        world: The rules.
+        num_envs: N.
+        max_episode_steps: Episodes are truncated after this many steps; None: the world ends them.
+    """
+
+    def __init__(self, world: World, *, num_envs: int, max_episode_steps: int | None) -> None:
+        self.world = world
+        self._num_envs = num_envs
+        self._max_episode_steps = np.inf if max_episode_steps is None else max_episode_steps
+        self._inbox = Inbox(world.spaces.action, num_envs=num_envs)
+        self._streams = [np.random.default_rng() for _ in range(num_envs)]
+        self._elapsed = np.zeros(num_envs, np.int64)
+        self._state = world.start(np.zeros((num_envs, world.start_numbers)))
+        """[N, ...] each."""
+        self._started = False
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        return self._num_envs
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """What one row shows and takes."""
+        return self.world.spaces
+
+    def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
+        """Start every row anew; see `Environment.reset`."""
+        for row, row_seed in enumerate(row_seeds(seed, self._num_envs)):
+            if row_seed is not None:
+                self._streams[row] = np.random.default_rng(row_seed)
+        self._state = self.world.start(
+            self._uniform(np.arange(self._num_envs), self.world.start_numbers)
+        )
+        self._elapsed[:] = 0
+        self._started = True
+        self._inbox.start()
+        return reset_response(self.world.observe(self._state), num_envs=self._num_envs)
+
+    def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
+        """Tell some rows what to do; see `Environment.send`."""
+        self._inbox.put(directive, rows)
+
+    def recv(self) -> EnvResponse:
+        """Step the rows that were sent an action, in the order sent."""
+        rows, action = self._inbox.take()
+        state = {name: values[rows] for name, values in self._state.items()}
+        step = self.world.step(state, action, self._uniform(rows, self.world.step_numbers))
+        self._elapsed[rows] += 1
+        truncated = self._elapsed[rows] >= self._max_episode_steps
+        observation = self.world.observe(step.state)
+        for name, values in self._state.items():
+            values[rows] = step.state[name]
+        return step_response(
+            rows,
+            observation=observation,
+            first_observation=self._restarted(rows, step.terminated | truncated, observation),
+            reward=step.reward,
+            terminated=step.terminated,
+            truncated=truncated,
+            info=step.info,
+        )
+
+    def state_dict(self) -> State:
+        """The rows' states, their time and their random streams."""
+        self._inbox.require_none_open()
+        return {
+            "started": self._started,
+            "world": {name: values.copy() for name, values in self._state.items()},
+            "elapsed": self._elapsed.copy(),
+            "streams": {
+                str(row): generator_state(stream) for row, stream in enumerate(self._streams)
+            },
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on where `state_dict` was called; drops what is open."""
+        if len(state["elapsed"]) != self._num_envs:
+            raise CheckpointError(
+                f"the saved environment has {len(state['elapsed'])} rows, "
+                f"this one {self._num_envs}; build it with as many"
+            )
+        self._state = {name: np.array(values) for name, values in state["world"].items()}
+        self._elapsed[:] = state["elapsed"]
+        for row, stream in enumerate(self._streams):
+            load_generator_state(stream, state["streams"][str(row)])
+        self._started = state["started"]
+        if self._started:
+            self._inbox.start()
+        else:
+            self._inbox.stop("the environment was saved before its first reset; call reset first")
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _restarted(self, rows: IntArray, ended: BoolArray, observation: Observation) -> Observation:
+        """Start the ended rows anew; what every row acts on next, [R, ...] each."""
+        if not ended.any():
+            return observation
+        again = rows[ended]
+        start = self.world.start(self._uniform(again, self.world.start_numbers))
+        for name, values in self._state.items():
+            values[again] = start[name]
+        self._elapsed[again] = 0
+        first = {key: values.copy() for key, values in observation.items()}
+        for key, values in self.world.observe(start).items():
+            first[key][ended] = values
+        return first
+
+    def _uniform(self, rows: IntArray, numbers: int) -> FloatArray:
+        """[R, numbers] from the rows' own streams."""
+        uniform = np.zeros((len(rows), numbers))
+        if numbers:
+            for position, row in enumerate(rows.tolist()):
+                uniform[position] = self._streams[row].random(numbers)
+        return uniform

@@ -1,0 +1,99 @@
+"""A point mass in the plane that is pushed to the origin, with a dense reward."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.errors import require
+from coach_rl.core.records import Action, Array, FloatArray, Observation
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.environments.toy.batch import ToyEnvironment, WorldState, WorldStep
+
+STEP_SECONDS = 0.1
+DAMPING = 0.9
+"""Share of the velocity that a step keeps."""
+ACCELERATION = 5.0
+"""What a push of 1 gives; the fastest steady motion is 5 * 0.1 / (1 - 0.9) = 5 per second."""
+MAX_SPEED = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointMassParameters:
+    """Start anywhere in the square at rest; reward is minus the distance to the origin."""
+
+    max_episode_steps: int = 50
+    """Length of an episode."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.max_episode_steps >= 1,
+            "PointMassParameters.max_episode_steps must be 1 or more, "
+            f"got {self.max_episode_steps}",
+        )
+
+    @property
+    def level(self) -> str:
+        """The task's name."""
+        return "point_mass"
+
+    def build(self, *, num_envs: int) -> ToyEnvironment:
+        """A new environment with that many rows."""
+        return ToyEnvironment(
+            PointMass(), num_envs=num_envs, max_episode_steps=self.max_episode_steps
+        )
+
+
+class PointMass:
+    """The rules of the point mass."""
+
+    start_numbers, step_numbers = 2, 0
+
+    def __init__(self) -> None:
+        self.spaces = EnvironmentSpaces(
+            observation=spaces.Dict({"observation": motion_space()}),
+            action=spaces.Box(-1, 1, (2,), np.float32),
+        )
+
+    def start(self, uniform: FloatArray) -> WorldState:
+        """Anywhere, at rest."""
+        return {"position": 2 * uniform - 1, "velocity": np.zeros_like(uniform)}
+
+    def observe(self, state: WorldState) -> Observation:
+        """Position and velocity, [R, 4]."""
+        return {"observation": observed_motion(state)}
+
+    def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:  # noqa: ARG002 - no luck involved
+        """Push, and pay for the distance left."""
+        state = pushed(state, np.asarray(action))
+        reward = -np.sqrt((state["position"] ** 2).sum(axis=1))
+        return WorldStep(state, reward, np.zeros(len(reward), np.bool_), {})
+
+
+def motion_space() -> spaces.Box:
+    """Position in [-1, 1], velocity within the speed limit."""
+    high = np.array([1, 1, MAX_SPEED, MAX_SPEED], np.float32)
+    return spaces.Box(-high, high, dtype=np.float32)
+
+
+def observed_motion(state: WorldState) -> Array:
+    """Position and velocity side by side, float32 [R, 4]."""
+    return np.concatenate([state["position"], state["velocity"]], axis=1).astype(np.float32)
+
+
+def pushed(state: WorldState, action: Array) -> WorldState:
+    """One semi-implicit Euler step; a wall takes the velocity away.
+
+    Args:
+        state: `position` and `velocity`, each [R, 2].
+        action: [R, 2] in [-1, 1].
+    """
+    velocity = DAMPING * state["velocity"] + ACCELERATION * STEP_SECONDS * action
+    velocity = np.clip(velocity, -MAX_SPEED, MAX_SPEED)
+    position = state["position"] + STEP_SECONDS * velocity
+    at_wall = np.abs(position) >= 1
+    rest = {
+        "position": np.clip(position, -1, 1),
+        "velocity": np.where(at_wall, 0.0, velocity),
+    }
+    return {**state, **rest}
