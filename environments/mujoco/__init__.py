@@ -1,1 +1,30 @@
-"""."""
+"""MuJoCo tasks in batches: N simulators of one model, stepped by threads, judged at once in numpy.
+
+The eleven v5 tasks of Gymnasium are built in and equal Gymnasium's own to the last bit; a task of
+your own is a subclass of `MujocoTask` (see docs/how_to_mujoco_task.md). May import coach_rl.core
+only. Start reading in `batch.py` (what a step is), then `task.py` (what a task is) and
+`half_cheetah.py` (a small example).
+"""
+
+from coach_rl.environments.mujoco.batch import MujocoBatch
+from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
+from coach_rl.environments.mujoco.parameters import (
+    SHORT_NAMES,
+    TASKS,
+    MujocoParameters,
+    MujocoTaskParameters,
+)
+from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Range, Scene
+
+__all__ = [
+    "SHORT_NAMES",
+    "TASKS",
+    "FrozenMapping",
+    "MujocoBatch",
+    "MujocoParameters",
+    "MujocoState",
+    "MujocoTask",
+    "MujocoTaskParameters",
+    "Range",
+    "Scene",
+]

@@ -1,0 +1,126 @@
+"""Reacher-v5 and Pusher-v5: bring a fingertip, or an object, to a target."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import mujoco
+import numpy as np
+
+from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
+from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask, norm
+from coach_rl.environments.mujoco.task import MujocoState, Scene
+
+_REACHER_CAMERA = FrozenMapping[str]({"trackbodyid": 0})
+_PUSHER_CAMERA = FrozenMapping[str]({"trackbodyid": -1, "distance": 4.0})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reacher(GymnasiumTask):
+    """Keyword arguments, defaults and numbers of Gymnasium's Reacher-v5."""
+
+    reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "xpos")
+    max_episode_steps: ClassVar[int | None] = 50
+
+    xml_file: str = "reacher.xml"
+    frame_skip: int = 2
+    default_camera_config: FrozenMapping[str] | None = _REACHER_CAMERA
+    reward_dist_weight: float = 1
+    """Cost per metre between fingertip and target."""
+    reward_control_weight: float = 1
+    """Cost of the squared action."""
+
+    def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
+        """A noisy pose, and a target drawn evenly from a disc of 0.2 m."""
+        model = scene.model
+        qpos = rng.uniform(low=-0.1, high=0.1, size=model.nq) + scene.init_qpos
+        goal = rng.uniform(low=-0.2, high=0.2, size=2)
+        while np.linalg.norm(goal) >= 0.2:
+            goal = rng.uniform(low=-0.2, high=0.2, size=2)
+        qpos[-2:] = goal
+        qvel = scene.init_qvel + rng.uniform(low=-0.005, high=0.005, size=model.nv)
+        qvel[-2:] = 0
+        data.qpos[:], data.qvel[:] = qpos, qvel
+
+    def observation(self, state: MujocoState) -> Array:
+        """Cosines and sines of the joints, target, velocities, fingertip to target, [R, 10]."""
+        theta = state.qpos[:, :2]
+        parts = (
+            np.cos(theta),
+            np.sin(theta),
+            state.qpos[:, 2:],
+            state.qvel[:, :2],
+            _offset(state, "fingertip", "target")[:, :2],
+        )
+        return np.concatenate(parts, axis=1)
+
+    def judge(
+        self, before: MujocoState, action: FloatArray, after: MujocoState
+    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+        """Minus the distance to the target, minus the squared action; never terminated."""
+        del before
+        distance: Any = -norm(_offset(after, "fingertip", "target")) * self.reward_dist_weight
+        control = _action_cost(action, self.reward_control_weight)
+        info = {"reward_dist": distance, "reward_ctrl": control}
+        return distance + control, np.zeros(len(action), np.bool_), info
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pusher(GymnasiumTask):
+    """Keyword arguments, defaults and numbers of Gymnasium's Pusher-v5."""
+
+    reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "xpos")
+    max_episode_steps: ClassVar[int | None] = 100
+
+    xml_file: str = "pusher_v5.xml"
+    frame_skip: int = 5
+    default_camera_config: FrozenMapping[str] | None = _PUSHER_CAMERA
+    reward_near_weight: float = 0.5
+    """Cost per metre between arm and object."""
+    reward_dist_weight: float = 1
+    """Cost per metre between object and goal."""
+    reward_control_weight: float = 0.1
+    """Cost of the squared action."""
+
+    def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
+        """The arm at rest, the object at a random place at least 0.17 m from the goal."""
+        cylinder = _cylinder_position(rng)
+        while np.linalg.norm(cylinder) <= 0.17:
+            cylinder = _cylinder_position(rng)
+        data.qpos[:] = scene.init_qpos
+        data.qpos[-4:-2] = cylinder
+        data.qpos[-2:] = 0
+        data.qvel[:] = scene.init_qvel + rng.uniform(low=-0.005, high=0.005, size=scene.model.nv)
+        data.qvel[-4:] = 0
+
+    def observation(self, state: MujocoState) -> Array:
+        """Joint angles and velocities, arm tip, object and goal, [R, 23]."""
+        bodies = [state.xpos[:, state.scene.body(name)] for name in ("tips_arm", "object", "goal")]
+        return np.concatenate((state.qpos[:, :7], state.qvel[:, :7], *bodies), axis=1)
+
+    def judge(
+        self, before: MujocoState, action: FloatArray, after: MujocoState
+    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+        """Minus the distances arm to object and object to goal, minus the squared action."""
+        del before
+        near: Any = -norm(_offset(after, "object", "tips_arm")) * self.reward_near_weight
+        distance: Any = -norm(_offset(after, "object", "goal")) * self.reward_dist_weight
+        control = _action_cost(action, self.reward_control_weight)
+        info = {"reward_dist": distance, "reward_ctrl": control, "reward_near": near}
+        return distance + control + near, np.zeros(len(action), np.bool_), info
+
+
+def _offset(state: MujocoState, tip: str, target: str) -> Array:
+    """From one body to another, [R, 3]."""
+    body = state.scene.body
+    return np.asarray(state.xpos[:, body(tip)] - state.xpos[:, body(target)])
+
+
+def _action_cost(action: FloatArray, weight: float) -> Any:
+    return -np.add.reduce(np.square(action), axis=1) * weight
+
+
+def _cylinder_position(rng: np.random.Generator) -> FloatArray:
+    x = rng.uniform(low=-0.3, high=0, size=1)
+    y = rng.uniform(low=-0.2, high=0.2, size=1)
+    return np.concatenate((x, y))

@@ -1,0 +1,79 @@
+"""What the eleven tasks of Gymnasium have in common."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from coach_rl.core.errors import UnknownNameError, require
+from coach_rl.core.records import Array, FloatArray
+from coach_rl.environments.mujoco.task import MujocoTask, Scene
+
+
+@dataclass(frozen=True, kw_only=True)
+class GymnasiumTask(MujocoTask):
+    """A task whose fields are the keyword arguments of the Gymnasium class, with its defaults.
+
+    Every operation follows the order and precision of Gymnasium's own code, so that results are
+    equal to the last bit.
+    """
+
+    render_mode: str | None = None
+    """None or rgb_array; frames come from `MujocoBatch.render` either way."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.render_mode in (None, "rgb_array"),
+            f"{type(self).__name__}.render_mode must be None or 'rgb_array', "
+            f"got {self.render_mode!r}; frames come from render(row)",
+        )
+        scale = getattr(self, "reset_noise_scale", 0.0)
+        require(scale >= 0, f"{type(self).__name__}.reset_noise_scale must be >= 0, got {scale}")
+
+    def _path(self) -> Path:
+        """A bare name stands for a file that Gymnasium ships, as in Gymnasium itself."""
+        if self.xml_file.startswith((".", "/", "~")):
+            return super()._path()
+        assets = Path(str(files("gymnasium"))) / "envs" / "mujoco" / "assets"
+        path = assets / self.xml_file
+        if not path.is_file():
+            known = [asset.name for asset in assets.glob("*.xml")]
+            hint = "start a path of your own with '.', '/' or '~'"
+            raise UnknownNameError("MJCF file of Gymnasium", self.xml_file, known, hint)
+        return path
+
+
+def start_uniform(
+    scene: Scene, data: mujoco.MjData, rng: np.random.Generator, scale: float
+) -> None:
+    """Uniform noise on positions and velocities."""
+    model = scene.model
+    data.qpos[:] = scene.init_qpos + rng.uniform(low=-scale, high=scale, size=model.nq)
+    data.qvel[:] = scene.init_qvel + rng.uniform(low=-scale, high=scale, size=model.nv)
+
+
+def start_normal(scene: Scene, data: mujoco.MjData, rng: np.random.Generator, scale: float) -> None:
+    """Uniform noise on positions, normal noise on velocities."""
+    model = scene.model
+    data.qpos[:] = scene.init_qpos + rng.uniform(low=-scale, high=scale, size=model.nq)
+    data.qvel[:] = scene.init_qvel + scale * rng.standard_normal(model.nv)
+
+
+def weighted_squares(weight: float, values: FloatArray) -> Any:
+    """The weight times each row's sum of squares, [R], in the precision of `values`."""
+    flat = values.reshape(len(values), -1)
+    return weight * np.add.reduce(np.square(flat), axis=1)
+
+
+def clip(values: Array, low: float, high: float) -> Array:
+    """What `np.clip` gives, without its overhead."""
+    return np.minimum(np.maximum(values, low), high)
+
+
+def norm(vectors: Array) -> Array:
+    """Euclidean norms of [R, k], by the dot product that `np.linalg.norm` takes for one vector."""
+    return np.asarray(np.sqrt(np.vecdot(vectors, vectors)))

@@ -1,0 +1,156 @@
+"""Which MuJoCo task, and how many threads step it."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from coach_rl.core.errors import UnknownNameError, require
+from coach_rl.environments.mujoco.ant import Ant
+from coach_rl.environments.mujoco.arms import Pusher, Reacher
+from coach_rl.environments.mujoco.batch import MujocoBatch
+from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
+from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask
+from coach_rl.environments.mujoco.half_cheetah import HalfCheetah
+from coach_rl.environments.mujoco.humanoid import Humanoid, HumanoidStandup
+from coach_rl.environments.mujoco.pendulums import InvertedDoublePendulum, InvertedPendulum
+from coach_rl.environments.mujoco.swimmer import Swimmer
+from coach_rl.environments.mujoco.task import MujocoTask
+from coach_rl.environments.mujoco.walkers import Hopper, Walker2d
+
+SHORT_NAMES: dict[str, type[GymnasiumTask]] = {
+    "ant": Ant,
+    "half_cheetah": HalfCheetah,
+    "hopper": Hopper,
+    "humanoid": Humanoid,
+    "humanoid_standup": HumanoidStandup,
+    "inverted_double_pendulum": InvertedDoublePendulum,
+    "inverted_pendulum": InvertedPendulum,
+    "pusher": Pusher,
+    "reacher": Reacher,
+    "swimmer": Swimmer,
+    "walker2d": Walker2d,
+}
+"""The built-in tasks by the names Coach's users know."""
+TASKS: dict[str, type[GymnasiumTask]] = {
+    **{f"{task.__name__}-v5": task for task in SHORT_NAMES.values()},
+    **SHORT_NAMES,
+}
+"""The built-in tasks by Gymnasium id and by short name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BatchParameters(ABC):
+    """What holds for any task."""
+
+    max_episode_steps: int | None = None
+    """Steps after which an episode is truncated; None: the task's own number.
+
+    -1: never, as in `gymnasium.make`.
+    """
+    threads: int | None = None
+    """Threads that step, the calling one included; None: one per processor this process may use."""
+    render_width: int | None = None
+    """Frame width in pixels; None: the task's own."""
+    render_height: int | None = None
+    """Frame height in pixels; None: the task's own."""
+
+    def __post_init__(self) -> None:
+        limit = self.max_episode_steps
+        require(
+            limit is None or limit == -1 or limit >= 1,
+            f"{type(self).__name__}.max_episode_steps must be 1 or more, -1 for never or None, "
+            f"got {limit}",
+        )
+        for name in ("threads", "render_width", "render_height"):
+            value = getattr(self, name)
+            require(
+                value is None or value >= 1,
+                f"{type(self).__name__}.{name} must be 1 or more or None, got {value}",
+            )
+
+    @property
+    @abstractmethod
+    def task(self) -> MujocoTask:
+        """The task itself."""
+
+    def build(self, *, num_envs: int) -> MujocoBatch:
+        """A batch of that many rows.
+
+        Raises:
+            ConfigurationError: The MJCF file is missing or wrong, or the task reads what MuJoCo
+                does not have.
+        """
+        task = self.task
+        task = replace(
+            task,
+            width=self.render_width or task.width,
+            height=self.render_height or task.height,
+        )
+        limit = task.max_episode_steps if self.max_episode_steps is None else self.max_episode_steps
+        return MujocoBatch(
+            task,
+            num_envs=num_envs,
+            max_episode_steps=None if limit == -1 else limit,
+            threads=_usable_processors() if self.threads is None else self.threads,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MujocoParameters(_BatchParameters):
+    """One of the eleven tasks of Gymnasium.
+
+    parameters = MujocoParameters(level="half_cheetah", kwargs={"ctrl_cost_weight": 0.2})
+    environment = parameters.build(num_envs=16)
+    """
+
+    level: str
+    """A Gymnasium id such as `HalfCheetah-v5`, or a short name such as `half_cheetah`."""
+    kwargs: Mapping[str, Any] = FrozenMapping[str]()
+    """Keyword arguments of the Gymnasium class, e.g. `forward_reward_weight`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
+        if self.level not in TASKS:
+            raise UnknownNameError(
+                "MuJoCo task", self.level, TASKS, "see MujocoTaskParameters for your own"
+            )
+        known = [field.name for field in fields(TASKS[self.level])]
+        for name in self.kwargs:
+            if name not in known:
+                raise UnknownNameError(f"keyword argument of {self.level}", name, known)
+        _ = self.task  # checks the values
+
+    @property
+    def task(self) -> MujocoTask:
+        """The task with these keyword arguments."""
+        return TASKS[self.level](**self.kwargs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MujocoTaskParameters(_BatchParameters):
+    """A task of your own: an instance of a `MujocoTask` subclass.
+
+    environment = MujocoTaskParameters(own_task=CartReach(target=0.5)).build(num_envs=16)
+    """
+
+    own_task: MujocoTask
+    """What to simulate, with its parameters."""
+
+    @property
+    def level(self) -> str:
+        """The name of the task's class."""
+        return type(self.own_task).__name__
+
+    @property
+    def task(self) -> MujocoTask:
+        """The task itself."""
+        return self.own_task
+
+
+def _usable_processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

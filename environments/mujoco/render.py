@@ -1,0 +1,105 @@
+"""Frames of a simulator, drawn off screen."""
+
+import importlib
+import os
+import platform
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from coach_rl.core.errors import RunError, UnknownNameError
+from coach_rl.core.records import Array
+from coach_rl.environments.mujoco.task import MujocoTask
+
+_FONT_SCALE = 150
+
+
+class FrameRenderer:
+    """Draws any simulator of one model, as the task's camera settings say.
+
+    Without a named camera the view follows the body that the settings (`trackbodyid`) or the
+    model's own `track` camera name, from the distance and angle in the settings.
+
+    Args:
+        model: What is simulated.
+        task: Holds frame size, camera and drawing options.
+
+    Raises:
+        RunError: No OpenGL can be had on this machine.
+        UnknownNameError: The model has no camera of that name.
+    """
+
+    def __init__(self, model: mujoco.MjModel, task: MujocoTask) -> None:
+        self._model = model
+        self._camera = _camera(model, task)
+        self._gl = _gl_context(task.width, task.height)
+        self._gl.make_current()
+        self._context = mujoco.MjrContext(model, _FONT_SCALE)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        self._scene = mujoco.MjvScene(model, task.max_geom)
+        self._options = mujoco.MjvOption()
+        for flag, value in (task.visual_options or {}).items():
+            self._options.flags[flag] = value
+        self._viewport = mujoco.MjrRect(0, 0, task.width, task.height)
+
+    def frame(self, data: mujoco.MjData) -> Array:
+        """What the camera sees, uint8 [height, width, 3]."""
+        self._gl.make_current()
+        mujoco.mjv_updateScene(
+            self._model,
+            data,
+            self._options,
+            None,
+            self._camera,
+            mujoco.mjtCatBit.mjCAT_ALL,
+            self._scene,
+        )
+        mujoco.mjr_render(self._viewport, self._scene, self._context)
+        pixels = np.empty((self._viewport.height, self._viewport.width, 3), np.uint8)
+        mujoco.mjr_readPixels(pixels, None, self._viewport, self._context)
+        return pixels[::-1].copy()  # OpenGL counts rows from below
+
+    def close(self) -> None:
+        """Free what OpenGL holds."""
+        self._gl.make_current()
+        self._context.free()
+        self._gl.free()
+
+
+def _camera(model: mujoco.MjModel, task: MujocoTask) -> mujoco.MjvCamera:
+    camera = mujoco.MjvCamera()
+    mujoco.mjv_defaultFreeCamera(model, camera)
+    for key, value in (task.default_camera_config or {}).items():
+        setattr(camera, key, value)
+    names = [model.camera(index).name for index in range(model.ncam)]
+    if task.camera_name is not None and task.camera_name not in names:
+        raise UnknownNameError("camera in the MuJoCo model", task.camera_name, names)
+    fixed = names.index(task.camera_name) if task.camera_name is not None else task.camera_id
+    if fixed is not None and fixed >= 0:
+        camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
+        camera.fixedcamid = fixed
+        return camera
+    if camera.trackbodyid < 1 and "track" in names:
+        camera.trackbodyid = model.cam_bodyid[names.index("track")]
+    if fixed is None and camera.trackbodyid >= 1:
+        camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+    return camera
+
+
+def _gl_context(width: int, height: int) -> Any:
+    """An OpenGL context: of the kind MUJOCO_GL names, or the first kind that works here."""
+    asked = os.environ.get("MUJOCO_GL", "").lower()
+    usual = ("cgl",) if platform.system() == "Darwin" else ("egl", "glfw", "osmesa")
+    kinds = (asked,) if asked in ("egl", "glfw", "osmesa", "cgl") else usual
+    reasons = []
+    for kind in kinds:
+        try:
+            return importlib.import_module(f"mujoco.{kind}").GLContext(width, height)
+        # Each library fails in its own way, from ImportError to errors of its own while it loads.
+        except Exception as error:
+            reasons.append(f"{kind}: {type(error).__name__} {error}".strip())
+    raise RunError(
+        f"cannot draw: no OpenGL on this machine ({'; '.join(reasons)}); "
+        "install Mesa's EGL or OSMesa library, or set MUJOCO_GL to egl, osmesa or glfw"
+    )

@@ -1,0 +1,235 @@
+"""What a MuJoCo task is: a model, how an episode starts, and what its states are worth."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import mujoco
+import numpy as np
+
+from coach_rl.core.errors import ParameterError, UnknownNameError, require
+from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping, frozen
+
+Range = tuple[float, float]
+"""Lower and upper bound."""
+
+
+class Scene:
+    """What all simulators of a batch share: the model, and what tasks ask of it.
+
+    Attributes:
+        model: The compiled model.
+        dt: Seconds of simulated time per step of the environment.
+        init_qpos: Joint positions of the model's rest pose, [nq].
+        init_qvel: Joint velocities of the rest pose, [nv].
+    """
+
+    def __init__(self, model: mujoco.MjModel, frame_skip: int) -> None:
+        self.model = model
+        self.dt: float = model.opt.timestep * frame_skip
+        rest = mujoco.MjData(model)
+        self.init_qpos: FloatArray = rest.qpos.copy()
+        self.init_qvel: FloatArray = rest.qvel.copy()
+        self._bodies = {model.body(index).name: index for index in range(model.nbody)}
+
+    def body(self, name: str | int) -> int:
+        """The index of a body, e.g. for `state.xpos[:, index]`; an index stands for itself."""
+        if isinstance(name, int):
+            count = len(self._bodies)
+            require(0 <= name < count, f"the MuJoCo model has bodies 0 to {count - 1}, got {name}")
+            return name
+        if name not in self._bodies:
+            raise UnknownNameError("body in the MuJoCo model", name, self._bodies)
+        return self._bodies[name]
+
+
+class MujocoState:
+    """R simulators at one moment: an array [R, ...] per name in the task's `reads`.
+
+    `state.qpos` is [R, nq] and holds what `MjData.qpos` held in each simulator. The arrays are
+    never written to.
+    """
+
+    def __init__(self, scene: Scene, arrays: dict[str, Array]) -> None:
+        self.__dict__.update(arrays)
+        self.scene = scene
+        self.arrays = arrays
+
+    def __getattr__(self, name: str) -> Array:
+        raise AttributeError(
+            f"the task does not read MjData.{name}; add '{name}' to its `reads`, "
+            f"now {tuple(self.arrays)}"
+        )
+
+    def take(self, rows: Array) -> "MujocoState":
+        """The state of some rows."""
+        return MujocoState(self.scene, {name: a[rows] for name, a in self.arrays.items()})
+
+    def replaced(self, rows: Array, other: "MujocoState") -> "MujocoState":
+        """This state with some rows exchanged for those of `other`; neither is written to."""
+        arrays = {name: array.copy() for name, array in self.arrays.items()}
+        for name, array in arrays.items():
+            array[rows] = other.arrays[name]
+        return MujocoState(self.scene, arrays)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MujocoTask:
+    """A task on an MJCF model; subclass it for a task of your own.
+
+    A subclass is a frozen dataclass: its fields are the task's parameters, its methods are
+    vectorised over simulators. `observation` and `reward` are needed; `terminated`, `info` and
+    `reset` where they differ from never, nothing and the model's rest pose.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel")
+    """The `MjData` arrays the methods look at; `cfrc_ext`, `cfrc_int` and `cacc` cost extra."""
+    max_episode_steps: ClassVar[int | None] = 1000
+    """Steps after which an episode is truncated, unless the parameters say otherwise."""
+
+    xml_file: str
+    """Path of the MJCF file, or the MJCF text itself (it starts with `<`)."""
+    frame_skip: int = 1
+    """Simulator steps per step of the environment."""
+    default_camera_config: FrozenMapping[str] | None = None
+    """`mujoco.MjvCamera` attributes for rendering, e.g. distance, elevation, trackbodyid."""
+    camera_id: int | None = None
+    """Render from this camera of the model; None: see `camera_name`."""
+    camera_name: str | None = None
+    """Render from this camera of the model; None: a free camera that follows the robot."""
+    width: int = 480
+    """Frame width in pixels."""
+    height: int = 480
+    """Frame height in pixels."""
+    max_geom: int = 1000
+    """Most geometries drawn in a frame."""
+    visual_options: FrozenMapping[int] | None = None
+    """`mujoco.mjtVisFlag` switches for rendering; None: MuJoCo's own."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = frozen(getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+            _check(f"{type(self).__name__}.{field.name}", value, field.type)
+        for name in ("frame_skip", "width", "height", "max_geom"):
+            value = getattr(self, name)
+            require(value >= 1, f"{type(self).__name__}.{name} must be 1 or more, got {value}")
+        require(
+            self.camera_id is None or self.camera_name is None,
+            f"{type(self).__name__} takes camera_id or camera_name, got both",
+        )
+
+    def load(self) -> mujoco.MjModel:
+        """Compile the model.
+
+        Raises:
+            ParameterError: The file is missing or is no valid MJCF.
+        """
+        try:
+            if self.xml_file.lstrip().startswith("<"):
+                return mujoco.MjModel.from_xml_string(self.xml_file)
+            return mujoco.MjModel.from_xml_path(str(self._path()))
+        except ValueError as error:
+            raise ParameterError(f"{type(self).__name__}.xml_file: {error}") from error
+
+    def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
+        """Put one simulator, at rest in its initial pose, to the start of an episode.
+
+        Args:
+            scene: The model and its rest pose.
+            data: The simulator; write to `qpos`, `qvel`, `mocap_pos` and the like. `mj_forward`
+                follows.
+            rng: The row's own random stream.
+        """
+
+    def observation(self, state: MujocoState) -> Array | dict[str, Array]:
+        """What the agent sees: [R, ...], or such an array per observation key."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method `observation`")
+
+    def reward(self, before: MujocoState, action: FloatArray, after: MujocoState) -> FloatArray:
+        """What a step was worth, [R].
+
+        Args:
+            before: The simulators before the step.
+            action: [R, A] as it was sent.
+            after: The simulators after the step.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs a method `reward` or `judge`")
+
+    def terminated(self, state: MujocoState) -> BoolArray:
+        """Where the episode is over for good, [R]."""
+        return np.zeros(len(state.arrays[self.reads[0]]), np.bool_)
+
+    def info(
+        self,
+        before: MujocoState,  # noqa: ARG002 (for subclasses)
+        action: FloatArray,  # noqa: ARG002
+        after: MujocoState,  # noqa: ARG002
+    ) -> dict[str, Array]:
+        """What the environment reports besides, [R, ...] each."""
+        return {}
+
+    def judge(
+        self, before: MujocoState, action: FloatArray, after: MujocoState
+    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+        """Reward, termination and info of a step at once; override it where they share work."""
+        return (
+            self.reward(before, action, after),
+            self.terminated(after),
+            self.info(before, action, after),
+        )
+
+    def reset_info(self, state: MujocoState) -> dict[str, Array]:  # noqa: ARG002 (for subclasses)
+        """What is reported at the start of an episode, [R, ...] each."""
+        return {}
+
+    def _path(self) -> Path:
+        path = Path(self.xml_file).expanduser()
+        require(path.is_file(), f"{type(self).__name__}.xml_file '{self.xml_file}' does not exist")
+        return path
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    """Raise `ParameterError` unless a field's value is of the plain kind its annotation names."""
+    if kind in _PLAIN_KINDS:
+        fits, expected = _PLAIN_KINDS[kind]
+        require(fits(value), f"{name} must be {expected}, got {value!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_range(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and all(_is_number(bound) for bound in value)
+        and bool(value[0] <= value[1])
+    )
+
+
+_PLAIN_KINDS: dict[Any, tuple[Any, str]] = {
+    bool: (lambda value: isinstance(value, bool), "True or False"),
+    int: (_is_integer, "a whole number"),
+    float: (_is_number, "a number"),
+    str: (lambda value: isinstance(value, str), "a string"),
+    Range: (_is_range, "a pair (low, high) with low <= high"),
+    FrozenMapping[str] | None: (
+        lambda value: value is None or isinstance(value, Mapping),
+        "a mapping or None",
+    ),
+    FrozenMapping[int] | None: (
+        lambda value: value is None or isinstance(value, Mapping),
+        "a mapping or None",
+    ),
+    int | str: (lambda value: isinstance(value, str) or _is_integer(value), "a number or a name"),
+    int | None: (lambda value: value is None or _is_integer(value), "a whole number or None"),
+    str | None: (lambda value: value is None or isinstance(value, str), "a string or None"),
+}
