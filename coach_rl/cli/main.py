@@ -1,1 +1,60 @@
-def main(): ...
+"""The door: one line on stderr and an exit code for everything that goes wrong.
+
+Exit codes: 0 done, 1 something broke while running, 2 what was asked for cannot be done, 130 and
+143 stopped by Ctrl-C and SIGTERM.
+"""
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from coach_rl.cli.arguments import parse_arguments
+from coach_rl.core.errors import CoachError
+from coach_rl.experiment.presets import describe_presets, find_preset
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the `coach` command.
+
+    Args:
+        arguments: The command line without the program's name; None takes this process's own.
+
+    Returns:
+        The exit code.
+    """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        return _run(words)
+    except CoachError as error:
+        return _report(str(error), error.exit_code, words)
+    except KeyboardInterrupt:
+        return _report("interrupted", _INTERRUPTED, words)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        message = (
+            f"{type(error).__name__}: {error} ({where.filename}:{where.lineno}); "
+            "run again with --debug for the traceback"
+        )
+        return _report(message, 1, words)
+
+
+def _run(words: list[str]) -> int:
+    arguments = parse_arguments(words)
+    if arguments.list:
+        for name, description in describe_presets():
+            print(f"{name:<24} {description}")
+        return 0
+    preset = None if arguments.preset is None else find_preset(arguments.preset)
+    # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
+    from coach_rl.cli.commands import run_command
+
+    return run_command(arguments, preset, words)
+
+
+def _report(message: str, exit_code: int, words: list[str]) -> int:
+    if "--debug" in words:
+        traceback.print_exc()
+    print(f"coach: error: {' '.join(message.split())}", file=sys.stderr)
+    return exit_code

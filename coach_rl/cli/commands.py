@@ -1,0 +1,211 @@
+"""What the command line does: train, resume, evaluate, describe."""
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from coach_rl.cli.arguments import Arguments
+from coach_rl.cli.describe import describe_preset
+from coach_rl.cli.evaluation_table import evaluation_table
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.experiment.overrides import parse_overrides
+from coach_rl.experiment.preset_file import Preset, load_preset
+from coach_rl.experiment.presets import PresetReference
+from coach_rl.experiment.run_folder import Origin, RunFolder
+from coach_rl.experiment.runner import (
+    DEFAULT_ROOT,
+    Audience,
+    RunResult,
+    RunSettings,
+    evaluate_run,
+    evaluate_untrained,
+    resume_experiment,
+    run_experiment,
+)
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.telemetry.console import ConsoleSink
+
+_STDERR = 2
+_SIGNAL_EXIT_CODE = 128
+"""A process stopped by signal n exits with this plus n."""
+
+
+def run_command(
+    arguments: Arguments, reference: PresetReference | None, words: Sequence[str]
+) -> int:
+    """Do what a command line says.
+
+    Args:
+        arguments: The command line, read; neither `--help` nor `-l`.
+        reference: The preset it names; None where it names none.
+        words: The command line as it was typed, for the manifest.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        CoachError: What was asked for cannot be done, or broke.
+    """
+    if reference is None:
+        return _evaluate_run(arguments) if arguments.evaluate else _resume(arguments, words)
+    preset = load_preset(reference)
+    overrides = _overrides(arguments, preset)
+    graph_manager = preset.configure(overrides)
+    if arguments.describe:
+        return _describe(arguments, preset, graph_manager)
+    if arguments.evaluate:
+        return _evaluate_untrained(arguments, graph_manager)
+    panel = {name: value for name, value in overrides.items() if name in preset.panel}
+    return _train(
+        arguments, graph_manager, Origin(preset=preset, panel=panel, command=_command(words))
+    )
+
+
+def _train(arguments: Arguments, graph_manager: GraphManager, origin: Origin) -> int:
+    assert origin.preset is not None
+    with closing(_console(arguments)) as console:
+        result = run_experiment(
+            graph_manager,
+            _task(arguments),
+            name=arguments.experiment_name or origin.preset.reference.name,
+            root=arguments.experiment_path or DEFAULT_ROOT,
+            origin=origin,
+            settings=_settings(arguments),
+            audience=_audience(arguments, console),
+        )
+    return _conclude(result)
+
+
+def _resume(arguments: Arguments, words: Sequence[str]) -> int:
+    assert arguments.checkpoint_restore is not None
+    with closing(_console(arguments)) as console:
+        result = resume_experiment(
+            arguments.checkpoint_restore,
+            steps=None if arguments.steps is None else EnvironmentSteps(arguments.steps),
+            device=_device(arguments),
+            command=_command(words),
+            settings=_settings(arguments),
+            audience=_audience(arguments, console),
+        )
+    return _conclude(result)
+
+
+def _evaluate_run(arguments: Arguments) -> int:
+    assert arguments.checkpoint_restore is not None
+    assert arguments.evaluate is not None
+    record, file = evaluate_run(
+        arguments.checkpoint_restore,
+        episodes=EnvironmentEpisodes(arguments.evaluate),
+        seed=arguments.seed,
+        device=_device(arguments),
+        threads=_settings(arguments).threads,
+    )
+    print(evaluation_table(record))
+    print(f"written to {file}")
+    return 0
+
+
+def _evaluate_untrained(arguments: Arguments, graph_manager: GraphManager) -> int:
+    assert arguments.evaluate is not None
+    record = evaluate_untrained(
+        graph_manager,
+        _task(arguments),
+        episodes=EnvironmentEpisodes(arguments.evaluate),
+        threads=_settings(arguments).threads,
+    )
+    print("agents as they are before any training:")
+    print(evaluation_table(record))
+    return 0
+
+
+def _describe(arguments: Arguments, preset: Preset, graph_manager: GraphManager) -> int:
+    with closing(graph_manager):
+        graph_manager.create_graph(_task(arguments))
+        print(describe_preset(preset, graph_manager))
+    return 0
+
+
+def _conclude(result: RunResult) -> int:
+    """Say how the run ended and what to do with it."""
+    folder = _short(result.folder.path)
+    if result.signal is not None:
+        print(
+            f"stopped after {result.environment_steps} environment steps; "
+            f"go on with: coach -crd {folder}"
+        )
+        return _SIGNAL_EXIT_CODE + result.signal
+    if result.evaluation is not None:
+        print(evaluation_table(result.evaluation))
+    if result.best is not None:
+        best = result.best
+        print(
+            f"best evaluation while training: {best.reward:.6g} after {best.environment_steps} "
+            f"environment steps, kept as {best.checkpoint}"
+        )
+    print(f"run folder: {folder}")
+    return 0
+
+
+def _overrides(arguments: Arguments, preset: Preset) -> dict[str, object]:
+    """`-cp` and the flags short for it: to the panel where it has the name, else by path."""
+    overrides = parse_overrides(arguments.custom_parameter or "")
+    shortcuts = (
+        ("-lvl", "level", "environment.level", arguments.level),
+        ("-n", "num_envs", "num_envs", arguments.num_envs),
+        ("--steps", "steps", "schedule.training", arguments.steps),
+    )
+    for flag, name, path, value in shortcuts:
+        if value is None:
+            continue
+        target = name if name in preset.panel else path
+        if target in overrides:
+            raise ConfigurationError(f"{target} is given twice, by {flag} and by -cp; give one")
+        overrides[target] = value
+    return overrides
+
+
+def _task(arguments: Arguments) -> TaskParameters:
+    return TaskParameters(seed=arguments.seed or 0, device=_device(arguments) or "auto")
+
+
+def _device(arguments: Arguments) -> str | None:
+    return "cpu" if arguments.use_cpu else arguments.device
+
+
+def _settings(arguments: Arguments) -> RunSettings:
+    return RunSettings(
+        checkpoint_seconds=arguments.checkpoint_seconds,
+        tensorboard=not arguments.no_tensorboard,
+        threads=arguments.threads or 1,
+    )
+
+
+def _console(arguments: Arguments) -> ConsoleSink:
+    return ConsoleSink(plain=arguments.plain)
+
+
+def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
+    def on_start(graph_manager: GraphManager, folder: RunFolder) -> None:
+        print(f"run folder: {_short(folder.path)}")
+        if arguments.print_networks_summary:
+            print(graph_manager.description())
+
+    return Audience(sinks=(console,), on_start=on_start, announce=_announce)
+
+
+def _announce(text: str) -> None:
+    """Written without Python's buffers, which a signal may have interrupted."""
+    os.write(_STDERR, f"coach: {text}\n".encode())
+
+
+def _command(words: Sequence[str]) -> tuple[str, ...]:
+    return ("coach", *words)
+
+
+def _short(path: Path) -> str:
+    """Relative to where the user stands, if it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

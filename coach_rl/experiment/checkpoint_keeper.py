@@ -1,0 +1,122 @@
+"""Which checkpoints a run writes and keeps: best, last, and periodic ones where asked for."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from coach_rl.core.state import State
+from coach_rl.experiment.checkpoint import (
+    BEST,
+    LAST,
+    POINTERS,
+    Checkpoint,
+    free_path,
+    list_checkpoints,
+    point,
+    pointed,
+    read_notes,
+    remove_checkpoint,
+    write_checkpoint,
+)
+from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_logs import log_lengths
+from coach_rl.experiment.strict_json import Json
+
+Reason = Literal["best", "periodic", "last"]
+"""Why a checkpoint is written; all but periodic ones go when they are best or last no more."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best evaluation so far."""
+
+    reward: float
+    """Its mean reward."""
+    environment_steps: int
+    """When it was."""
+    checkpoint: str
+    """The name of the checkpoint taken then."""
+
+
+class CheckpointKeeper:
+    """Writes a run's checkpoints, remembers its best evaluation, removes what is no longer wanted.
+
+    Args:
+        folder: The run's folder.
+        state: What to save: the graph manager's `state_dict`.
+        period_seconds: Seconds between periodic checkpoints; None for no periodic ones.
+    """
+
+    def __init__(
+        self, folder: RunFolder, state: Callable[[], State], *, period_seconds: float | None
+    ) -> None:
+        self._folder = folder
+        self._state = state
+        self._period_seconds = period_seconds
+        self._last_save = time.monotonic()
+        self.best: Best | None = None
+
+    def is_best(self, reward: float) -> bool:
+        """Whether an evaluation beats every earlier one; an equal one does not."""
+        return not math.isnan(reward) and (self.best is None or reward > self.best.reward)
+
+    def is_period_over(self) -> bool:
+        """Whether a periodic checkpoint is due."""
+        if self._period_seconds is None:
+            return False
+        return time.monotonic() - self._last_save >= self._period_seconds
+
+    def save(self, reason: Reason, environment_steps: int, reward: float | None = None) -> None:
+        """Write a checkpoint and let `last` (and `best`, where it is) point to it.
+
+        Args:
+            reason: Why it is written.
+            environment_steps: Where the run stands.
+            reward: Mean reward of the evaluation that is now best; only with the reason "best".
+
+        Raises:
+            CheckpointError: It cannot be written.
+        """
+        checkpoints = self._folder.checkpoints
+        path = free_path(checkpoints, environment_steps)
+        if reason == "best":
+            assert reward is not None
+            self.best = Best(reward, environment_steps, path.name)
+        write_checkpoint(path, self._state(), self._notes(reason))
+        if reason == "best":
+            point(checkpoints, BEST, path.name)
+        point(checkpoints, LAST, path.name)
+        self._last_save = time.monotonic()
+        self._remove_unwanted()
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint: what came after it goes, and best is what it was then."""
+        checkpoints = self._folder.checkpoints
+        kept = list_checkpoints(checkpoints)
+        kept = kept[: kept.index(checkpoint.path) + 1]
+        best = checkpoint.notes["best"]
+        self.best = None if best is None else Best(**best)
+        known = {path.name for path in kept}
+        point(checkpoints, LAST, checkpoint.path.name)
+        point(
+            checkpoints, BEST, best["checkpoint"] if best and best["checkpoint"] in known else None
+        )
+        for path in list_checkpoints(checkpoints):
+            if path not in kept:
+                remove_checkpoint(path)
+
+    def _notes(self, reason: Reason) -> Json:
+        return {
+            "reason": reason,
+            "best": None if self.best is None else vars(self.best),
+            "logs": log_lengths(self._folder.path),
+        }
+
+    def _remove_unwanted(self) -> None:
+        checkpoints = self._folder.checkpoints
+        wanted = {pointed(checkpoints, pointer) for pointer in POINTERS}
+        for path in list_checkpoints(checkpoints):
+            if path.name not in wanted and read_notes(path)["reason"] != "periodic":
+                remove_checkpoint(path)

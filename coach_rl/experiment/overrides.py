@@ -1,0 +1,196 @@
+"""What the user wants different: `panel=1e-3; agent.algorithm.discount=0.98`.
+
+Values are Python literals, bare words are strings; nothing is ever executed. A name without a dot
+that is an argument of the preset goes to the preset's panel, every other name is a path into the
+resolved parameters, with the index for an element of a tuple (`levels.0.horizon`). All changes
+below one dataclass are made at once, so coupled values never pass through a forbidden state.
+"""
+
+import ast
+import dataclasses
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar, get_args, get_origin
+
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.typed_values import declared_types, fit
+
+Tree = TypeVar("Tree")
+
+_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
+_BARE_WORD = re.compile(r"[^\s'\"()\[\]{},=]+")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def parse_overrides(text: str) -> dict[str, object]:
+    """The assignments in `name=value; path.to.name=value`.
+
+    Args:
+        text: Assignments separated by `;`; a `;` inside quotes or brackets belongs to the value.
+
+    Returns:
+        Values by name, as literals.
+
+    Raises:
+        ConfigurationError: Something is no assignment, no literal, or given twice.
+    """
+    overrides: dict[str, object] = {}
+    for part in _split(text):
+        name, equals, literal = (piece.strip() for piece in part.partition("="))
+        if not equals or not _PATH.fullmatch(name):
+            raise ConfigurationError(
+                f"cannot read the override '{part}'; write name=value or path.to.name=value, "
+                "separated by ';'"
+            )
+        if name in overrides:
+            raise ConfigurationError(f"the override '{name}' is given twice")
+        overrides[name] = _literal(name, literal)
+    return overrides
+
+
+def apply_overrides(
+    parameters: Tree, overrides: Mapping[str, object], *, panel: Collection[str] = ()
+) -> Tree:
+    """The parameters with some values replaced; the original stays as it is.
+
+    Args:
+        parameters: A tree of frozen dataclasses.
+        overrides: Values by dotted path.
+        panel: Names of the preset's arguments, which an unknown name may have been meant for.
+
+    Raises:
+        ConfigurationError: A path does not exist (says the nearest names) or a value does not fit
+            its type.
+        ParameterError: The changed dataclass refuses the value.
+    """
+    names = [field.name for field in constructor_fields(type(parameters))]
+    changes: dict[str, Any] = {}
+    for path, value in overrides.items():
+        _require_known(path.partition(".")[0], [*panel, *names], "")
+        _plant(changes, path, value)
+    replaced: Tree = _replace(parameters, changes, type(parameters), "")
+    return replaced
+
+
+class _Leaf:
+    """A value at the end of a path, told apart from the dict of a branch."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def _plant(changes: dict[str, Any], path: str, value: object) -> None:
+    *branches, last = path.split(".")
+    node = changes
+    for branch in branches:
+        node = node.setdefault(branch, {})
+        if isinstance(node, _Leaf):
+            break
+    if isinstance(node, _Leaf) or last in node:
+        raise ConfigurationError(f"the override '{path}' overlaps another one; give one of them")
+    node[last] = _Leaf(value)
+
+
+def _replace(current: Any, change: Any, annotation: Any, path: str) -> Any:
+    """The value at `path` after a change: a `_Leaf` in its place, or changes by name below it."""
+    if isinstance(change, _Leaf):
+        return fit(change.value, annotation, current, path)
+    if dataclasses.is_dataclass(current):
+        return _replace_fields(current, change, path)
+    if isinstance(current, tuple):
+        return _replace_elements(current, change, annotation, path)
+    if isinstance(current, Mapping):
+        return _replace_keys(current, change, annotation, path)
+    below = next(iter(change))
+    raise ConfigurationError(
+        f"'{path}' is {current!r} and has no parameter '{below}' below it; set '{path}' itself"
+    )
+
+
+def _replace_fields(current: Any, change: Mapping[str, Any], path: str) -> Any:
+    names = [field.name for field in constructor_fields(type(current))]
+    annotations = declared_types(type(current))
+    replaced = {}
+    for name, below in change.items():
+        _require_known(name, names, path)
+        replaced[name] = _replace(
+            getattr(current, name), below, annotations[name], _join(path, name)
+        )
+    return dataclasses.replace(current, **replaced)
+
+
+def _replace_elements(
+    current: tuple[Any, ...], change: Mapping[str, Any], annotation: Any, path: str
+) -> Any:
+    elements = list(current)
+    arguments = _arguments(annotation, tuple)
+    for name, below in change.items():
+        _require_known(name, [str(index) for index in range(len(elements))], path)
+        index = int(name)
+        repeated = len(arguments) == 2 and arguments[1] is Ellipsis
+        fixed = len(arguments) == len(elements)
+        element = arguments[0] if repeated else arguments[index] if fixed else Any
+        elements[index] = _replace(elements[index], below, element, _join(path, name))
+    return tuple(elements)
+
+
+def _replace_keys(
+    current: Mapping[str, Any], change: Mapping[str, Any], annotation: Any, path: str
+) -> Any:
+    replaced = dict(current)
+    arguments = _arguments(annotation, Mapping)
+    element = arguments[1] if len(arguments) == 2 else Any
+    for name, below in change.items():
+        _require_known(name, [str(key) for key in current], path)
+        replaced[name] = _replace(current[name], below, element, _join(path, name))
+    return replaced
+
+
+def _arguments(annotation: Any, container: type) -> tuple[Any, ...]:
+    """What a container's annotation, alone or inside a union, says about its elements."""
+    for candidate in (annotation, *get_args(annotation)):
+        origin = get_origin(candidate)
+        if isinstance(origin, type) and issubclass(origin, container):
+            return get_args(candidate)
+    return ()
+
+
+def _require_known(name: str, allowed: Collection[str], path: str) -> None:
+    if name not in allowed:
+        raise UnknownNameError(f"parameter of '{path}'" if path else "parameter", name, allowed)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _split(text: str) -> list[str]:
+    """The parts between the `;` that stand outside quotes and brackets."""
+    parts, start, quote, open_brackets = [], 0, "", 0
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote and text[index - 1] != "\\" else quote
+        elif character in "'\"":
+            quote = character
+        elif character in _CLOSING:
+            open_brackets += 1
+        elif character in _CLOSING.values():
+            open_brackets -= 1
+        elif character == ";" and open_brackets <= 0:
+            parts.append(text[start:index])
+            start = index + 1
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _literal(name: str, text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        if _BARE_WORD.fullmatch(text):
+            return text
+    raise ConfigurationError(
+        f"cannot read the value {text!r} of '{name}'; write a number, a word, 'quoted text', "
+        "True, False, None, or a tuple such as (64, 64)"
+    )

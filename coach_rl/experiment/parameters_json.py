@@ -1,0 +1,204 @@
+"""Parameter trees as JSON, and back.
+
+A frozen dataclass becomes `{"$type": "module:QualName", field: value, ...}`, a tuple a JSON array,
+an enum member `{"$enum": "module:QualName", "value": ...}`, a class or function `{"$reference":
+"module:QualName"}`. Numbers, strings, booleans and None stand for themselves. Reading back builds
+the dataclasses through their constructors, so every `__post_init__` checks again; names that do
+not resolve to a dataclass, an enum, a class or a function are refused.
+
+    >>> decode(encode(EnvironmentSteps(5)))
+    EnvironmentSteps(count=5)
+"""
+
+import importlib
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.experiment.strict_json import FLOAT_TAG, Json, float_from_json, float_to_json
+
+TYPE_TAG = "$type"
+ENUM_TAG = "$enum"
+REFERENCE_TAG = "$reference"
+LIST_TAG = "$list"
+ITEMS_TAG = "$items"
+
+
+def encode(value: object, path: str = "parameters") -> Json:
+    """A parameter tree as a JSON document.
+
+    Args:
+        value: Frozen dataclasses, tuples, lists, mappings, enums, numbers, strings, booleans,
+            None, classes, functions.
+        path: Where the value stands, for errors.
+
+    Raises:
+        ConfigurationError: Something in the tree could not be rebuilt from JSON.
+    """
+    match value:
+        case Enum():
+            return {
+                ENUM_TAG: reference(type(value), path),
+                "value": encode(value.value, f"{path}.value"),
+            }
+        case None | bool() | str() | int():
+            return value
+        case float():
+            return float_to_json(value)
+        case tuple() if type(value) is tuple:
+            return [encode(part, f"{path}.{index}") for index, part in enumerate(value)]
+        case list():
+            return {LIST_TAG: [encode(part, f"{path}.{i}") for i, part in enumerate(value)]}
+        case Mapping():
+            return _encode_mapping(value, path)
+        case type() | types.FunctionType() | types.BuiltinFunctionType():
+            return {REFERENCE_TAG: reference(value, path)}
+    if is_dataclass(value):
+        document: dict[str, Json] = {TYPE_TAG: reference(type(value), path)}
+        for field in constructor_fields(type(value)):
+            document[field.name] = encode(getattr(value, field.name), f"{path}.{field.name}")
+        return document
+    raise ConfigurationError(
+        f"{path} is a {type(value).__name__}, which JSON cannot rebuild; "
+        "parameters hold frozen dataclasses, tuples, mappings, enums, numbers, strings, "
+        "classes and functions"
+    )
+
+
+def decode(document: Json, path: str = "parameters") -> Any:
+    """The parameter tree in a JSON document made by `encode`.
+
+    Args:
+        document: What `encode` returned.
+        path: Where the value stands, for errors.
+
+    Raises:
+        ConfigurationError: A name does not resolve, is not what its tag says, or fields do not fit.
+    """
+    match document:
+        case list():
+            return tuple(decode(part, f"{path}.{index}") for index, part in enumerate(document))
+        case dict():
+            return _decode_object(document, path)
+    return document
+
+
+def reference(thing: Callable[..., object], path: str = "parameters") -> str:
+    """`module:QualName` of a class or function that can be found again under it.
+
+    Raises:
+        ConfigurationError: It is a lambda or stands inside a function, so no import can find it.
+    """
+    module, name = thing.__module__, thing.__qualname__
+    if module is None or "<" in name:
+        raise ConfigurationError(
+            f"{path} is {name}, which cannot be imported; define it at the top of a file"
+        )
+    return f"{module}:{name}"
+
+
+def resolve(name: str, path: str = "parameters") -> Any:
+    """What stands under `module:QualName`.
+
+    Raises:
+        ConfigurationError: The module cannot be imported or has no such name.
+    """
+    module_name, _, qualified_name = str(name).partition(":")
+    if not module_name or not qualified_name:
+        raise ConfigurationError(f"{path} names '{name}', expected 'module:QualName'")
+    try:
+        thing: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ConfigurationError(f"{path} needs the module '{module_name}': {error}") from error
+    for part in qualified_name.split("."):
+        if not hasattr(thing, part):
+            raise UnknownNameError(f"name in module '{module_name}'", qualified_name, dir(thing))
+        thing = getattr(thing, part)
+    return thing
+
+
+def constructor_fields(dataclass_type: Any) -> tuple[Field[Any], ...]:
+    """The fields a dataclass's constructor takes."""
+    return tuple(field for field in fields(dataclass_type) if field.init)
+
+
+def _encode_mapping(value: Mapping[Any, object], path: str) -> Json:
+    plain = all(isinstance(key, str) and not key.startswith("$") for key in value)
+    if plain:
+        return {str(key): encode(part, f"{path}.{key}") for key, part in value.items()}
+    return {
+        ITEMS_TAG: [
+            [encode(key, f"{path} key"), encode(part, f"{path}.{key}")]
+            for key, part in value.items()
+        ]
+    }
+
+
+def _decode_object(document: dict[str, Json], path: str) -> Any:
+    for tag, decoder in _DECODERS.items():
+        if tag in document:
+            return decoder(document, path)
+    return {key: decode(part, f"{path}.{key}") for key, part in document.items()}
+
+
+def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
+    name = document[TYPE_TAG]
+    dataclass_type = resolve(name, path)
+    if not (isinstance(dataclass_type, type) and is_dataclass(dataclass_type)):
+        raise ConfigurationError(f"{path} names '{name}', which is not a dataclass")
+    known = [field.name for field in constructor_fields(dataclass_type)]
+    given = [key for key in document if key != TYPE_TAG]
+    for key in given:
+        if key not in known:
+            raise UnknownNameError(f"field of {dataclass_type.__name__} in {path}", key, known)
+    missing = [field for field in known if field not in given]
+    if missing:
+        raise ConfigurationError(
+            f"{path} lacks the fields {', '.join(missing)} of {dataclass_type.__name__}; "
+            "it was written by another version of that class"
+        )
+    return dataclass_type(**{key: decode(document[key], f"{path}.{key}") for key in given})
+
+
+def _decode_enum(document: dict[str, Json], path: str) -> Enum:
+    name = document[ENUM_TAG]
+    enum_type = resolve(name, path)
+    if not (isinstance(enum_type, type) and issubclass(enum_type, Enum)):
+        raise ConfigurationError(f"{path} names '{name}', which is not an enum")
+    try:
+        return enum_type(decode(document["value"], path))
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+
+
+def _decode_reference(document: dict[str, Json], path: str) -> Any:
+    name = document[REFERENCE_TAG]
+    thing = resolve(name, path)
+    if not isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
+        raise ConfigurationError(f"{path} names '{name}', which is no class and no function")
+    return thing
+
+
+def _decode_list(document: dict[str, Json], path: str) -> list[Any]:
+    return list(decode(document[LIST_TAG], path))
+
+
+def _decode_items(document: dict[str, Json], path: str) -> dict[Any, Any]:
+    return {decode(key, path): decode(part, path) for key, part in document[ITEMS_TAG]}
+
+
+def _decode_float(document: dict[str, Json], _path: str) -> float:
+    return float_from_json(document[FLOAT_TAG])
+
+
+_DECODERS: dict[str, Callable[[dict[str, Json], str], Any]] = {
+    TYPE_TAG: _decode_dataclass,
+    ENUM_TAG: _decode_enum,
+    REFERENCE_TAG: _decode_reference,
+    LIST_TAG: _decode_list,
+    ITEMS_TAG: _decode_items,
+    FLOAT_TAG: _decode_float,
+}

@@ -1,0 +1,226 @@
+"""A preset that is loaded: its control panel, and the experiment that comes out of it.
+
+    preset = load_preset(find_preset("CartPole_PPO"))
+    graph_manager = preset.build({"learning_rate": 1e-3})
+
+The file is executed under a module name made of its content, so that classes defined in it keep
+one identity and a run folder can bring the same module back from its copy of the source.
+"""
+
+import hashlib
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+from coach_rl.experiment.overrides import apply_overrides
+from coach_rl.experiment.presets import PresetReference
+from coach_rl.experiment.typed_values import declared_types, fit
+from coach_rl.graph_managers.graph_manager import GraphManager
+
+REQUIRED = inspect.Parameter.empty
+"""The default of a panel argument that has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelArgument:
+    """One knob of a preset's control panel."""
+
+    name: str
+    """The argument's name."""
+    annotation: Any
+    """Its type; its default's where the preset doesn't say."""
+    default: Any
+    """Its default, `REQUIRED` when there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """A loaded preset file."""
+
+    reference: PresetReference
+    """Where it is."""
+    module_name: str
+    """Under which name its module, and so the classes defined in it, can be found."""
+    source: str
+    """The file's text."""
+    definition: Callable[..., GraphManager] | GraphManager
+    """What the file defines."""
+    panel: Mapping[str, PanelArgument]
+    """Its arguments; empty for a ready-made GraphManager."""
+
+    def build(self, panel: Mapping[str, object] | None = None) -> GraphManager:
+        """The experiment with these panel values and the defaults for the others.
+
+        Raises:
+            UnknownNameError: A value's name is no argument of the preset.
+            ConfigurationError: A value does not fit its argument's type, a required one is
+                missing, or the preset fails or returns something else than a GraphManager.
+        """
+        values = dict(panel or {})
+        for name in values:
+            if name not in self.panel:
+                raise UnknownNameError(f"panel argument of {self.reference.name}", name, self.panel)
+        if isinstance(self.definition, GraphManager):
+            return type(self.definition)(self.definition.parameters)
+        result = self._call(self.definition, self._fitted(values))
+        if not isinstance(result, GraphManager):
+            raise ConfigurationError(
+                f"preset {self.reference.path}: {self.reference.function}() must return a "
+                "GraphManager, "
+                f"got {type(result).__name__}"
+            )
+        return result
+
+    def configure(self, overrides: Mapping[str, object]) -> GraphManager:
+        """The experiment with overrides of the panel and of the resolved parameters.
+
+        Args:
+            overrides: Values by panel name or dotted path.
+
+        Raises:
+            ConfigurationError: As in `build` and `apply_overrides`.
+        """
+        to_panel = {name: value for name, value in overrides.items() if name in self.panel}
+        to_parameters = {name: overrides[name] for name in overrides if name not in self.panel}
+        graph_manager = self.build(to_panel)
+        if not to_parameters:
+            return graph_manager
+        changed = apply_overrides(graph_manager.parameters, to_parameters, panel=self.panel)
+        return type(graph_manager)(changed)
+
+    def _fitted(self, values: Mapping[str, object]) -> dict[str, Any]:
+        missing = [
+            argument.name
+            for argument in self.panel.values()
+            if argument.default is REQUIRED and argument.name not in values
+        ]
+        if missing:
+            raise ConfigurationError(
+                f"preset {self.reference.name} needs {', '.join(missing)}; "
+                f'give it with -cp "{missing[0]}=..."'
+            )
+        return {
+            name: fit(value, self.panel[name].annotation, self.panel[name].default, name)
+            for name, value in values.items()
+        }
+
+    def _call(self, function: Callable[..., GraphManager], values: dict[str, Any]) -> object:
+        try:
+            return function(**values)
+        except CoachError:
+            raise
+        except Exception as error:
+            raise _preset_error(self.reference.path, error) from error
+
+
+def load_preset(reference: PresetReference) -> Preset:
+    """Run a preset file and look at what it defines.
+
+    Raises:
+        ConfigurationError: The file cannot be read or run; says the line.
+        UnknownNameError: It does not define the name asked for.
+    """
+    try:
+        source = reference.path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the preset {reference.path}: {error}") from error
+    module_name = _module_name(reference.path, source)
+    module = load_module(module_name, source, path=reference.path, file=reference.path)
+    definition = getattr(module, reference.function, None)
+    if not callable(definition) and not isinstance(definition, GraphManager):
+        raise UnknownNameError(
+            f"preset function in {reference.path}", reference.function, _definitions(module)
+        )
+    return Preset(
+        reference=reference,
+        module_name=module_name,
+        source=source,
+        definition=definition,
+        panel={} if isinstance(definition, GraphManager) else _panel(definition, reference),
+    )
+
+
+def load_module(module_name: str, source: str, *, path: Path, file: Path) -> ModuleType:
+    """The module of a preset's source, executed once per process.
+
+    Args:
+        module_name: The name it is registered under.
+        source: Its text.
+        path: Where the text was read, for tracebacks.
+        file: What the preset sees as `__file__`: where it came from, so that files beside it are
+            found.
+
+    Raises:
+        ConfigurationError: The source does not parse or fails when run; says the line.
+    """
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    module = ModuleType(module_name)
+    module.__file__ = str(file)
+    sys.modules[module_name] = module
+    try:
+        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_name]
+        raise _preset_error(path, error) from error
+    return module
+
+
+def _module_name(path: Path, source: str) -> str:
+    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    stem = re.sub(r"\W", "_", path.stem)
+    return f"coach_preset_{stem}_{digest}"
+
+
+def _panel(function: Callable[..., Any], reference: PresetReference) -> dict[str, PanelArgument]:
+    annotations = declared_types(function)
+    panel = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+            raise ConfigurationError(
+                f"preset {reference.path}: {reference.function}() must take keyword arguments "
+                "only, "
+                f"'{parameter.name}' is positional"
+            )
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            panel[parameter.name] = PanelArgument(
+                name=parameter.name,
+                annotation=annotations.get(parameter.name, _type_of_default(parameter)),
+                default=parameter.default,
+            )
+    return panel
+
+
+def _type_of_default(parameter: inspect.Parameter) -> Any:
+    unknown = parameter.default is REQUIRED or parameter.default is None
+    return Any if unknown else type(parameter.default)
+
+
+def _definitions(module: ModuleType) -> list[str]:
+    """Names in a preset file that may be asked for."""
+    return [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and (
+            isinstance(thing, GraphManager)
+            or (inspect.isfunction(thing) and thing.__module__ == module.__name__)
+        )
+    ]
+
+
+def _preset_error(path: Path, error: BaseException) -> ConfigurationError:
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines.append(error.lineno)
+        error = SyntaxError(error.msg)
+    where = f"{path}:{lines[-1]}" if lines else str(path)
+    return ConfigurationError(f"preset {where}: {type(error).__name__}: {error}")

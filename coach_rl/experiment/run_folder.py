@@ -1,0 +1,235 @@
+"""A run's folder and the manifest that can rebuild the run.
+
+    experiments/<name>/<time-stamp>/
+        manifest.json          everything the run was made from
+        preset.py              the preset's source, where there was one
+        checkpoints/           see `checkpoint`
+        log.jsonl, *.csv       what the run said
+        tensorboard/, videos/  where asked for
+        summary.json           the final evaluation
+
+The folder appears with its manifest in one step, so there is never one without.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.experiment import provenance
+from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
+from coach_rl.experiment.preset_file import Preset, load_module
+from coach_rl.experiment.strict_json import Json, read_json, sync_folder, write_json, write_text
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import TaskParameters
+
+SCHEMA_VERSION = 1
+"""Of the manifest; raised when an older reader could misread it."""
+
+MANIFEST = "manifest.json"
+PRESET_COPY = "preset.py"
+
+_REQUIRED = ("schema_version", "name", "preset", "graph_manager", "parameters", "task")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the parts of a run are."""
+
+    path: Path
+    """`experiments/<name>/<time-stamp>`."""
+
+    @property
+    def manifest(self) -> Path:
+        """Everything the run was made from."""
+        return self.path / MANIFEST
+
+    @property
+    def preset(self) -> Path:
+        """The preset's source."""
+        return self.path / PRESET_COPY
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints; exists once there is one."""
+        return self.path / "checkpoints"
+
+    @property
+    def summary(self) -> Path:
+        """The final evaluation."""
+        return self.path / "summary.json"
+
+    @property
+    def evaluations(self) -> Path:
+        """The folder of evaluations made afterwards; exists once there is one."""
+        return self.path / "evaluations"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where an experiment came from, for its manifest."""
+
+    preset: Preset | None = None
+    """The preset; None for an experiment made in a program or notebook."""
+    panel: Mapping[str, object] = field(default_factory=dict)
+    """The panel values the preset was given."""
+    command: tuple[str, ...] = ()
+    """The command line; empty when there was none."""
+
+
+def create_run_folder(root: Path, name: str, manifest: Json, preset: Preset | None) -> RunFolder:
+    """A new folder under `root/name`, with its manifest and the preset's source already in it.
+
+    Args:
+        root: The folder of all experiments.
+        name: The experiment's name, one folder name.
+        manifest: What `make_manifest` returned.
+        preset: Whose source is kept; None for an experiment without a preset.
+
+    Raises:
+        ConfigurationError: The folder cannot be written.
+    """
+    check_name(name)
+    parent = root / name
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write to the experiment folder {parent}: {error}; choose another with -ep"
+        ) from error
+    try:
+        if preset is not None:
+            write_text(unfinished / PRESET_COPY, preset.source)
+        write_json(unfinished / MANIFEST, manifest)
+        unfinished.chmod(0o755)
+        return RunFolder(_publish(unfinished, parent))
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def check_name(name: str) -> None:
+    """Raise `ConfigurationError` unless `name` can be the name of one folder."""
+    if not re.fullmatch(r"\w[\w .+=@-]*", name):
+        raise ConfigurationError(
+            f"the experiment name {name!r} cannot name a folder; use letters, digits and . _ "
+            "- + = @"
+        )
+
+
+def make_manifest(
+    graph_manager: GraphManager, task: TaskParameters, *, name: str, origin: Origin
+) -> Json:
+    """Everything the run is made from, as JSON.
+
+    Args:
+        graph_manager: The experiment, resolved.
+        task: What is known only now.
+        name: The experiment's name.
+        origin: Where the experiment came from.
+
+    Raises:
+        ConfigurationError: Something in the parameters could not be rebuilt from JSON.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "created": now(),
+        "command": list(origin.command),
+        "preset": None if origin.preset is None else _preset_entry(origin.preset),
+        "panel": encode(dict(origin.panel), "panel"),
+        "graph_manager": reference(type(graph_manager), "graph_manager"),
+        "parameters": encode(graph_manager.parameters),
+        "task": encode(task, "task"),
+        "versions": provenance.versions(),
+        "git": {
+            "working_directory": provenance.git_state(Path.cwd()),
+            "coach_rl": provenance.git_state(Path(__file__).parent),
+        },
+        "hardware": provenance.hardware(),
+        "resumes": [],
+    }
+
+
+def now() -> str:
+    """The time with its zone, to the second."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def rebuild(folder: RunFolder) -> tuple[GraphManager, TaskParameters, Json]:
+    """The experiment a run folder holds, from its manifest alone.
+
+    Returns:
+        The graph manager (not yet created), the task, and the manifest.
+
+    Raises:
+        CheckpointError: The manifest cannot be read.
+        ConfigurationError: Its parameters do not fit the classes they name.
+    """
+    manifest = read_manifest(folder)
+    if manifest["preset"] is not None:
+        _load_preset_copy(folder, manifest["preset"])
+    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager")
+    if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
+        raise ConfigurationError(
+            f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
+        )
+    task = decode(manifest["task"], "task")
+    return graph_manager_type(decode(manifest["parameters"])), task, manifest
+
+
+def read_manifest(folder: RunFolder) -> Json:
+    """The manifest of a run; CheckpointError when missing, broken, or of another version."""
+    manifest = read_json(folder.manifest)
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"{folder.manifest} holds no JSON object")
+    missing = [key for key in _REQUIRED if key not in manifest]
+    if missing:
+        raise CheckpointError(f"{folder.manifest} lacks {', '.join(missing)}")
+    if manifest["schema_version"] != SCHEMA_VERSION:
+        raise CheckpointError(
+            f"{folder.manifest} has schema version {manifest['schema_version']}, "
+            f"this version of coach_rl reads {SCHEMA_VERSION}"
+        )
+    return manifest
+
+
+def _publish(unfinished: Path, parent: Path) -> Path:
+    """Name the folder by the time, with a number where another run took the same second."""
+    stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
+    attempt = 1
+    while True:
+        path = parent / (stamp if attempt == 1 else f"{stamp}_{attempt}")
+        try:
+            os.rename(unfinished, path)
+        except OSError:
+            if not path.exists():
+                raise
+            attempt += 1
+        else:
+            sync_folder(parent)
+            return path
+
+
+def _preset_entry(preset: Preset) -> Json:
+    return {
+        "name": preset.reference.name,
+        "file": str(preset.reference.path),
+        "function": preset.reference.function,
+        "module": preset.module_name,
+    }
+
+
+def _load_preset_copy(folder: RunFolder, entry: Json) -> None:
+    """Bring the preset's module back under its old name, so that its classes can be found."""
+    try:
+        source = folder.preset.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
+    load_module(entry["module"], source, path=folder.preset, file=Path(entry["file"]))

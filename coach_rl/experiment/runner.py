@@ -1,0 +1,414 @@
+"""Running an experiment: the consumer of `GraphManager.improve()`, usable without any command line.
+
+    result = run_experiment(graph_manager, TaskParameters(seed=1), name="cartpole")
+    result = resume_experiment(result.folder.path, steps=EnvironmentSteps(200_000))
+    record = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(100))
+
+It writes what the run says into the run's folder, keeps checkpoints, stops where it was asked to,
+and closes with an evaluation of its own.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
+from coach_rl.experiment.overrides import apply_overrides
+from coach_rl.experiment.parameters_json import encode
+from coach_rl.experiment.run_folder import (
+    Origin,
+    RunFolder,
+    check_name,
+    create_run_folder,
+    make_manifest,
+    now,
+    rebuild,
+)
+from coach_rl.experiment.run_logs import cut_logs
+from coach_rl.experiment.stop_requests import StopRequests
+from coach_rl.experiment.strict_json import Json, float_to_json, write_json
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.telemetry.csv import CsvSink
+from coach_rl.telemetry.jsonl import JsonlSink
+from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.sinks import Sink
+from coach_rl.telemetry.tensorboard import TensorBoardSink
+
+DEFAULT_ROOT = Path("experiments")
+"""The folder of all experiments."""
+
+EVALUATION_REWARD = "evaluation/reward_mean"
+"""The scalar by which evaluations are compared."""
+
+FINAL_EPISODES = EnvironmentEpisodes(20)
+"""Episodes of the evaluation at a run's end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """What does not change an experiment's numbers, except for threads in the last digits."""
+
+    checkpoint_seconds: float | None = None
+    """Seconds between checkpoints that are kept besides best and last; None for none."""
+    final_episodes: EnvironmentEpisodes = FINAL_EPISODES
+    """Episodes of the evaluation at the end; 0 for none."""
+    tensorboard: bool = True
+    """Whether to write TensorBoard files."""
+    threads: int = 1
+    """Threads of one tensor operation on the CPU; small networks are fastest with 1."""
+
+    def __post_init__(self) -> None:
+        seconds = self.checkpoint_seconds
+        require(
+            seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
+        )
+        require(self.threads >= 1, f"threads must be 1 or more, got {self.threads}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """How a run ended."""
+
+    folder: RunFolder
+    """Where everything is."""
+    environment_steps: int
+    """How far it came."""
+    signal: int | None
+    """The signal that stopped it; None when it was finished."""
+    evaluation: LogRecord | None
+    """The evaluation at the end; None when it was stopped or none was asked for."""
+    best: Best | None
+    """The best evaluation while training; None when there was none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audience:
+    """Who hears of a run besides its own files."""
+
+    sinks: tuple[Sink, ...] = ()
+    """Further takers of log records; closed by whoever made them."""
+    on_start: Callable[[GraphManager, RunFolder], None] | None = None
+    """Called once the graph is built and the folder exists; None for nobody to call."""
+    announce: Callable[[str], None] | None = None
+    """Told when a first Ctrl-C or SIGTERM is taken, inside the signal handler; None for nobody."""
+
+
+def run_experiment(
+    graph_manager: GraphManager,
+    task: TaskParameters | None = None,
+    *,
+    name: str,
+    root: Path = DEFAULT_ROOT,
+    origin: Origin | None = None,
+    settings: RunSettings | None = None,
+    audience: Audience | None = None,
+) -> RunResult:
+    """Run an experiment from its beginning, in a new run folder.
+
+    The folder is made only after the graph is built, so a wrong parameter leaves nothing behind.
+    The graph manager is closed at the end, whatever happens.
+
+    Args:
+        graph_manager: What to run; its graph is not yet created.
+        task: Seed and device; None takes their defaults.
+        name: The experiment's name, the folder above the run's.
+        root: The folder of all experiments.
+        origin: Where the experiment came from; None when from nowhere but this call.
+        settings: How to run it; None takes the defaults.
+        audience: Who hears of it besides the run's files; None for nobody.
+
+    Raises:
+        ConfigurationError: The experiment cannot be built or its parameters cannot be recorded.
+        RunError: Something went wrong while running.
+    """
+    task, settings = task or TaskParameters(), settings or RunSettings()
+    check_name(name)
+    with _built(graph_manager, task, settings):
+        manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
+        folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
+        keeper = _keeper(graph_manager, folder, settings)
+        return _Run(graph_manager, task, folder, settings, audience or Audience(), keeper).go()
+
+
+def resume_experiment(
+    run: Path,
+    *,
+    steps: EnvironmentSteps | None = None,
+    device: str | None = None,
+    command: Sequence[str] = (),
+    settings: RunSettings | None = None,
+    audience: Audience | None = None,
+) -> RunResult:
+    """Go on with a run in its folder, from its last checkpoint or the one named.
+
+    What the run wrote after that checkpoint, log lines and later checkpoints, is dropped, because
+    it will be written again.
+
+    Args:
+        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
+        steps: Environment steps to train to, in all; None keeps the run's own plan.
+        device: Where to run from now on; None keeps the run's own.
+        command: The command line, for the manifest.
+        settings: How to run it; None takes the defaults.
+        audience: Who hears of it besides the run's files; None for nobody.
+
+    Raises:
+        ConfigurationError: There is nothing to go on with, or nothing left to do.
+        CheckpointError: The manifest or the checkpoint cannot be read.
+    """
+    settings = settings or RunSettings()
+    folder, path = find_run(run)
+    graph_manager, task, manifest = rebuild(folder)
+    task = task if device is None else replace(task, device=device)
+    graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
+    checkpoint = read_checkpoint(path)
+    with _built(graph_manager, task, settings):
+        graph_manager.load_state_dict(checkpoint.state)
+        summarised = folder.summary.exists()
+        _require_work(graph_manager, path, may_conclude=steps is None and not summarised)
+        keeper = _keeper(graph_manager, folder, settings)
+        keeper.restore(checkpoint)
+        folder.summary.unlink(missing_ok=True)
+        cut_logs(folder.path, checkpoint.notes["logs"])
+        entry = {"time": now(), "command": list(command), "from": path.name}
+        manifest["resumes"].append(entry)
+        manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
+        write_json(folder.manifest, manifest)
+        return _Run(graph_manager, task, folder, settings, audience or Audience(), keeper).go()
+
+
+def evaluate_run(
+    run: Path,
+    *,
+    episodes: EnvironmentEpisodes = FINAL_EPISODES,
+    seed: int | None = None,
+    device: str | None = None,
+    threads: int = 1,
+) -> tuple[LogRecord, Path]:
+    """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
+
+    Args:
+        run: A run's folder, or one of its checkpoints.
+        episodes: How many.
+        seed: Of the episodes; None takes that of the run's final evaluation.
+        device: Where networks live; None keeps the run's own.
+        threads: Threads of one tensor operation on the CPU.
+
+    Returns:
+        The evaluation, and the file in the run's folder that holds it.
+    """
+    folder, path = find_run(run)
+    graph_manager, task, _ = rebuild(folder)
+    task = task if device is None else replace(task, device=device)
+    checkpoint = read_checkpoint(path)
+    with _built(graph_manager, task, RunSettings(threads=threads)):
+        graph_manager.load_state_dict(checkpoint.state)
+        record = final_evaluation(graph_manager, task, episodes, seed=seed)
+    folder.evaluations.mkdir(exist_ok=True)
+    file = _free_file(folder.evaluations, path.name)
+    document = {"created": now(), "checkpoint": path.name, "seed": seed}
+    write_json(file, document | evaluation_json(record))
+    return record, file
+
+
+def evaluate_untrained(
+    graph_manager: GraphManager,
+    task: TaskParameters,
+    *,
+    episodes: EnvironmentEpisodes = FINAL_EPISODES,
+    threads: int = 1,
+) -> LogRecord:
+    """Evaluate an experiment's agents as they are before any training; writes nothing."""
+    with _built(graph_manager, task, RunSettings(threads=threads)):
+        return final_evaluation(graph_manager, task, episodes)
+
+
+def find_run(run: Path) -> tuple[RunFolder, Path]:
+    """The run's folder and the checkpoint in it that a path speaks of.
+
+    Raises:
+        ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
+        CheckpointError: The run has no checkpoint.
+    """
+    run = run.expanduser().absolute()
+    if RunFolder(run).manifest.is_file():
+        return RunFolder(run), find_checkpoint(RunFolder(run).checkpoints)
+    folder = RunFolder(run.parent.parent)
+    if run.parent == folder.checkpoints and folder.manifest.is_file():
+        return folder, find_checkpoint(folder.checkpoints, run.name)
+    raise ConfigurationError(
+        f"{run} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
+    )
+
+
+def final_evaluation(
+    graph_manager: GraphManager,
+    task: TaskParameters,
+    episodes: EnvironmentEpisodes,
+    *,
+    seed: int | None = None,
+) -> LogRecord:
+    """An evaluation on starts that the evaluations while training have not seen.
+
+    Args:
+        graph_manager: Whose agents to evaluate; its graph is created.
+        task: Its seed names the stream of the starts.
+        episodes: How many.
+        seed: Of the starts; None takes the run's own.
+    """
+    if seed is None:
+        seed = integer_seed(task.seed, "final evaluation")
+    (record,) = graph_manager.evaluate(episodes, seed=seed)
+    return record
+
+
+def evaluation_json(record: LogRecord) -> Json:
+    """An evaluation's numbers and its episodes, as JSON."""
+    return {
+        "environment_steps": record.environment_steps,
+        "training_steps": record.training_steps,
+        "scalars": {name: float_to_json(value) for name, value in record.scalars.items()},
+        "episodes": {
+            name: [float_to_json(float(value)) for value in values]
+            for name, values in record.arrays.items()
+        },
+    }
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run whose graph is built and whose folder exists."""
+
+    graph_manager: GraphManager
+    task: TaskParameters
+    folder: RunFolder
+    settings: RunSettings
+    audience: Audience
+    keeper: CheckpointKeeper
+
+    def go(self) -> RunResult:
+        """Train to the end or to a stop, save, evaluate."""
+        if self.audience.on_start is not None:
+            self.audience.on_start(self.graph_manager, self.folder)
+        with ExitStack() as stack:
+            stop = stack.enter_context(StopRequests(self.audience.announce))
+            sinks = [*self._own_sinks(stack), *self.audience.sinks]
+            self._train(sinks, stop)
+            evaluation = None
+            if stop.signal is None and self.settings.final_episodes.count > 0:
+                evaluation = self._evaluate()
+        return RunResult(
+            folder=self.folder,
+            environment_steps=self.graph_manager.clock.environment_steps,
+            signal=stop.signal if evaluation is None else None,
+            evaluation=evaluation,
+            best=self.keeper.best,
+        )
+
+    def _train(self, sinks: Sequence[Sink], stop: StopRequests) -> None:
+        record, is_saved = None, False
+        for record in self.graph_manager.improve():
+            _write(sinks, record)
+            is_saved = self._save_if_due(record, sinks)
+            if stop.signal is not None:
+                break
+        if record is not None and not is_saved:
+            self._save("last", record, sinks)
+
+    def _save_if_due(self, record: LogRecord, sinks: Sequence[Sink]) -> bool:
+        if record.kind == "evaluation" and self.keeper.is_best(record.scalars[EVALUATION_REWARD]):
+            self._save("best", record, sinks)
+        elif self.keeper.is_period_over():
+            self._save("periodic", record, sinks)
+        else:
+            return False
+        return True
+
+    def _save(self, reason: Reason, record: LogRecord, sinks: Sequence[Sink]) -> None:
+        """Say it, then do it, so that the line is among those the checkpoint keeps."""
+        scalars = {"checkpoint/best": float(reason == "best")}
+        blank = replace(record, kind="checkpoint", level="", agent="", scalars=scalars, arrays={})
+        _write(sinks, blank)
+        reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
+        self.keeper.save(reason, record.environment_steps, reward)
+
+    def _evaluate(self) -> LogRecord:
+        record = final_evaluation(self.graph_manager, self.task, self.settings.final_episodes)
+        best = self.keeper.best
+        summary = {
+            "created": now(),
+            "seed": self.task.seed,
+            "best": None if best is None else vars(best),
+            **evaluation_json(record),
+        }
+        write_json(self.folder.summary, summary)
+        return record
+
+    def _own_sinks(self, stack: ExitStack) -> list[Sink]:
+        """The sinks that write into the run's folder, closed with `stack`."""
+        folder = self.folder.path
+        sinks: list[Sink] = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
+        if self.settings.tensorboard:
+            sinks.append(TensorBoardSink(folder / "tensorboard"))
+        for sink in sinks:
+            stack.callback(sink.close)
+        return sinks
+
+
+@contextmanager
+def _built(
+    graph_manager: GraphManager, task: TaskParameters, settings: RunSettings
+) -> Iterator[None]:
+    """The graph is built inside and closed afterwards, whatever happens; threads are put back."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(settings.threads)
+    try:
+        graph_manager.create_graph(task)
+        yield
+    finally:
+        graph_manager.close()
+        torch.set_num_threads(threads)
+
+
+def _keeper(
+    graph_manager: GraphManager, folder: RunFolder, settings: RunSettings
+) -> CheckpointKeeper:
+    return CheckpointKeeper(
+        folder, graph_manager.state_dict, period_seconds=settings.checkpoint_seconds
+    )
+
+
+def _with_training(graph_manager: GraphManager, steps: EnvironmentSteps) -> GraphManager:
+    changed = apply_overrides(graph_manager.parameters, {"schedule.training": steps})
+    return type(graph_manager)(changed)
+
+
+def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
+    """Refuse a run that is over; one that was stopped before its last evaluation may conclude."""
+    done = graph_manager.clock.environment_steps
+    planned = graph_manager.parameters.schedule.training.count
+    if done >= planned and not may_conclude:
+        raise ConfigurationError(
+            f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
+            f"steps; give a total above {done} with --steps"
+        )
+
+
+def _write(sinks: Sequence[Sink], record: LogRecord) -> None:
+    for sink in sinks:
+        sink.write(record)
+
+
+def _free_file(folder: Path, stem: str) -> Path:
+    path, attempt = folder / f"{stem}.json", 2
+    while path.exists():
+        path, attempt = folder / f"{stem}_{attempt}.json", attempt + 1
+    return path

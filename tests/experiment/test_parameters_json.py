@@ -1,0 +1,206 @@
+"""Parameter trees survive JSON, and nothing else comes out of it."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag, StrEnum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import CheckpointError, ConfigurationError, ParameterError, require
+from coach_rl.core.schedules import LinearSchedule, PiecewiseSchedule
+from coach_rl.core.steps import EnvironmentSteps, StepUnit
+from coach_rl.experiment.parameters_json import decode, encode
+from coach_rl.experiment.strict_json import from_json, read_json, to_json, write_json
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Bits(IntFlag):
+    A = 1
+    B = 2
+
+
+def plain_function() -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaf:
+    rate: float = 1e-3
+    sizes: tuple[int, ...] = (64, 64)
+    limit: EnvironmentSteps | None = None
+
+    def __post_init__(self) -> None:
+        require(self.rate >= 0, f"Leaf.rate must be 0 or more, got {self.rate}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    leaf: Leaf = field(default_factory=Leaf)
+    levels: tuple[Leaf, ...] = ()
+    anything: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    function: Callable[[], None] = plain_function
+
+    @dataclass(frozen=True)
+    class Inner:
+        x: int = 1
+
+    inner: "Tree.Inner" = field(default_factory=lambda: Tree.Inner())
+
+
+def round_trip(value: object) -> Any:
+    return decode(from_json(to_json(encode(value)), source="test"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Tree(),
+        Tree(levels=(Leaf(rate=0.5), Leaf(limit=EnvironmentSteps(5))), options={"a": (1, 2.0)}),
+        LinearSchedule(start=1.0, end=0.0, over=EnvironmentSteps(10)),
+        PiecewiseSchedule(points=((0, 1.0), (10, 0.5))),
+        Phase.TRAIN,
+        Colour.RED,
+        Bits.A | Bits.B,
+        (),
+        [1, [2.0], ("a",)],
+        {"plain": 1},
+        {1: "a", "$type": "b", (1, 2): None},
+        True,
+        1 << 200,
+        -0.0,
+        math.inf,
+        Leaf,
+        plain_function,
+        math.sqrt,
+    ],
+    ids=repr,
+)
+def test_round_trip_is_equal_with_equal_types(value: object) -> None:
+    back = round_trip(value)
+    assert back == value
+    assert type(back) is type(value)
+
+
+def test_numbers_keep_their_kind() -> None:
+    back = round_trip((1, 1.0, True))
+    assert [type(part) for part in back] == [int, float, bool]
+    assert math.isnan(round_trip(math.nan))
+
+
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.builds(EnvironmentSteps, st.integers(0, 10**9)),
+    st.sampled_from([Colour.RED, Phase.TEST, Bits.B, StepUnit]),
+    st.builds(Leaf, rate=st.floats(0, 1), sizes=st.lists(st.integers()).map(tuple)),
+)
+trees = st.recursive(
+    leaves,
+    lambda below: st.one_of(
+        st.lists(below).map(tuple),
+        st.lists(below),
+        st.dictionaries(st.text(), below),
+        st.builds(Tree, anything=below, options=st.dictionaries(st.text(), below)),
+    ),
+    max_leaves=8,
+)
+
+
+@given(trees)
+def test_round_trip_of_any_tree(value: object) -> None:
+    assert round_trip(value) == value
+
+
+def make_local() -> object:
+    @dataclass(frozen=True)
+    class Local:
+        x: int = 1
+
+    return Local()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (Tree(anything=object()), "parameters.anything is a object"),
+        (Tree(anything=lambda: None), "cannot be imported"),
+        (make_local(), "cannot be imported"),
+        (Tree(options={"a": (0, {1, 2})}), "parameters.options.a.1 is a set"),
+    ],
+)
+def test_what_could_not_come_back_is_refused(value: object, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        encode(value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rat": 1.0}, "unknown field of Leaf in parameters 'rat'; did you mean 'rate'"),
+        ({"rate": None, "-": "rate"}, "parameters lacks the fields rate of Leaf"),
+        ({"$type": "os:system"}, "'os:system', which is not a dataclass"),
+        ({"$type": "os:sytem"}, "unknown name in module 'os' 'sytem'; did you mean 'system'"),
+        ({"$type": "no.such.module:X"}, "needs the module 'no.such.module'"),
+        ({"$type": "nonsense"}, "expected 'module:QualName'"),
+        ({"$type": 5}, "expected 'module:QualName'"),
+    ],
+)
+def test_documents_that_do_not_fit_are_refused(change: dict[str, Any], message: str) -> None:
+    document = encode(Leaf()) | change
+    document.pop(document.pop("-", ""), None)
+    with pytest.raises(ConfigurationError) as caught:
+        decode(document)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_rules_are_checked_again() -> None:
+    with pytest.raises(ParameterError, match=r"Leaf\.rate"):
+        decode(encode(Leaf()) | {"rate": -1.0})
+
+
+def test_tags_are_checked_against_what_they_name() -> None:
+    with pytest.raises(ConfigurationError, match="not an enum"):
+        decode({"$enum": "os:system", "value": 1})
+    with pytest.raises(ConfigurationError, match="no class and no function"):
+        decode({"$reference": "os:environ"})
+    with pytest.raises(ConfigurationError, match="is not a valid Phase"):
+        decode({"$enum": "coach_rl.core.clock:Phase", "value": "play"})
+
+
+def test_a_named_tuple_is_refused() -> None:
+    from typing import NamedTuple
+
+    class Pair(NamedTuple):
+        a: int
+
+    with pytest.raises(ConfigurationError, match="is a Pair, which JSON cannot rebuild"):
+        encode(Pair(1))
+
+
+@pytest.mark.parametrize("text", ["[NaN]", '{"a": 1, "a": 2}', "[1,", ""])
+def test_json_is_strict(text: str) -> None:
+    with pytest.raises(CheckpointError, match="here is not valid JSON"):
+        from_json(text, source="here")
+
+
+def test_json_files_are_replaced_whole(tmp_path: Any) -> None:
+    path = tmp_path / "a.json"
+    write_json(path, {"x": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(path, {"x": math.nan})
+    assert read_json(path) == {"x": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+    with pytest.raises(CheckpointError, match="cannot read"):
+        read_json(tmp_path / "b.json")

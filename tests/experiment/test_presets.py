@@ -1,0 +1,177 @@
+"""Presets are found by name or file, loaded with their panel; their faults fit in one line."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.experiment.preset_file import REQUIRED, Preset, load_preset
+from coach_rl.experiment.presets import describe_presets, find_preset, shipped_presets
+
+FAKE = Path(__file__).with_name("fake_preset.py")
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    def write(source: str) -> Path:
+        path = tmp_path / "mine.py"
+        path.write_text(source)
+        return path
+
+    return write
+
+
+def load(text: str | Path) -> Preset:
+    return load_preset(find_preset(str(text)))
+
+
+def test_shipped_presets_are_found_in_any_case() -> None:
+    for name, path in shipped_presets().items():
+        assert find_preset(name.upper()).path == path
+        assert find_preset(name.lower()).name == name
+
+
+def test_shipped_presets_describe_themselves() -> None:
+    for name, description in describe_presets():
+        assert description, f"preset {name} has no docstring"
+
+
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    name = next(iter(shipped_presets()))
+    with pytest.raises(UnknownNameError, match=f"did you mean '{name}'"):
+        find_preset(f"{name[:-1]}x")
+
+
+def test_files_and_functions() -> None:
+    assert find_preset(str(FAKE)).name == "fake_preset"
+    assert find_preset(f"{FAKE}:needs").name == "fake_preset_needs"
+    with pytest.raises(ConfigurationError, match=r"there is no preset file 'no/such\.py'"):
+        find_preset("no/such.py")
+    with pytest.raises(
+        UnknownNameError, match=r"unknown preset function in .* 'need'; did you mean 'needs'"
+    ):
+        load(f"{FAKE}:need")
+
+
+def test_the_panel_has_types_and_defaults() -> None:
+    panel = load(FAKE).panel
+    assert panel["learning_rate"].annotation is float
+    assert panel["learning_rate"].default == 0.1
+    assert panel["signal_at"].annotation == int | None
+    assert load(f"{FAKE}:needs").panel["level"].default is REQUIRED
+
+
+def test_panel_and_parameters_are_overridden() -> None:
+    preset = load(FAKE)
+    manager = preset.configure(
+        {"learning_rate": 1, "steps": 1e3, "agent.layers": [8], "num_envs": 2, "schedule.heatup": 5}
+    )
+    assert manager.parameters.agent.learning_rate == 1.0
+    assert manager.parameters.agent.layers == (8,)
+    assert manager.parameters.schedule.training == EnvironmentSteps(1000)
+    assert manager.parameters.schedule.heatup == EnvironmentSteps(5)
+    assert manager.parameters.num_envs == 2
+
+
+def test_a_ready_made_graph_manager_gives_a_new_one_each_time() -> None:
+    preset = load(f"{FAKE}:ready_made")
+    assert preset.panel == {}
+    first, second = preset.build(), preset.build()
+    assert first is not second
+    assert first.parameters == second.parameters
+    assert preset.configure({"agent.learning_rate": 1}).parameters.agent.learning_rate == 1.0
+    with pytest.raises(UnknownNameError, match="did you mean 'agent"):
+        preset.configure({"agnt.learning_rate": 1})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"learning_rat": 1}, "unknown parameter 'learning_rat'; did you mean 'learning_rate'"),
+        ({"learning_rate": "fast"}, "learning_rate must be float, got 'fast'"),
+        ({"signal_at": 1.5}, "signal_at must be int | None, got 1.5"),
+        ({"agent.learning_rat": 1}, "unknown parameter of 'agent' 'learning_rat'"),
+        ({"learning_rate": -1}, "learning_rate must be above 0, got -1.0"),
+    ],
+)
+def test_wrong_overrides(overrides: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(FAKE).configure(overrides)
+    assert message in str(caught.value)
+
+
+def test_unknown_panel_names_and_missing_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"panel argument .* 'step'; did you mean 'steps'"):
+        load(FAKE).build({"step": 1})
+    with pytest.raises(ConfigurationError, match=r'needs level; give it with -cp "level=\.\.\."'):
+        load(f"{FAKE}:needs").build()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x = 1\ndef graph_manager(:\n    pass\n", "mine.py:2: SyntaxError: "),
+        (
+            "\nimport no_such_module\n",
+            "mine.py:2: ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("def f():\n    return 1 / 0\n\nf()\n", "mine.py:2: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)\n", "mine.py:1: SystemExit: 3"),
+        ("import json\njson.loads('{')\n", "mine.py:2: JSONDecodeError: "),
+        ("x = 1\n", "unknown preset function in"),
+        (
+            "def graph_manager(*steps): ...\n",
+            "must take keyword arguments only, 'steps' is positional",
+        ),
+        (
+            "def graph_manager():\n    return 5\n",
+            "graph_manager() must return a GraphManager, got int",
+        ),
+        ("def graph_manager():\n    return {}['a']\n", "mine.py:2: KeyError: 'a'"),
+    ],
+)
+def test_faulty_files_are_told_in_one_line(
+    write: Callable[[str], Path], source: str, message: str
+) -> None:
+    modules = set(sys.modules)
+    path = write(source)
+    with pytest.raises(ConfigurationError) as caught:
+        load(path).build()
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    fresh = {name for name in set(sys.modules) - modules if name.startswith("coach_preset")}
+    assert all(hasattr(sys.modules[name], "graph_manager") or "x = 1" in source for name in fresh)
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match="cannot read the preset"):
+        load(path)
+
+
+def test_errors_of_parameters_are_passed_on(write: Callable[[str], Path]) -> None:
+    path = write(
+        "from coach_rl.core.errors import ParameterError\n"
+        "def graph_manager(x: int = 1):\n    raise ParameterError('x must be 2')\n"
+    )
+    with pytest.raises(ParameterError, match=r"^x must be 2$"):
+        load(path).build()
+
+
+def test_untyped_arguments_take_their_defaults_type(write: Callable[[str], Path]) -> None:
+    path = write("def graph_manager(a=1, b=None, c: 'int | None' = None): ...\n")
+    panel = load(path).panel
+    assert [argument.annotation for argument in panel.values()][::2] == [int, int | None]
+
+
+def test_the_same_content_is_the_same_module_and_no_cache_is_written(tmp_path: Path) -> None:
+    copy = tmp_path / "fake_preset.py"
+    copy.write_text(FAKE.read_text())
+    one, other = load(copy).build().parameters, load(FAKE).build().parameters
+    assert type(one) is type(other)
+    assert [path.name for path in tmp_path.iterdir()] == ["fake_preset.py"]

@@ -1,0 +1,362 @@
+"""Running, stopping, resuming and evaluating an experiment, with one that takes milliseconds."""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import Origin, RunFolder
+from coach_rl.experiment.run_logs import cut_logs, log_lengths
+from coach_rl.experiment.runner import (
+    Audience,
+    RunResult,
+    RunSettings,
+    evaluate_run,
+    evaluate_untrained,
+    find_run,
+    resume_experiment,
+    run_experiment,
+)
+from coach_rl.experiment.stop_requests import StopRequests
+from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.telemetry.records import LogRecord
+
+PRESET = load_preset(find_preset(str(Path(__file__).with_name("fake_preset.py"))))
+SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(3))
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.records: list[LogRecord] = []
+        self.closed = False
+
+    def write(self, record: LogRecord) -> None:
+        self.records.append(record)
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def run(root: Path, settings: RunSettings = SETTINGS, **panel: Any) -> RunResult:
+    return run_experiment(
+        PRESET.build(panel),
+        TaskParameters(seed=3),
+        name="walk",
+        root=root,
+        origin=Origin(preset=PRESET, panel=panel, command=("coach", "-p", "walk")),
+        settings=settings,
+    )
+
+
+def state_of(result: RunResult, name: str = "last") -> Any:
+    return read_checkpoint(find_checkpoint(result.folder.checkpoints, name)).state
+
+
+def log_of(folder: RunFolder) -> list[dict[str, Any]]:
+    """The log without times and checkpoints, which a stop changes."""
+    lines = [json.loads(line) for line in (folder.path / "log.jsonl").read_text().splitlines()]
+    kept = [line for line in lines if line["kind"] != "checkpoint"]
+    return [{key: line[key] for key in line if "second" not in key} for line in kept]
+
+
+def assert_equal_states(left: Any, right: Any) -> None:
+    assert torch.equal(left.pop("weights"), right.pop("weights"))
+    assert np.array_equal(left.pop("history"), right.pop("history"))
+    assert left == right
+
+
+def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    assert result.signal is None
+    assert result.environment_steps == 100
+    assert result.evaluation is not None
+    assert result.folder.path.parent == tmp_path / "walk"
+    names = {path.name for path in result.folder.path.iterdir()}
+    assert {"manifest.json", "preset.py", "checkpoints", "log.jsonl", "summary.json"} <= names
+    assert "tensorboard" not in names
+    assert "videos" not in names
+    summary = json.loads(result.folder.summary.read_text())
+    assert summary["environment_steps"] == 100
+    assert len(summary["episodes"]["episode/reward"]) == 3
+    kinds = [line["kind"] for line in log_of(result.folder)]
+    assert kinds.count("episode") == 10
+    assert kinds.count("evaluation") == 5
+
+
+def test_the_best_evaluation_keeps_its_checkpoint(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    rewards = {
+        line["environment_steps"]: line["scalars"]["evaluation/reward_mean"]
+        for line in log_of(result.folder)
+        if line["kind"] == "evaluation"
+    }
+    best = max(rewards, key=lambda steps: rewards[steps])
+    assert result.best is not None
+    assert (result.best.environment_steps, result.best.reward) == (best, rewards[best])
+    assert state_of(result, "best")["clock"]["environment_steps"] == best
+    assert state_of(result)["clock"]["environment_steps"] == 100
+    expected = {"last": 100, "best": best}
+    assert len(list_checkpoints(result.folder.checkpoints)) == len(set(expected.values()))
+
+
+def test_the_final_evaluation_has_starts_of_its_own(tmp_path: Path) -> None:
+    manager = PRESET.build()
+    run_experiment(manager, name="walk", root=tmp_path, settings=SETTINGS)
+    assert manager.closed  # type: ignore[attr-defined]  # the fake's
+    *periodic, final = manager.evaluation_seeds  # type: ignore[attr-defined]  # the fake's
+    assert set(periodic) == {None}
+    assert isinstance(final, int)
+
+
+def test_no_final_evaluation_where_none_is_wanted(tmp_path: Path) -> None:
+    result = run(tmp_path, RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0)))
+    assert result.evaluation is None
+    assert not result.folder.summary.exists()
+
+
+@pytest.mark.parametrize("stop_at", [5, 20, 35, 60, 95])
+def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) -> None:
+    whole = run(tmp_path / "whole")
+    stopped = run(tmp_path / "stopped", signal_at=stop_at)
+    assert stopped.signal == signal.SIGTERM
+    assert stopped.evaluation is None
+    assert not stopped.folder.summary.exists()
+    resumed = resume_experiment(stopped.folder.path, settings=SETTINGS)
+    assert resumed.folder == stopped.folder
+    assert_equal_states(state_of(whole), state_of(resumed))
+    assert log_of(whole.folder) == log_of(resumed.folder)
+    assert whole.evaluation is not None
+    assert resumed.evaluation is not None
+    assert whole.evaluation.scalars == resumed.evaluation.scalars
+    assert whole.best is not None
+    assert resumed.best is not None
+    assert whole.best.reward == resumed.best.reward
+    manifest = json.loads(resumed.folder.manifest.read_text())
+    assert len(manifest["resumes"]) == 1
+
+
+def test_resuming_further_equals_training_further_at_once(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole", steps=200)
+    part = run(tmp_path / "part", steps=100)
+    resumed = resume_experiment(part.folder.path, steps=EnvironmentSteps(200), settings=SETTINGS)
+    assert_equal_states(state_of(whole), state_of(resumed))
+    assert log_of(whole.folder) == log_of(resumed.folder)
+    manifest = json.loads(resumed.folder.manifest.read_text())
+    assert manifest["parameters"]["schedule"]["training"]["count"] == 200
+
+
+def test_resuming_from_a_named_checkpoint_drops_what_came_after(tmp_path: Path) -> None:
+    whole = run(tmp_path / "a")
+    again = run(tmp_path / "b", RunSettings(tensorboard=False, checkpoint_seconds=1e-9))
+    steps = [path.name for path in list_checkpoints(again.folder.checkpoints)]
+    assert len(steps) >= 10
+    named = again.folder.checkpoints / "step_30"
+    resumed = resume_experiment(named, settings=SETTINGS)
+    assert_equal_states(state_of(whole), state_of(resumed))
+    assert log_of(whole.folder) == log_of(resumed.folder)
+    assert whole.best is not None
+    assert resumed.best is not None
+    assert whole.best.reward == resumed.best.reward
+    assert state_of(resumed, "best")["clock"] == state_of(whole, "best")["clock"]
+
+
+def test_a_crash_after_the_last_checkpoint_loses_nothing_before_it(tmp_path: Path) -> None:
+    with pytest.raises(NonFiniteError, match="the loss is NaN"):
+        run(tmp_path, fail_at=75)
+    (folder,) = (tmp_path / "walk").iterdir()
+    last = find_checkpoint(RunFolder(folder).checkpoints)
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["environment_steps"] == 70
+    state = read_checkpoint(last).state
+    assert state["clock"]["environment_steps"] <= 60
+
+
+def test_nothing_left_to_train_is_said_and_changes_nothing(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    before = {path: path.read_bytes() for path in result.folder.path.rglob("*") if path.is_file()}
+    for steps in (None, EnvironmentSteps(100), EnvironmentSteps(50)):
+        with pytest.raises(
+            ConfigurationError, match="nothing left to train: step_100 has done 100"
+        ):
+            resume_experiment(result.folder.path, steps=steps, settings=SETTINGS)
+    after = {path: path.read_bytes() for path in result.folder.path.rglob("*") if path.is_file()}
+    assert before == after
+
+
+def test_a_total_not_above_what_is_done_is_refused(tmp_path: Path) -> None:
+    stopped = run(tmp_path, signal_at=60)
+    with pytest.raises(
+        ConfigurationError, match=r"step_60\w* has done 60 of 60 .* above 60 with --steps"
+    ):
+        resume_experiment(stopped.folder.path, steps=EnvironmentSteps(60), settings=SETTINGS)
+
+
+def test_evaluating_a_run_changes_nothing_but_adds_a_file(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    before = {path: path.read_bytes() for path in result.folder.path.rglob("*") if path.is_file()}
+    record, file = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(4))
+    assert result.evaluation is not None
+    reward = record.scalars["evaluation/reward_mean"]
+    assert reward == result.evaluation.scalars["evaluation/reward_mean"]
+    assert len(json.loads(file.read_text())["episodes"]["episode/reward"]) == 4
+    best, other = evaluate_run(result.folder.checkpoints / "best", episodes=EnvironmentEpisodes(1))
+    assert result.best is not None
+    assert best.scalars["evaluation/reward_mean"] == result.best.reward
+    assert file != other
+    after = {path: path.read_bytes() for path in result.folder.path.rglob("*") if path.is_file()}
+    assert {path: after[path] for path in before} == before
+    assert set(after) - set(before) == {file, other}
+
+
+def test_evaluating_before_training() -> None:
+    manager = PRESET.build()
+    record = evaluate_untrained(manager, TaskParameters(), episodes=EnvironmentEpisodes(2))
+    assert record.scalars["evaluation/reward_mean"] == 0.0
+    assert manager.closed  # type: ignore[attr-defined]  # the fake's
+
+
+@pytest.mark.parametrize("panel", [{"level": "moon"}])
+def test_what_cannot_be_built_leaves_no_folder(tmp_path: Path, panel: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="moon"):
+        run(tmp_path / "root", **panel)
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_wrong_name_leaves_no_folder(tmp_path: Path) -> None:
+    manager = PRESET.build()
+    for name in ("", "a/b", "..", "../x", ".hidden", "a\nb"):
+        with pytest.raises(ConfigurationError, match="cannot name a folder"):
+            run_experiment(manager, name=name, root=tmp_path / "root")
+    assert not (tmp_path / "root").exists()
+
+
+def test_threads_are_put_back(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    seen: list[int] = []
+    run_experiment(
+        PRESET.build(),
+        name="walk",
+        root=tmp_path,
+        settings=RunSettings(tensorboard=False, threads=before + 1),
+        audience=Audience(
+            on_start=lambda graph_manager, folder: seen.append(torch.get_num_threads())
+        ),
+    )
+    assert seen == [before + 1]
+    assert torch.get_num_threads() == before
+
+
+def test_the_audience_hears_every_record_and_closes_its_own_sinks(tmp_path: Path) -> None:
+    listener = Listener()
+    result = run_experiment(
+        PRESET.build(),
+        name="walk",
+        root=tmp_path,
+        settings=SETTINGS,
+        audience=Audience(sinks=(listener,)),
+    )
+    lines = (result.folder.path / "log.jsonl").read_text().splitlines()
+    assert [record.kind for record in listener.records] == [
+        json.loads(line)["kind"] for line in lines
+    ]
+    assert not listener.closed
+
+
+def test_what_is_no_run_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is neither a run's folder"):
+        find_run(tmp_path)
+    with pytest.raises(ConfigurationError, match="is neither a run's folder"):
+        resume_experiment(tmp_path / "nowhere")
+
+
+def test_a_broken_manifest_is_said(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    manifest = json.loads(result.folder.manifest.read_text())
+    for change, message in (
+        ({"schema_version": 9}, "has schema version 9"),
+        ({"graph_manager": "os:getcwd"}, "which is no GraphManager"),
+    ):
+        result.folder.manifest.write_text(json.dumps(manifest | change))
+        with pytest.raises((CheckpointError, ConfigurationError), match=message):
+            resume_experiment(result.folder.path)
+    result.folder.manifest.write_text("[]")
+    with pytest.raises(CheckpointError, match="holds no JSON object"):
+        resume_experiment(result.folder.path)
+    result.folder.manifest.write_text("{}")
+    with pytest.raises(CheckpointError, match="lacks schema_version"):
+        resume_experiment(result.folder.path)
+
+
+def test_ties_keep_the_earlier_best_and_nan_is_never_best(tmp_path: Path) -> None:
+    keeper = CheckpointKeeper(RunFolder(tmp_path), dict, period_seconds=None)
+    assert not keeper.is_best(float("nan"))
+    assert keeper.is_best(-5.0)
+    keeper.save("best", 10, -5.0)
+    assert not keeper.is_best(-5.0)
+    assert keeper.is_best(-4.9)
+    assert not keeper.is_period_over()
+
+
+def test_only_best_last_and_periodic_checkpoints_stay(tmp_path: Path) -> None:
+    keeper = CheckpointKeeper(RunFolder(tmp_path), dict, period_seconds=1000)
+    keeper.save("best", 10, 1.0)
+    keeper.save("last", 20)
+    keeper.save("periodic", 30)
+    keeper.save("best", 40, 2.0)
+    keeper.save("last", 40)
+    names = [path.name for path in list_checkpoints(tmp_path / "checkpoints")]
+    assert names == ["step_30", "step_40", "step_40_2"]
+
+
+def test_cutting_logs(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text("1\n2\n3\nhalf")
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    assert log_lengths(tmp_path) == {"a.csv": 2, "log.jsonl": 3}
+    cut_logs(tmp_path, {"log.jsonl": 2})
+    assert (tmp_path / "log.jsonl").read_text() == "1\n2\n"
+    assert not (tmp_path / "a.csv").exists()
+    with pytest.raises(CheckpointError, match="has 2 whole lines, but had 5"):
+        cut_logs(tmp_path, {"log.jsonl": 5})
+
+
+def test_the_second_signal_stops_at_once() -> None:
+    said: list[str] = []
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with StopRequests(said.append) as stop:
+        assert stop.signal is None
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.signal == signal.SIGINT
+        assert len(said) == 1
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
+    errors: list[BaseException] = []
+
+    def enter() -> None:
+        try:
+            with StopRequests():
+                pass
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert errors == []
