@@ -1,8 +1,8 @@
 """PPO on the MuJoCo tasks, with the settings that score best in published benchmarks.
 
-The base is the setting of Tianshou's 2021 MuJoCo benchmark (docs/algorithms/ppo.md has its source): returns
-scaled, observations normalised, advantages recomputed at each of ten passes. Tasks whose best published
-settings differ have an entry in PER_LEVEL.
+The base is the setting of Tianshou's 2021 MuJoCo benchmark (docs/algorithms/ppo.md has its source):
+returns scaled, observations normalised, advantages recomputed at each of ten passes. Tasks whose
+best published settings differ have an entry in PER_LEVEL.
 """
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters

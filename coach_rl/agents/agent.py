@@ -1,4 +1,4 @@
-"""What all agents share: filters, the state of their rows, heat-up, and the making of transitions."""
+"""What all agents share: filters, the state of their rows, heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -111,7 +111,7 @@ class FilteredAgent(ABC):
 
     @abstractmethod
     def new_rows(self, num_envs: int, seed: int) -> AgentRows:
-        """Row state for a stack of that many environments; row i draws from the stream (seed, i)."""
+        """Row state for a stack of that size; row i draws from the stream (seed, i)."""
 
     @abstractmethod
     def choose(

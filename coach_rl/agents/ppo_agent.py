@@ -1,18 +1,21 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347).
 
-Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, Discrete and MultiDiscrete
-actions. docs/algorithms/ppo.md lists every detail and its source.
+Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, Discrete and
+MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
 """
 
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import torch
+from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
 from coach_rl.agents.agent import AgentRows, FilteredAgent
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.numpy_policy import numpy_policy
 from coach_rl.architectures.update_engine import AdamParameters, Batch, UpdateEngine, UpdateMode
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
@@ -20,6 +23,7 @@ from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParamete
 from coach_rl.core.records import (
     ActionInfo,
     BoolArray,
+    FloatArray,
     IntArray,
     Observation,
     TrainingReport,
@@ -28,10 +32,15 @@ from coach_rl.core.records import (
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import generator, generator_state, integer_seed, load_generator_state
-from coach_rl.core.spaces import EnvironmentSpaces, first_action
+from coach_rl.core.spaces import EnvironmentSpaces, Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.exploration_policies.row_noise import RowNoise
+from coach_rl.exploration_policies.sampling import (
+    CategoricalSampler,
+    GaussianSampler,
+    Sampler,
+)
 from coach_rl.functional.advantages import explained_variance, gae
 from coach_rl.functional.policy_gradient import (
     adapted_kl_coefficient,
@@ -182,6 +191,8 @@ class PPOAgent(FilteredAgent):
         )
         self.network = NetworkWrapper(self._model, device=device)
         self._distribution = self._model.distribution
+        self._sampler = sampler_for(self.action_space)
+        self._policy = numpy_policy(self._model) or self._torch_policy
         self._first_action = first_action(self.action_space)
         rounds = planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
@@ -199,28 +210,30 @@ class PPOAgent(FilteredAgent):
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows:
         """Row state for a stack of that many environments."""
-        kind, size = self._distribution.noise_kind, self._distribution.noise_size
-        return self._rows(num_envs, seed, noise_size=size, noise_kind=kind)
+        return self._rows(
+            num_envs,
+            seed,
+            noise_size=self._sampler.noise_size,
+            noise_kind=self._sampler.noise_kind,
+        )
 
     def choose(
         self, rows: IntArray, noise: RowNoise, observation: Observation, quiet: BoolArray
     ) -> ActionInfo:
         """Sample from the policy, or take its mode where `quiet`; keeps the log-probability."""
-        distribution = self._distribution
-        with torch.inference_mode():
-            parameters = self._model.policy(self._tensors(observation))
-            if quiet.all():
-                action = distribution.mode(parameters)
-            else:
-                draws = torch.from_numpy(noise.draw(rows)).to(self._device)
-                action = distribution.sample(parameters, draws)
-                if quiet.any():
-                    mode, silent = distribution.mode(parameters), torch.from_numpy(quiet)
-                    action[silent] = mode[silent]
-            extras = {"log_prob": distribution.log_prob(parameters, action).cpu().numpy()}
-            if self.params.algorithm.objective == "kl":
-                extras["policy"] = parameters.cpu().numpy()
-        return ActionInfo(action=action.cpu().numpy() + self._first_action, extras=extras)
+        parameters = self._policy(observation)
+        if quiet.all():
+            action = self._sampler.greedy(parameters)
+            log_prob = np.zeros(len(rows), np.float32)  # never learned from
+        else:
+            action, log_prob = self._sampler.draw(parameters, noise.draw(rows))
+            if quiet.any():
+                action = action.copy()
+                action[quiet] = self._sampler.greedy(parameters[quiet])
+        extras = {"log_prob": log_prob}
+        if self.params.algorithm.objective == "kl":
+            extras["policy"] = parameters
+        return ActionInfo(action=action + self._first_action, extras=extras)
 
     def keeps_heatup(self) -> bool:
         """On-policy: decisions made at random are dropped."""
@@ -400,13 +413,26 @@ class PPOAgent(FilteredAgent):
             **metrics,
         }
 
-    def _tensors(self, observation: Observation) -> Batch:
-        return {
-            key: torch.from_numpy(values).to(self._device) for key, values in observation.items()
-        }
+    def _torch_policy(self, observation: Observation) -> FloatArray:
+        with torch.inference_mode():
+            tensors = {
+                key: torch.from_numpy(values).to(self._device)
+                for key, values in observation.items()
+            }
+            return np.asarray(self._model.policy(tensors).cpu().numpy())
 
     def _on_device(self, values: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(values).to(self._device)
+
+
+def sampler_for(space: Space) -> Sampler:
+    """How actions of a space are drawn; the space is one `distribution_for` has accepted."""
+    match space:
+        case Discrete():
+            return CategoricalSampler(sizes=(int(space.n),), single=True)
+        case MultiDiscrete():
+            return CategoricalSampler(sizes=tuple(int(size) for size in space.nvec), single=False)
+    return GaussianSampler(size=int(np.prod(space.shape or (1,))))
 
 
 def _observations(columns: Batch, prefix: str) -> Batch:

@@ -22,8 +22,8 @@ class Phase(Enum):
 class Clock:
     """The phase and the counters of one stack of levels.
 
-    The graph manager is the only writer; levels and agents read. The evaluation stack has a clock of its
-    own, whose phase is always TEST.
+    The graph manager is the only writer; levels and agents read. The evaluation stack has a clock
+    of its own, whose phase is always TEST.
     """
 
     phase: Phase = Phase.TRAIN

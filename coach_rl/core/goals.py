@@ -17,8 +17,8 @@ GOAL_KEY = "desired_goal"
 class GoalSpace:
     """A level's goals: the level is rewarded by them, the level above acts in them.
 
-    Goals are compared in raw coordinates. The achieved goal is a selection of the elements of one observation key;
-    it is reached when every element is within its threshold.
+    Goals are compared in raw coordinates. The achieved goal is a selection of the elements of one
+    observation key; it is reached when every element is within its threshold.
     """
 
     low: tuple[float, ...]
@@ -32,7 +32,7 @@ class GoalSpace:
     elements: tuple[int, ...] | None = None
     """Which elements of the (flattened) key make the goal; None takes all of them."""
     relative: bool = False
-    """Whether the level above says how far to go rather than where; goals are kept as absolute targets either way."""
+    """The level above says how far to go, not where; goals are kept absolute either way."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
 
@@ -45,7 +45,8 @@ class GoalSpace:
         )
         require(
             self.elements is None or len(self.elements) == len(self.low),
-            f"GoalSpace.elements names {len(self.elements or ())} elements, its bounds have {len(self.low)}",
+            f"GoalSpace.elements names {len(self.elements or ())} elements, "
+            f"its bounds have {len(self.low)}",
         )
         require(
             all(low < high for low, high in zip(self.low, self.high, strict=True)),
@@ -73,10 +74,11 @@ class GoalSpace:
         )
 
     def check(self, observation_space: spaces.Dict) -> None:
-        """Raise `SpaceError` unless the achieved goal can be read off observations of that space."""
+        """Raise `SpaceError` unless the achieved goal can be read off such observations."""
         if self.key not in observation_space.spaces:
             raise SpaceError(
-                f"the goal's key '{self.key}' is not observed; observed: {sorted(observation_space.spaces)}"
+                f"the goal's key '{self.key}' is not observed; "
+                f"observed: {sorted(observation_space.spaces)}"
             )
         size = int(np.prod(observation_space[self.key].shape or (1,)))
         if self.elements is None and size != len(self.low):
@@ -86,7 +88,8 @@ class GoalSpace:
             )
         if self.elements is not None and not all(0 <= element < size for element in self.elements):
             raise SpaceError(
-                f"GoalSpace.elements {self.elements} do not all lie in observation '{self.key}' of {size} elements"
+                f"GoalSpace.elements {self.elements} do not all lie in observation '{self.key}' "
+                f"of {size} elements"
             )
 
     def achieved(self, observation: Observation) -> FloatArray:

@@ -1,10 +1,9 @@
 """Who does what: the protocols between the rooms.
 
-environment = parameters.build(num_envs=4)              # a simulator, or a level: both are `Environment`s
-response = environment.reset(seed=0)
-environment.send(Directive(action=actions), response.rows)
-response = environment.recv()                            # the rows that have answered, possibly none
-environment.close()
+environment = parameters.build(num_envs=4)              # a simulator, or a level: both are
+`Environment`s response = environment.reset(seed=0) environment.send(Directive(action=actions),
+response.rows) response = environment.recv()                            # the rows that have
+answered, possibly none environment.close()
 """
 
 from collections.abc import Sequence
@@ -44,9 +43,10 @@ class Stateful(Protocol):
 class Environment(Stateful, Protocol):
     """N rows that take directives and answer with responses: a simulator, or a level.
 
-    A simulator answers for every row it was sent; a level answers for a row when that row's sub-episode is over.
-    Sending to a row whose decision is still open raises `ActionError`; a row that is not sent anything stays
-    untouched. A simulator resets a row itself when its real episode ends.
+    A simulator answers for every row it was sent; a level answers for a row when that row's
+    sub-episode is over. Sending to a row whose decision is still open raises `ActionError`; a row
+    that is not sent anything stays untouched. A simulator resets a row itself when its real episode
+    ends.
     """
 
     @property
@@ -63,7 +63,8 @@ class Environment(Stateful, Protocol):
         """Start every row anew and drop what is open.
 
         Args:
-            seed: An integer gives row i the seed `seed + i`, a sequence gives each row its own, None goes on
+            seed: An integer gives row i the seed `seed + i`, a sequence gives each row its own,
+            None goes on
                 with the random streams as they are.
 
         Returns:
@@ -114,7 +115,7 @@ class InputFilter(Stateful, Protocol):
         ...
 
     def new_rows(self, num_rows: int) -> dict[str, Array]:
-        """Fresh memory of the filters that remember something per row (frame stacks, running returns).
+        """Fresh memory of the filters that remember something per row, e.g. frame stacks.
 
         Flat names, each array [num_rows, ...]; the caller owns and saves it.
         """
@@ -135,8 +136,10 @@ class InputFilter(Stateful, Protocol):
             memory: What `new_rows` made; the rows spoken of are advanced in place.
             rows: [R].
             observation: [R, ...] each, all keys or some.
-            starts: [R] the real episode begins with this observation: forget what the row remembers.
-            learn: Whether statistics (running means and the like) take these observations in. False in TEST.
+            starts: [R] the real episode begins with this observation: forget what the row
+            remembers.
+            learn: Whether statistics (running means and the like) take these observations in. False
+            in TEST.
 
         Returns:
             New arrays, [R, ...] each; the input is never written to.
@@ -190,7 +193,7 @@ class OutputFilterParameters(Protocol):
 
 
 class RowState(Stateful, Protocol):
-    """What an agent remembers per row of one stack: pending observation, noise, hidden state, last choice."""
+    """What an agent remembers per row: pending observation, noise, hidden state, last choice."""
 
 
 class Agent(Stateful, Protocol):
@@ -203,7 +206,7 @@ class Agent(Stateful, Protocol):
     """
 
     def new_rows(self, num_envs: int, seed: int) -> Any:
-        """A fresh `RowState` for a stack of that many environments; row i draws from stream `seed`, i."""
+        """A fresh `RowState` for a stack of that size; row i draws from the stream (seed, i)."""
         ...
 
     def act(
@@ -234,7 +237,7 @@ class Agent(Stateful, Protocol):
         ...
 
     def observe(self, row_state: Any, outcome: Outcome, *, clock: Clock) -> None:
-        """Take in what the rows' last decisions led to: one transition each, stored unless in TEST."""
+        """Take in what the last decisions led to: a transition each, stored unless in TEST."""
         ...
 
     def train(self, clock: Clock) -> TrainingReport | None:
@@ -263,5 +266,5 @@ class AgentParameters(Protocol):
         seed: int,
         planned_steps: int,
     ) -> Agent:
-        """The agent for what its level sees and takes; SpaceError when it can't serve these spaces."""
+        """The agent; SpaceError when it can't serve what its level sees and takes."""
         ...

@@ -1,7 +1,8 @@
 """What flows between the rooms: records of arrays, a row of each array per environment.
 
-Downwards goes a `Directive`, upwards an `EnvResponse`; a level tells its agent the `Outcome` of each
-decision; the agent answers an observation with an `ActionInfo`, and its memory keeps `Transition`s.
+Downwards goes a `Directive`, upwards an `EnvResponse`; a level tells its agent the `Outcome` of
+each decision; the agent answers an observation with an `ActionInfo`, and its memory keeps
+`Transition`s.
 
 `rows` is always an index array that says which of the N environments the other arrays speak of, in
 the same order. numpy up to the memory or the network's door, torch behind it.
@@ -44,8 +45,8 @@ class End(IntFlag):
 class Directive:
     """What an environment is told to do, row by row.
 
-    For a simulator `action` is its action. For a level it is the goal its rows shall reach, in the level's goal
-    space.
+    For a simulator `action` is its action. For a level it is the goal its rows shall reach, in the
+    level's goal space.
     """
 
     action: Action
@@ -53,7 +54,7 @@ class Directive:
     tested: BoolArray | None = None
     """[rows]; true where the decision is tested: no exploration anywhere below. None: nowhere."""
     outer_goals: tuple[Array, ...] = ()
-    """Goals of the levels above the receiver's parent and of the parent itself, top first, each [rows, G]."""
+    """Goals of the levels above the receiver, top first, each [rows, G]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,7 @@ class EnvResponse:
     observation: Observation
     """[R, ...] each: the state the directive led to, the true last one when the episode ended."""
     first_observation: Observation
-    """[R, ...] each: what the row acts on next; differs from `observation` only where the real episode ended."""
+    """[R, ...] each: what the row acts on next; differs only where the real episode ended."""
     reward: FloatArray
     """[R] raw reward, summed over `duration` simulator steps."""
     terminated: BoolArray

@@ -1,7 +1,7 @@
 """Values that change over a run, as pure functions of true progress.
 
-A schedule is asked with the clock and never counts how often it was asked, so it survives a restart and
-does not depend on the number of environments or evaluations.
+A schedule is asked with the clock and never counts how often it was asked, so it survives a restart
+and does not depend on the number of environments or evaluations.
 """
 
 from dataclasses import dataclass

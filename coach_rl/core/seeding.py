@@ -1,7 +1,8 @@
 """One seed for a run, named streams for its parts.
 
-Every source of randomness is a generator made here and passed down; no global generator is ever used. A
-stream is named by what it is for, so adding a new consumer never shifts the numbers of the others.
+Every source of randomness is a generator made here and passed down; no global generator is ever
+used. A stream is named by what it is for, so adding a new consumer never shifts the numbers of the
+others.
 """
 
 import zlib

@@ -1,4 +1,4 @@
-"""What observations and actions look like: Gymnasium's spaces, and what we do with batches of them."""
+"""What observations and actions look like: Gymnasium's spaces, and batches of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,8 +42,8 @@ def uniform_size(space: Space) -> int:
 def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
     """Random actions over the whole of `space`.
 
-    A bounded side of a Box is covered evenly, a side without bounds gets a logistic number of scale 1, a
-    half-bounded side an exponential one beyond its bound.
+    A bounded side of a Box is covered evenly, a side without bounds gets a logistic number of scale
+    1, a half-bounded side an exponential one beyond its bound.
 
     Args:
         space: Where the actions lie.
@@ -88,11 +88,16 @@ def first_action(space: Space) -> Array:
 
 def clipped_to_space(space: Space, actions: Action) -> Action:
     """Actions [R, ...] with the elements of every Box clipped to its bounds, in the Box's dtype."""
-    if isinstance(space, spaces.Dict):
-        assert isinstance(actions, dict)
-        return {key: clipped_to_space(space[key], part) for key, part in actions.items()}  # type: ignore[misc]  # parts of a Dict are arrays
-    if isinstance(space, spaces.Box) and not isinstance(actions, dict):
-        return np.clip(actions, space.low, space.high).astype(space.dtype, copy=False)
+    if isinstance(space, spaces.Dict) and isinstance(actions, dict):
+        return {key: _clipped(space[key], part) for key, part in actions.items()}
+    assert not isinstance(actions, dict), "a dict of actions needs a Dict space"
+    return _clipped(space, actions)
+
+
+def _clipped(space: Space, actions: Array) -> Array:
+    if isinstance(space, spaces.Box):
+        clipped = np.minimum(np.maximum(actions, space.low), space.high)
+        return clipped.astype(space.dtype, copy=False)
     return actions
 
 

@@ -3,4 +3,4 @@
 from typing import Any
 
 State = dict[str, Any]
-"""A tree of dicts with str keys whose leaves are arrays, tensors, numbers, strings, booleans, None or lists."""
+"""Dicts with str keys whose leaves are arrays, tensors, numbers, strings, bools, None or lists."""

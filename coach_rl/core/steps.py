@@ -1,7 +1,7 @@
 """Units of progress: environment steps, environment episodes, training steps.
 
-Amounts of different kinds do not compare and do not add, so a schedule in gradient updates can never be
-read as one in environment steps.
+Amounts of different kinds do not compare and do not add, so a schedule in gradient updates can
+never be read as one in environment steps.
 
     >>> EnvironmentSteps(500) + EnvironmentSteps(1)
     EnvironmentSteps(count=501)

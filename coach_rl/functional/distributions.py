@@ -1,8 +1,8 @@
 """The mathematics of action distributions, as functions of their parameters.
 
 A distribution is described by one tensor of parameters [B, P]; the classes here are named groups of
-pure functions of it, one group per kind of action space. Randomness comes in as numbers already
-drawn, so every function is a plain map and compiles.
+pure functions of it, one group per kind of action space. Drawing actions is the acting side's
+business: `coach_rl.exploration_policies.sampling`.
 """
 
 import math
@@ -21,24 +21,6 @@ class Distribution(Protocol):
     @property
     def parameter_size(self) -> int:
         """P, the parameters per action."""
-        ...
-
-    @property
-    def noise_size(self) -> int:
-        """How many random numbers one sample takes."""
-        ...
-
-    @property
-    def noise_kind(self) -> str:
-        """`normal` or `uniform`: what `sample` expects as noise."""
-        ...
-
-    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
-        """Actions from parameters [B, P] and noise [B, noise_size]."""
-        ...
-
-    def mode(self, parameters: Tensor) -> Tensor:
-        """The most likely actions."""
         ...
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
@@ -60,26 +42,11 @@ class DiagonalGaussian:
 
     size: int
     """A."""
-    noise_kind = "normal"
 
     @property
     def parameter_size(self) -> int:
         """A means and A log standard deviations."""
         return 2 * self.size
-
-    @property
-    def noise_size(self) -> int:
-        """One standard normal per element."""
-        return self.size
-
-    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
-        """Mean plus deviation times noise, [B, A]."""
-        mean, log_std = parameters.chunk(2, dim=-1)
-        return mean + log_std.exp() * noise
-
-    def mode(self, parameters: Tensor) -> Tensor:
-        """The mean, [B, A]."""
-        return parameters[..., : self.size]
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Sum of the elements' log-densities, [B]."""
@@ -106,23 +73,11 @@ class Categorical:
     """A choice among `size` actions; parameters are logits [B, size], actions int64 [B]."""
 
     size: int
-    noise_kind = "uniform"
-    noise_size = 1
 
     @property
     def parameter_size(self) -> int:
         """One logit per action."""
         return self.size
-
-    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
-        """Inverse of the cumulative distribution at `noise` [B, 1], int64 [B]."""
-        cumulative = parameters.softmax(dim=-1).cumsum(dim=-1)
-        # The last cumulative value may round to less than 1, hence the clamp.
-        return (cumulative <= noise).sum(dim=-1).clamp(max=self.size - 1)
-
-    def mode(self, parameters: Tensor) -> Tensor:
-        """The largest logit, int64 [B]."""
-        return parameters.argmax(dim=-1)
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Log-probability of the chosen actions, [B]."""
@@ -146,17 +101,11 @@ class MultiCategorical:
 
     sizes: tuple[int, ...]
     """Number of actions of each of the K choices."""
-    noise_kind = "uniform"
 
     @property
     def parameter_size(self) -> int:
         """One logit per action of each choice."""
         return sum(self.sizes)
-
-    @property
-    def noise_size(self) -> int:
-        """One uniform number per choice."""
-        return len(self.sizes)
 
     def _split(self, parameters: Tensor) -> list[Tensor]:
         return list(torch.split_with_sizes(parameters, list(self.sizes), dim=-1))
@@ -166,17 +115,6 @@ class MultiCategorical:
             (Categorical(size), logits)
             for size, logits in zip(self.sizes, self._split(parameters), strict=True)
         ]
-
-    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
-        """One sample of each choice, int64 [B, K]."""
-        columns = zip(self._parts(parameters), noise.unbind(dim=-1), strict=True)
-        return torch.stack(
-            [part.sample(logits, u.unsqueeze(-1)) for (part, logits), u in columns], dim=-1
-        )
-
-    def mode(self, parameters: Tensor) -> Tensor:
-        """The largest logit of each choice, int64 [B, K]."""
-        return torch.stack([part.mode(logits) for part, logits in self._parts(parameters)], dim=-1)
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Sum of the choices' log-probabilities, [B]."""

@@ -1,7 +1,7 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
-May import core, levels and telemetry. Start with `graph_manager`, whose `improve` is the experiment;
-`basic_rl_graph_manager` is the one-agent case most presets return.
+May import core, levels and telemetry. Start with `graph_manager`, whose `improve` is the
+experiment; `basic_rl_graph_manager` is the one-agent case most presets return.
 """
 
 from coach_rl.graph_managers.basic_rl_graph_manager import (

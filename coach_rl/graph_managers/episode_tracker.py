@@ -52,7 +52,11 @@ class EpisodeTracker:
             reward=self._reward[ended],
             length=self._length[ended],
             success=next(
-                (answer.info[key][over].astype(np.float64) for key in SUCCESS_KEYS if key in answer.info),
+                (
+                    answer.info[key][over].astype(np.float64)
+                    for key in SUCCESS_KEYS
+                    if key in answer.info
+                ),
                 None,
             ),
         )

@@ -1,8 +1,8 @@
 """Scheduling heat-up, training and evaluation over a stack of levels.
 
-    graph_manager.create_graph(TaskParameters(seed=1))
-    for record in graph_manager.improve():          # stop, save or evaluate between any two records
-        print(record.kind, record.environment_steps)
+graph_manager.create_graph(TaskParameters(seed=1))
+for record in graph_manager.improve():          # stop, save or evaluate between any two records
+    print(record.kind, record.environment_steps)
 """
 
 import time
@@ -128,8 +128,8 @@ class GraphManager:
     def improve(self) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
-        Builds the graph with default task parameters where that has not been done. Goes on from wherever
-        the counters stand, so it also continues a restored run.
+        Builds the graph with default task parameters where that has not been done. Goes on from
+        wherever the counters stand, so it also continues a restored run.
         """
         if self._graph is None:
             self.create_graph()
@@ -166,12 +166,13 @@ class GraphManager:
     ) -> Iterator[LogRecord]:
         """Play episodes without exploring and without changing anything; yields one record.
 
-        The environments and the level stack are the evaluation's own. Each row plays its fixed share of the
-        episodes, so short episodes don't crowd out long ones.
+        The environments and the level stack are the evaluation's own. Each row plays its fixed
+        share of the episodes, so short episodes don't crowd out long ones.
 
         Args:
             episodes: How many.
-            seed: Of the episodes; None takes the run's evaluation seed, the same at every evaluation,
+            seed: Of the episodes; None takes the run's evaluation seed, the same at every
+            evaluation,
                 so that evaluations of one run are compared on the same starts.
         """
         graph = self._built()
@@ -206,8 +207,8 @@ class GraphManager:
                 f"  acts in {spaces.action}",
                 *(f"  {line}" for line in agent.description().splitlines()),
             ]
-        lines.append(f"environment {self.parameters.environment.level} x {self.parameters.num_envs}")
-        return "\n".join(lines)
+        task, num_envs = self.parameters.environment.level, self.parameters.num_envs
+        return "\n".join([*lines, f"environment {task} x {num_envs}"])
 
     def state_dict(self) -> State:
         """Everything that is needed to go on exactly here; valid between two records."""
@@ -343,7 +344,9 @@ def resolved_device(device: str) -> str:
         raise ConfigurationError(f"device must be auto, cpu, cuda or cuda:N, got '{device}'")
     available = torch.cuda.device_count()
     if kind == "cuda" and int(number or 0) >= available:
-        raise ConfigurationError(f"device '{device}' asked for, but there are {available} GPUs; use cpu")
+        raise ConfigurationError(
+            f"device '{device}' asked for, but there are {available} GPUs; use cpu"
+        )
     return device
 
 

@@ -1,4 +1,4 @@
-"""One level of a hierarchy: tells its agent what there is to see, tells its environment what to do."""
+"""One level: tells its agent what there is to see, tells its environment what to do."""
 
 from collections.abc import Sequence
 
@@ -30,9 +30,9 @@ REAL_ENDS = int(End.TERMINATED | End.TRUNCATED)
 class LevelManager:
     """A level drives N rows, each at its own point of its own sub-episode.
 
-    It implements the environment contract: the level above sends goals and receives an answer for a row
-    when that row's sub-episode is over. The top level is sent nothing; its `recv` is one tick of the whole
-    stack, and answers every row the environment answered.
+    It implements the environment contract: the level above sends goals and receives an answer for a
+    row when that row's sub-episode is over. The top level is sent nothing; its `recv` is one tick
+    of the whole stack, and answers every row the environment answered.
 
     Args:
         name: The level's name in logs.
@@ -41,10 +41,12 @@ class LevelManager:
         clock: Phase and counters of the stack this level belongs to; read only.
         seed: Of the rows' random streams.
         goal_space: What the level above acts in; None at the top.
-        horizon: Decisions after which a sub-episode ends; None for no limit. At the top: decisions after which
+        horizon: Decisions after which a sub-episode ends; None for no limit. At the top: decisions
+        after which
             the agent's episode is cut (the simulator is not reset).
         outer_goal_spaces: Goal spaces of the levels between the top and this one, top first.
-        real_end_is_terminal: Whether a real termination cuts the bootstrap at a level with a goal of its own.
+        real_end_is_terminal: Whether a real termination cuts the bootstrap at a level with a goal
+        of its own.
             False by default: under -1/0 rewards dying early would be the best policy.
     """
 
@@ -98,7 +100,7 @@ class LevelManager:
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What the level above sees (what the simulator shows) and where it acts (the goal space)."""
+        """What the level above sees (what the simulator shows) and where it acts (our goals)."""
         below = self.environment.spaces
         action = below.action if self.goal_space is None else self.goal_space.space
         return EnvironmentSpaces(observation=below.observation, action=action)
@@ -135,7 +137,7 @@ class LevelManager:
         self._zero(rows)
 
     def recv(self) -> EnvResponse:
-        """One tick: decide where a decision is due, let the environment go on, learn what came of it."""
+        """One tick: decide where it is due, let the environment go on, take in what came."""
         self._decide()
         answer = self.environment.recv()
         rows = answer.rows
@@ -297,7 +299,7 @@ _ARRAYS = (
 
 
 def agent_spaces(below: EnvironmentSpaces, goal_space: GoalSpace | None) -> EnvironmentSpaces:
-    """What an agent sees and does above an environment: its level's goal stands in its observation."""
+    """What an agent sees and does: its level's goal stands in its observation."""
     if goal_space is None:
         return below
     observed = {**below.observation.spaces, GOAL_KEY: goal_space.goal_space}

@@ -27,9 +27,9 @@ class RowGrid:
 class RolloutMemory:
     """Preallocated columns that fill up and are cleared as a whole.
 
-    Columns are named by flat paths: `/rows`, `/observations/<key>`, `/next_observations/<key>`, `/actions`,
-    `/rewards`, `/terminated`, `/truncated`, `/durations`, and one per extra of the agent. They are allocated when
-    their first value comes, with its dtype.
+    Columns are named by flat paths: `/rows`, `/observations/<key>`, `/next_observations/<key>`,
+    `/actions`, `/rewards`, `/terminated`, `/truncated`, `/durations`, and one per extra of the
+    agent. They are allocated when their first value comes, with its dtype.
 
     Args:
         capacity: Transitions it can hold.
@@ -45,7 +45,7 @@ class RolloutMemory:
 
     @property
     def columns(self) -> dict[str, Array]:
-        """Every column at full capacity, [capacity, ...]; only the first `len(self)` rows mean anything."""
+        """Every column, [capacity, ...]; only the first `len(self)` rows mean anything."""
         return self._columns
 
     def add(self, transition: Transition) -> None:
@@ -54,7 +54,8 @@ class RolloutMemory:
         end = self._length + count
         if end > self.capacity:
             raise RunError(
-                f"rollout memory of {self.capacity} transitions is full: {self._length} kept, {count} more came"
+                f"rollout memory of {self.capacity} transitions is full: "
+                f"{self._length} kept, {count} more came"
             )
         for path, values in _columns_of(transition).items():
             column = self._columns.get(path)
@@ -78,7 +79,7 @@ class RolloutMemory:
         return RowGrid(index=index, valid=valid, last=counts - 1)
 
     def trajectories(self) -> dict[str, Array]:
-        """Everything by flat path, [N, T, ...] each, with `/mask` [N, T] false where a row is shorter."""
+        """By flat path, [N, T, ...] each; `/mask` [N, T] is false where a row is shorter."""
         grid = self.grid()
         index = grid.index.T
         arrays = {path: column[index] for path, column in self._columns.items()}

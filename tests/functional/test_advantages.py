@@ -1,4 +1,4 @@
-"""GAE against numbers worked out by hand, against a plain loop, and against what it must be zero for."""
+"""GAE against numbers worked out by hand, a plain loop, and cases where it must be zero."""
 
 import pytest
 import torch
