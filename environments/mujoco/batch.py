@@ -373,13 +373,18 @@ def _observation_space(observation: Observation) -> gym_spaces.Dict:
 
 
 def _row_seeds(seed: int | Sequence[int] | None, num_envs: int) -> list[int] | None:
+    """A seed per row, or None."""
     if seed is None:
         return None
-    seeds = [seed + row for row in range(num_envs)] if np.ndim(seed) == 0 else list(seed)  # type: ignore[operator,arg-type,unused-ignore] # ndim tells an int from a sequence
-    if len(seeds) != num_envs:
-        raise ParameterError(f"reset needs a seed for each of {num_envs} rows, got {len(seeds)}")
+    seeds: list[Any]
+    if isinstance(seed, int | np.integer):
+        seeds = [int(seed) + row for row in range(num_envs)]
+    else:
+        seeds = list(seed) if np.iterable(seed) else [seed]
     if not all(isinstance(one, int | np.integer) and one >= 0 for one in seeds):
         raise ParameterError(f"a seed is a whole number of 0 or more, got {seed!r}")
+    if len(seeds) != num_envs:
+        raise ParameterError(f"reset needs a seed for each of {num_envs} rows, got {len(seeds)}")
     return [int(one) for one in seeds]
 
 

@@ -1,0 +1,552 @@
+"""The batch's side of the environment contract: rows, seeds, saved states, errors, frames."""
+
+import dataclasses
+import gc
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from coach_rl.core.errors import (
+    ActionError,
+    CheckpointError,
+    ConfigurationError,
+    EnvironmentFault,
+    NonFiniteError,
+    ParameterError,
+    RunError,
+    UnknownNameError,
+)
+from coach_rl.core.records import Directive
+from coach_rl.environments.mujoco import (
+    SHORT_NAMES,
+    FrozenMapping,
+    MujocoParameters,
+    MujocoTask,
+    MujocoTaskParameters,
+)
+
+
+def build(level="hopper", *, rows=4, threads=1, **options):
+    return MujocoParameters(level=level, threads=threads, **options).build(num_envs=rows)
+
+
+def actions(batch, steps, seed=0):
+    box = batch.spaces.action
+    rng = np.random.default_rng(seed)
+    shape = (steps, batch.num_envs, *box.shape)
+    return rng.uniform(box.low, box.high, shape).astype(np.float32)
+
+
+def columns(response):
+    """Everything in a response, by name."""
+    named = {name: getattr(response, name) for name in ("rows", "reward", "end", "duration")}
+    named |= {name: getattr(response, name) for name in ("terminated", "truncated")}
+    for name in ("observation", "first_observation", "info"):
+        named |= {f"{name}/{key}": value for key, value in getattr(response, name).items()}
+    return named
+
+
+def assert_equal(left, right):
+    left, right = columns(left), columns(right)
+    assert set(left) == set(right)
+    for name, values in left.items():
+        assert values.dtype == right[name].dtype, name
+        assert values.shape == right[name].shape, name
+        assert values.tobytes() == right[name].tobytes(), name
+
+
+def play(batch, chosen):
+    responses = []
+    for action in chosen:
+        batch.send(action)
+        responses.append(batch.recv())
+    return responses
+
+
+def test_sending_rows_apart_equals_sending_them_together():
+    whole, parts = build(max_episode_steps=9), build(max_episode_steps=9, threads=3)
+    chosen = actions(whole, 30)
+    whole.reset(seed=5)
+    parts.reset(seed=5)
+    for together, action in zip(play(whole, chosen), chosen, strict=True):
+        parts.send(action[[2, 0]], np.array([2, 0]))
+        first = parts.recv()
+        parts.send(action[[3]], np.array([3]))
+        parts.send(Directive(action=action[[1]]), np.array([1]))
+        second = parts.recv()
+        assert first.rows.tolist() == [2, 0]
+        assert second.rows.tolist() == [3, 1]
+        for answer in (first, second):
+            expected = columns(together)
+            for name, values in columns(answer).items():
+                assert values.tobytes() == expected[name][answer.rows].tobytes(), name
+    whole.close()
+    parts.close()
+
+
+def test_rows_that_are_sent_nothing_stay_untouched():
+    batch = build("ant")
+    batch.reset(seed=0)
+    before = batch.state_dict()
+    batch.send(actions(batch, 1)[0, :2], np.array([1, 3]))
+    batch.recv()
+    after = batch.state_dict()
+    for row, same in enumerate((True, False, True, False)):
+        assert np.array_equal(before["simulators"][row], after["simulators"][row]) == same
+        assert np.array_equal(before["arrays"]["xpos"][row], after["arrays"]["xpos"][row]) == same
+    batch.close()
+
+
+def test_threads_do_not_change_a_bit():
+    batches = [build("walker2d", rows=5, threads=threads) for threads in (1, 2, 4)]
+    chosen = actions(batches[0], 60)
+    played = []
+    for batch in batches:
+        batch.reset(seed=1)
+        played.append(play(batch, chosen))
+        batch.close()
+    for one, two, four in zip(*played, strict=True):
+        assert_equal(one, two)
+        assert_equal(one, four)
+    assert any(answer.terminated.any() for answer in played[0])
+
+
+def test_seeds():
+    batch = build("half_cheetah", rows=3)
+    by_number = batch.reset(seed=4)
+    by_list = batch.reset(seed=[4, 5, 6])
+    assert_equal(by_number, by_list)
+    other_order = batch.reset(seed=(6, 5, 4))
+    observed = by_list.observation["observation"]
+    assert np.array_equal(other_order.observation["observation"], observed[::-1])
+    unseeded = batch.reset()
+    assert not np.array_equal(unseeded.observation["observation"], observed)
+    batch.reset(seed=[6, 5, 4])
+    assert_equal(unseeded, batch.reset())
+    batch.close()
+
+
+@pytest.mark.parametrize("seed", [-1, [1, 2], [1, 2, -3], [[1, 2, 3]], 1.5, "seed"])
+def test_bad_seeds(seed):
+    batch = build(rows=3)
+    with pytest.raises(ParameterError, match="seed"):
+        batch.reset(seed=seed)
+    batch.close()
+
+
+def test_what_is_returned_is_never_written_to_again():
+    batch = build(max_episode_steps=4, rows=3)
+    responses = [batch.reset(seed=0)]
+    kept = [{name: values.copy() for name, values in columns(responses[0]).items()}]
+    for step, action in enumerate(actions(batch, 12)):
+        rows = np.array([0, 2]) if step % 3 == 1 else np.arange(3)
+        batch.send(action[rows], rows)
+        action[:] = 0  # the sender's array is free again at once
+        rows[:] = 0
+        responses.append(batch.recv())
+        kept.append({name: values.copy() for name, values in columns(responses[-1]).items()})
+    for response, copies in zip(responses, kept, strict=True):
+        for name, values in columns(response).items():
+            assert np.array_equal(values, copies[name]), name
+    batch.close()
+
+
+def test_no_answer_without_a_directive():
+    batch = build("humanoid", rows=2)
+    batch.reset(seed=0)
+    nothing = batch.recv()
+    batch.send(np.zeros((2, 17), np.float32))
+    answer = batch.recv()
+    assert len(nothing) == 0
+    expected = columns(answer)
+    for name, values in columns(nothing).items():
+        assert values.shape == (0, *expected[name].shape[1:]), name
+        assert values.dtype == expected[name].dtype, name
+    assert len(batch.recv()) == 0
+    batch.close()
+
+
+@pytest.mark.parametrize("level", sorted(SHORT_NAMES))
+def test_saved_and_loaded_goes_on_to_the_last_bit(level):
+    original = build(level, rows=3, max_episode_steps=20)
+    chosen = actions(original, 45)
+    original.reset(seed=2)
+    play(original, chosen[:15])
+    original.send(chosen[15, :2], np.array([2, 0]))  # open while it is saved
+    state = pickle.loads(pickle.dumps(original.state_dict()))
+    copy = build(level, rows=3, max_episode_steps=20, threads=2)
+    copy.load_state_dict(state)
+    with pytest.raises(ActionError, match="row 0 still has an open decision"):
+        copy.send(chosen[0])
+    assert_equal(original.recv(), copy.recv())
+    ends = 0
+    for action in chosen[16:]:
+        original.send(action)
+        copy.send(action)
+        answer = original.recv()
+        assert_equal(answer, copy.recv())
+        ends += np.count_nonzero(answer.end)
+    assert ends > 0  # the random streams of the resets were saved as well
+    assert_equal(original.reset(), copy.reset())
+    original.close()
+    copy.close()
+
+
+def test_a_saved_state_shares_no_memory():
+    batch = build()
+    batch.reset(seed=0)
+    state = batch.state_dict()
+    before = pickle.dumps(state)
+    play(batch, actions(batch, 3))
+    assert pickle.dumps(state) == before
+    batch.load_state_dict(state)
+    play(batch, actions(batch, 3))
+    assert pickle.dumps(state) == before
+    batch.close()
+
+
+def test_a_state_before_the_first_reset():
+    batch = build()
+    state = batch.state_dict()
+    batch.load_state_dict(state)
+    with pytest.raises(ActionError, match=r"call reset\(\) first"):
+        batch.send(np.zeros((4, 3)))
+    batch.close()
+
+
+def test_a_state_of_another_task_or_size_is_refused():
+    batch, fewer, other = build(), build(rows=3), build("walker2d")
+    for stranger in (fewer, other):
+        with pytest.raises(CheckpointError, match="another task or number of rows"):
+            batch.load_state_dict(stranger.state_dict())
+    for each in (batch, fewer, other):
+        each.close()
+
+
+def test_bad_directives():
+    batch = build()
+    good = np.zeros((4, 3))
+    with pytest.raises(ActionError, match=r"call reset\(\) first"):
+        batch.send(good)
+    batch.reset(seed=0)
+    outside, missing = good.copy(), good.copy()
+    outside[2, 1], missing[3, 0] = 1.01, np.nan
+    for action, message in (
+        (outside, "of row 2 lies outside"),
+        (missing, "of row 3 lies outside"),
+        (good[:, :2], r"shape \(4, 3\), got \(4, 2\)"),
+        (good[:3], r"shape \(4, 3\), got \(3, 3\)"),
+        ({"a": good}, "one array"),
+    ):
+        with pytest.raises(ActionError, match=message):
+            batch.send(action)
+    with pytest.raises(ActionError, match="of row 1 lies outside"):
+        batch.send(np.full((1, 3), 2.0), np.array([1]))
+    for rows, message in (
+        ([0, 4], "rows 0 to 3"),
+        ([-1, 0], "rows 0 to 3"),
+        ([1, 1], "one action at a time"),
+        ([0.5, 1.0], "whole numbers"),
+    ):
+        with pytest.raises(ActionError, match=message):
+            batch.send(good[:2], np.array(rows))
+    batch.send(good[:1], np.array([2]))
+    with pytest.raises(ActionError, match="row 2 still has an open decision"):
+        batch.send(good)
+    assert batch.recv().rows.tolist() == [2]  # the refused ones left nothing behind
+    batch.close()
+
+
+def test_an_unstable_simulation_is_an_error_and_writes_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    batch = build(threads=2)
+    for spoilt in (np.nan, 1e12):
+        batch.reset(seed=0)
+        batch._simulators.data[2].qvel[0] = spoilt
+        batch.send(np.zeros((4, 3)))
+        with pytest.raises(NonFiniteError, match="row 2 became unstable"):
+            batch.recv()
+        with pytest.raises(ActionError, match=r"call reset\(\) first"):
+            batch.send(np.zeros((4, 3)))
+    batch.reset(seed=0)
+    play(batch, actions(batch, 2))
+    batch.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_end_with_the_batch():
+    gc.collect()
+    before = threading.active_count()
+    batch = build(threads=3)
+    assert threading.active_count() == before + 2
+    batch.close()
+    batch.close()
+    assert threading.active_count() == before
+    forgotten = build(threads=3)
+    forgotten.reset(seed=0)
+    play(forgotten, actions(forgotten, 1))
+    del forgotten
+    gc.collect()
+    assert threading.active_count() == before
+
+
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
+    batch = build(threads=3)
+    batch.reset(seed=0)
+
+    def fail(*arguments):
+        raise mujoco.FatalError("out of memory")
+
+    monkeypatch.setattr(mujoco, "mj_step", fail)
+    batch.send(np.zeros((4, 3)))
+    with pytest.raises(EnvironmentFault, match="out of memory"):
+        batch.recv()
+    batch.close()
+
+
+def test_parameters_are_plain_values():
+    kwargs = {"healthy_z_range": [0.5, 2.0], "default_camera_config": {"lookat": np.zeros(3)}}
+    parameters = MujocoParameters(level="hopper", kwargs=kwargs)
+    again = MujocoParameters(level="hopper", kwargs=dict(parameters.kwargs))
+    assert parameters == again
+    assert hash(parameters) == hash(again)
+    assert pickle.loads(pickle.dumps(parameters)) == parameters
+    assert parameters.kwargs["healthy_z_range"] == (0.5, 2.0)
+    assert dataclasses.replace(parameters, level="walker2d").task.healthy_z_range == (0.5, 2.0)
+    with pytest.raises(TypeError):
+        parameters.kwargs["healthy_reward"] = 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        parameters.level = "ant"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"level": "halfcheetah"}, UnknownNameError, "half_cheetah"),
+        ({"level": "HalfCheetah-v4"}, UnknownNameError, "HalfCheetah-v5"),
+        ({"kwargs": {"ctrl_cost": 1}}, UnknownNameError, "ctrl_cost_weight"),
+        ({"kwargs": {"healthy_z_range": (2, 1)}}, ParameterError, "low <= high"),
+        ({"kwargs": {"healthy_reward": "much"}}, ParameterError, "must be a number"),
+        ({"kwargs": {"terminate_when_unhealthy": 1}}, ParameterError, "True or False"),
+        ({"kwargs": {"frame_skip": 0}}, ParameterError, "1 or more"),
+        ({"kwargs": {"reset_noise_scale": -0.1}}, ParameterError, ">= 0"),
+        ({"kwargs": {"render_mode": "human"}}, ParameterError, "rgb_array"),
+        ({"kwargs": {"camera_id": 0, "camera_name": "track"}}, ParameterError, "got both"),
+        ({"max_episode_steps": 0}, ParameterError, "max_episode_steps"),
+        ({"threads": 0}, ParameterError, "threads"),
+        ({"render_width": -5}, ParameterError, "render_width"),
+    ],
+)
+def test_bad_parameters(options, error, message):
+    with pytest.raises(error, match=message):
+        MujocoParameters(**({"level": "hopper"} | options))
+
+
+def test_bad_model_files(tmp_path):
+    broken = tmp_path / "broken.xml"
+    broken.write_text("<mujoco><worldbody><geom size='-1'/></worldbody></mujoco>")
+    for name, message in (
+        ("hoper.xml", "hopper.xml"),
+        ("./nowhere.xml", "does not exist"),
+        (str(broken), "xml_file"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            build(kwargs={"xml_file": name})
+    with pytest.raises(UnknownNameError, match="torso"):
+        build("ant", kwargs={"main_body": "torse"})
+    with pytest.raises(ParameterError, match="num_envs"):
+        build(rows=0)
+
+
+def test_no_time_limit():
+    batch = build("reacher", rows=1, max_episode_steps=-1)
+    batch.reset(seed=0)
+    assert not any(answer.truncated.any() for answer in play(batch, actions(batch, 60)))
+    batch.close()
+
+
+XML = """
+<mujoco>
+  <option timestep="0.02"/>
+  <worldbody>
+    <body name="goal" mocap="true"><geom size="0.1" contype="0" conaffinity="0"/></body>
+    <body name="cart"><joint name="x" type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
+  </worldbody>
+  <actuator><motor joint="x" gear="5"/></actuator>
+</mujoco>
+"""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CartToGoal(MujocoTask):
+    """A goal task: the goal is a mocap body, so it is saved with the simulator."""
+
+    reads = ("qpos", "qvel", "mocap_pos")
+    max_episode_steps = 7
+    xml_file: str = XML
+    reach: float = 0.5
+
+    def reset(self, scene, data, rng):
+        data.mocap_pos[0, 0] = rng.uniform(-self.reach, self.reach)
+
+    def observation(self, state):
+        return {
+            "observation": np.concatenate((state.qpos, state.qvel), axis=1),
+            "achieved_goal": state.qpos,
+            "desired_goal": state.mocap_pos[:, 0, :1],
+        }
+
+    def reward(self, before, action, after):
+        return -np.abs(after.qpos[:, 0] - after.mocap_pos[:, 0, 0])
+
+    def info(self, before, action, after):
+        return {"moved": after.qpos[:, 0] - before.qpos[:, 0]}
+
+
+def test_a_goal_task_of_ones_own():
+    parameters = MujocoTaskParameters(own_task=CartToGoal(reach=2.0), threads=1)
+    assert parameters.level == "CartToGoal"
+    batch, copy = parameters.build(num_envs=3), parameters.build(num_envs=3)
+    assert set(batch.spaces.observation) == {"observation", "achieved_goal", "desired_goal"}
+    assert batch.spaces.action.high == np.inf  # the motor has no limits
+    goals = batch.reset(seed=0).observation["desired_goal"]
+    assert len(np.unique(goals)) == 3
+    chosen = np.random.default_rng(0).normal(size=(10, 3, 1))
+    for action in chosen[:5]:
+        batch.send(action)
+        answer = batch.recv()
+        assert np.array_equal(answer.observation["desired_goal"], goals)
+        # One step of semi-implicit Euler: v += 5 a h, x += v h
+        velocity = answer.observation["observation"][:, 1]
+        assert answer.info["moved"] == pytest.approx(velocity * 0.02)
+    copy.load_state_dict(batch.state_dict())
+    for left, right in zip(play(batch, chosen[5:]), play(copy, chosen[5:]), strict=True):
+        assert_equal(left, right)
+        if left.truncated.any():
+            assert not np.array_equal(left.first_observation["desired_goal"], goals)
+    batch.close()
+    copy.close()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flawed(CartToGoal):
+    flaw: str = ""
+
+    def reward(self, before, action, after):
+        if self.flaw == "unread":
+            return after.xpos
+        if self.flaw == "nan":
+            return np.where(after.qpos[:, 0] == 0, 0.0, np.nan)
+        return after.qpos if self.flaw == "shape" else after.qpos[:, 0]
+
+    def terminated(self, state):
+        return state.qpos[:, 0] if self.flaw == "dtype" else super().terminated(state)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Misread(CartToGoal):
+    reads = ("qpos", "qvell")
+
+
+def test_flaws_in_a_task_of_ones_own_are_named():
+    def start(task):
+        return MujocoTaskParameters(own_task=task, threads=1).build(num_envs=2)
+
+    with pytest.raises(EnvironmentFault, match=r"Flawed gave 'reward' of shape \(2, 1\)"):
+        start(Flawed(flaw="shape"))
+    with pytest.raises(EnvironmentFault, match="must be boolean"):
+        start(Flawed(flaw="dtype"))
+    with pytest.raises(AttributeError, match="add 'xpos' to its `reads`"):
+        start(Flawed(flaw="unread"))
+    with pytest.raises(UnknownNameError, match="qvel"):
+        start(Misread())
+    batch = start(Flawed(flaw="nan"))
+    batch.reset(seed=0)
+    batch.send(np.array([[0.0], [1.0]]))
+    with pytest.raises(NonFiniteError, match="step of row 1 gave NaN"):
+        batch.recv()
+    batch.close()
+
+
+RENDER = """
+import numpy as np
+from coach_rl.core.errors import RunError
+from coach_rl.environments.mujoco import MujocoParameters
+
+small = MujocoParameters(level="ant", threads=1, render_width=64, render_height=48)
+batch = small.build(num_envs=2)
+batch.reset(seed=0)
+try:
+    frame = batch.render(1)
+except RunError as error:
+    raise SystemExit(f"NO GL: {error}")
+assert frame.shape == (48, 64, 3) and frame.dtype == np.uint8
+assert frame.std() > 5, "a plain frame"
+assert not np.array_equal(frame, batch.render(0))
+for _ in range(20):
+    batch.send(np.ones((2, 8), np.float32))
+    batch.recv()
+assert not np.array_equal(frame, batch.render(1))
+other = MujocoParameters(level="ant", kwargs={"camera_name": "trak"}).build(num_envs=1)
+other.reset(seed=0)
+try:
+    other.render()
+except Exception as error:
+    assert "track" in str(error)
+else:
+    raise AssertionError("a camera that does not exist")
+batch.close()
+"""
+
+
+def test_frames(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if key != "MUJOCO_GL"}
+    done = subprocess.run(
+        [sys.executable, "-c", RENDER],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "NO GL" in done.stderr:
+        pytest.skip(f"no OpenGL on this machine: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_opengl_the_error_says_what_to_do(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "cgl" if sys.platform != "darwin" else "egl")
+    batch = build(rows=1)
+    batch.reset(seed=0)
+    with pytest.raises(RunError, match="MUJOCO_GL"):
+        batch.render()
+    with pytest.raises(ActionError, match="rows 0 to 0"):
+        batch.render(1)
+    batch.close()
+
+
+def test_the_documented_task_runs():
+    page = Path(__file__).parents[2] / "docs" / "how_to_mujoco_task.md"
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 2
+    namespace = {"__name__": "how_to_mujoco_task"}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), namespace)
+    assert isinstance(namespace["ReachMark"](), MujocoTask)
+
+
+def test_frozen_mapping():
+    mapping = FrozenMapping({"a": [1, {"b": np.ones(2)}]})
+    assert mapping["a"] == (1, {"b": (1.0, 1.0)})
+    assert mapping == {"a": (1, {"b": (1.0, 1.0)})}
+    assert hash(mapping) == hash(FrozenMapping({"a": (1, FrozenMapping({"b": (1.0, 1.0)}))}))
+    assert repr(mapping) == "{'a': (1, {'b': (1.0, 1.0)})}"
+    assert len(mapping) == 1
