@@ -25,12 +25,12 @@ class Stepped(NamedTuple):
 class Row:
     """A Gymnasium environment and the history of its present episode.
 
-    An arbitrary environment cannot be written down, but its episode can be lived again: from the
-    seed or the state of its random generator at the episode's start, with the actions since. Restoring
-    costs a reset and the steps of one unfinished episode; remembering costs one action per step,
-    forgotten when the episode ends. What an environment or a wrapper carries over from one episode
-    to the next, other than its `np_random`, is not restored; `restore` checks that it was led to
-    the same place, and says so if not.
+    An arbitrary environment cannot be written down, but its episode can be lived again: from
+    the seed or the state of its random generator at the start, with the actions since.
+    Restoring costs a reset and the steps of one unfinished episode; remembering costs one
+    action per step, forgotten when the episode ends. What an environment or a wrapper carries
+    over from one episode to the next, other than its `np_random`, is not restored; `restore`
+    checks that it was led to the same place, and says so if not.
 
     Args:
         env: The environment; owned from now on.

@@ -1,0 +1,21 @@
+"""The suites that prove a room's promises; for our tests and for those of your own environment.
+
+May import core, numpy and Gymnasium; needs no test framework. Start with `environment_contract`:
+`check_environment(build)` runs every check, `EnvironmentContract` makes each a test of its own.
+"""
+
+from coach_rl.testing.environment_contract import (
+    ENVIRONMENT_CHECKS,
+    EnvironmentContract,
+    check_environment,
+)
+from coach_rl.testing.trial import Trial
+from coach_rl.testing.violations import ContractViolation
+
+__all__ = [
+    "ENVIRONMENT_CHECKS",
+    "ContractViolation",
+    "EnvironmentContract",
+    "Trial",
+    "check_environment",
+]

@@ -1,0 +1,127 @@
+"""What saving and closing promise: a run goes on exactly, and `close` is harmless."""
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from coach_rl.testing.responses import expect_same_run
+from coach_rl.testing.trial import ROWS, Trial, stepped
+from coach_rl.testing.violations import ContractViolation, equal_arrays, expect
+
+
+def state_round_trip(trial: Trial) -> None:
+    """A fresh environment with the saved state goes on exactly as the saved one does."""
+    if not trial.saves:
+        return
+    for saved_at in (0, trial.steps // 3, trial.steps // 2 + 1):
+        with trial.environment() as one, trial.environment() as other:
+            actions = trial.actions(one)
+            one.reset(seed=trial.seed)
+            stepped(one, actions[:saved_at])
+            state = one.state_dict()
+            went_on = stepped(one, actions[saved_at:])
+            went_on.append(one.reset())
+            other.load_state_dict(state)
+            resumed = stepped(other, actions[saved_at:])
+            resumed.append(other.reset())
+            expect_same_run(went_on, resumed, f"a run resumed from step {saved_at}")
+
+
+def state_replaces_everything(trial: Trial) -> None:
+    """Loading into an environment in the midst of another run leaves nothing of that run."""
+    if not trial.saves:
+        return
+    half = trial.steps // 2
+    with trial.environment() as one, trial.environment() as other:
+        actions = trial.actions(one)
+        one.reset(seed=trial.seed)
+        stepped(one, actions[:half])
+        state = one.state_dict()
+        other.reset(seed=trial.seed + 1000)
+        stepped(other, trial.actions(one, stream=1)[: half + 2])
+        other.send(actions[0])
+        other.load_state_dict(state)
+        expect(len(other.recv()) == 0, "a decision that was open survived load_state_dict")
+        expect_same_run(
+            stepped(one, actions[half:]),
+            stepped(other, actions[half:]),
+            "a run resumed in a used environment",
+        )
+
+
+def state_shares_no_memory(trial: Trial) -> None:
+    """A saved state is a tree of plain values, stays as it is, and is not needed once loaded."""
+    if not trial.saves:
+        return
+    half = trial.steps // 2
+    with trial.environment() as one, trial.environment() as other:
+        actions = trial.actions(one)
+        one.reset(seed=trial.seed)
+        stepped(one, actions[:half])
+        state = one.state_dict()
+        _check_tree(state, "state")
+        copy = deepcopy(state)
+        went_on = stepped(one, actions[half:])
+        expect(_same_tree(state, copy), "a saved state changed while the environment went on")
+        other.load_state_dict(state)
+        _write_into_tree(state)
+        expect_same_run(
+            went_on, stepped(other, actions[half:]), "a run whose loaded state was written to"
+        )
+
+
+def close_twice(trial: Trial) -> None:
+    """`close` is harmless before any reset, and when repeated."""
+    unused = trial.build(1)
+    unused.close()
+    environment = trial.build(ROWS)
+    environment.reset(seed=trial.seed)
+    for _ in range(2):
+        try:
+            environment.close()
+        except Exception as error:
+            raise ContractViolation(f"close raised {type(error).__name__}: {error}") from error
+
+
+def _check_tree(value: Any, path: str) -> None:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            expect(isinstance(key, str), f"{path} has the key {key!r}; keys must be strings")
+            _check_tree(part, f"{path}/{key}")
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            _check_tree(part, f"{path}[{index}]")
+    elif isinstance(value, np.ndarray):
+        expect(not value.dtype.hasobject, f"{path} is an array of objects; only numbers are saved")
+    else:
+        expect(
+            value is None or isinstance(value, (bool, int, float, str, np.generic)),
+            f"{path} is a {type(value).__name__}; a state holds "
+            "arrays, numbers, strings, booleans, None, lists and dicts",
+        )
+
+
+def _same_tree(left: Any, right: Any) -> bool:
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(
+            _same_tree(part, right[key]) for key, part in left.items()
+        )
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(_same_tree, left, right))
+    if isinstance(left, np.ndarray):
+        return equal_arrays(left, right)
+    return bool(left == right or (left != left and right != right))
+
+
+def _write_into_tree(value: Any) -> None:
+    if isinstance(value, dict):
+        for part in value.values():
+            _write_into_tree(part)
+        value.clear()
+    elif isinstance(value, list):
+        for part in value:
+            _write_into_tree(part)
+        value.clear()
+    elif isinstance(value, np.ndarray) and value.flags.writeable:
+        value[...] = np.ones((), value.dtype)

@@ -1,0 +1,31 @@
+"""What a broken promise raises, and the plain comparisons that find one."""
+
+import numpy as np
+
+from coach_rl.core.records import Array
+
+
+class ContractViolation(AssertionError):
+    """An environment broke a promise; the message names it."""
+
+
+def expect(condition: bool, message: str) -> None:
+    """Raise `ContractViolation` unless the condition holds."""
+    if not condition:
+        raise ContractViolation(message)
+
+
+def equal_arrays(left: Array, right: Array) -> bool:
+    """Whether dtype, shape and every bit of a value agree; NaN equals NaN."""
+    if left.dtype != right.dtype:
+        return False
+    floating = np.issubdtype(left.dtype, np.inexact)
+    return bool(np.array_equal(left, right, equal_nan=floating))
+
+
+def both_nan(left: Array, right: Array) -> Array:
+    """[R] where all elements are equal or NaN on both sides."""
+    if not np.issubdtype(left.dtype, np.inexact):
+        return np.zeros(len(left), np.bool_)
+    equal = (left == right) | (np.isnan(left) & np.isnan(right))
+    return np.asarray(equal.reshape(len(left), -1).all(axis=1))

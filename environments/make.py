@@ -1,0 +1,99 @@
+"""From a level's name to an environment.
+
+environment = make("half_cheetah", num_envs=8, seed=0)
+description = parameters("point_mass", max_episode_steps=100)       # what a preset keeps
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+
+from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
+from coach_rl.core.interfaces import Environment, EnvironmentParameters
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.mujoco import TASKS, MujocoParameters
+from coach_rl.environments.seeded import SeededEnvironment
+from coach_rl.environments.toy import (
+    ChainParameters,
+    GoalPointMassParameters,
+    OneStepParameters,
+    PointMassParameters,
+)
+
+TOYS: dict[str, tuple[Callable[..., EnvironmentParameters], dict[str, Any]]] = {
+    "chain": (ChainParameters, {}),
+    "goal_point_mass": (GoalPointMassParameters, {}),
+    "one_step": (OneStepParameters, {}),
+    "one_step_continuous": (OneStepParameters, {"continuous": True}),
+    "point_mass": (PointMassParameters, {}),
+}
+"""The toy worlds by level: their parameters, and what the level fixes of them."""
+
+
+def make(level: str, *, num_envs: int = 1, seed: int | None = None, **kwargs: Any) -> Environment:
+    """A ready environment.
+
+    Args:
+        level: See `parameters`.
+        num_envs: How many rows it has.
+        seed: Of the first `reset` that is not given one; None leaves it unseeded.
+        kwargs: Fields of the level's parameters.
+
+    Raises:
+        ConfigurationError: The level or a field does not exist, or has a wrong value.
+    """
+    environment = parameters(level, **kwargs).build(num_envs=num_envs)
+    return environment if seed is None else SeededEnvironment(environment, seed=seed)
+
+
+def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
+    """The description of the environment that a level names.
+
+    Args:
+        level: A MuJoCo task by short name or Gymnasium id (`half_cheetah`, `HalfCheetah-v5`), a toy
+            world (`point_mass`), any other registered Gymnasium id (`CartPole-v1`), or `module:Class`
+            or `module:Id-v0` (see `GymnasiumParameters`).
+        kwargs: Fields of the level's parameters, e.g. `max_episode_steps`.
+
+    Raises:
+        UnknownNameError: There is no such level.
+        ParameterError: The level's parameters have no such field, or it has a wrong value.
+    """
+    if level in TASKS:
+        return _filled(MujocoParameters, level, {"level": level}, kwargs)
+    if level in TOYS:
+        toy, fixed = TOYS[level]
+        return _filled(toy, level, fixed, kwargs)
+    if ":" in level or level in gymnasium.registry:
+        return _filled(GymnasiumParameters, level, {"level": level}, kwargs)
+    raise UnknownNameError(
+        "level", level, level_names(), "an environment of your own is named as module:Class"
+    )
+
+
+def level_names() -> list[str]:
+    """Every level that `make` knows by name, ours first."""
+    ours: Sequence[str] = [*TASKS, *TOYS]
+    return [*ours, *(name for name in gymnasium.registry if name not in TASKS)]
+
+
+def _filled(
+    make_parameters: Callable[..., EnvironmentParameters],
+    level: str,
+    fixed: dict[str, Any],
+    kwargs: dict[str, Any],
+) -> EnvironmentParameters:
+    """The parameters with these fields; says which fields there are when one is unknown."""
+    assert isinstance(make_parameters, type) and dataclasses.is_dataclass(make_parameters)
+    fields = [
+        field.name for field in dataclasses.fields(make_parameters) if field.name not in fixed
+    ]
+    for name in kwargs:
+        if name not in fields:
+            raise ParameterError(
+                f"'{level}' has no parameter '{name}'{suggestion(name, fields)} "
+                f"(its parameters are the fields of {make_parameters.__name__})"
+            )
+    return make_parameters(**fixed, **kwargs)
