@@ -10,6 +10,7 @@ from coach_rl.cli.describe import describe_preset
 from coach_rl.cli.evaluation_table import evaluation_table
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import PresetReference
@@ -19,8 +20,6 @@ from coach_rl.experiment.runner import (
     Audience,
     RunResult,
     RunSettings,
-    evaluate_run,
-    evaluate_untrained,
     resume_experiment,
     run_experiment,
 )

@@ -40,6 +40,8 @@ def parameter_rows(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         below = {str(index): part for index, part in enumerate(value)}
     if not below:
         yield path, _shown(value)
+    elif path and is_dataclass(value):
+        yield path, f"({type(value).__name__})"
     for name, part in below.items():
         yield from parameter_rows(part, f"{path}.{name}" if path else name)
 

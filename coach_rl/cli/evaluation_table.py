@@ -19,7 +19,7 @@ _ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 def evaluation_table(record: LogRecord) -> str:
-    """The reward's mean, deviation and interquartile mean with its interval, and what else there is.
+    """The reward's mean, deviation, interquartile mean with its interval, and what else there is.
 
     Args:
         record: Of kind "evaluation".

@@ -40,13 +40,17 @@ class Best:
     """The name of the checkpoint taken then."""
 
 
+AT_MOST_LOST_SECONDS = 600.0
+"""How long a run goes without a checkpoint: what a killed process can lose."""
+
+
 class CheckpointKeeper:
     """Writes a run's checkpoints, remembers its best evaluation, removes what is no longer wanted.
 
     Args:
         folder: The run's folder.
         state: What to save: the graph manager's `state_dict`.
-        period_seconds: Seconds between periodic checkpoints; None for no periodic ones.
+        period_seconds: Seconds between periodic checkpoints, which stay; None for none of them.
     """
 
     def __init__(
@@ -55,18 +59,19 @@ class CheckpointKeeper:
         self._folder = folder
         self._state = state
         self._period_seconds = period_seconds
-        self._last_save = time.monotonic()
+        self._last_save = self._last_periodic = time.monotonic()
         self.best: Best | None = None
 
     def is_best(self, reward: float) -> bool:
         """Whether an evaluation beats every earlier one; an equal one does not."""
         return not math.isnan(reward) and (self.best is None or reward > self.best.reward)
 
-    def is_period_over(self) -> bool:
-        """Whether a periodic checkpoint is due."""
-        if self._period_seconds is None:
-            return False
-        return time.monotonic() - self._last_save >= self._period_seconds
+    def due(self) -> Reason | None:
+        """Why a checkpoint should be written besides those of evaluations; None: none should."""
+        now = time.monotonic()
+        if self._period_seconds is not None and now - self._last_periodic >= self._period_seconds:
+            return "periodic"
+        return "last" if now - self._last_save >= AT_MOST_LOST_SECONDS else None
 
     def save(self, reason: Reason, environment_steps: int, reward: float | None = None) -> None:
         """Write a checkpoint and let `last` (and `best`, where it is) point to it.
@@ -89,10 +94,18 @@ class CheckpointKeeper:
             point(checkpoints, BEST, path.name)
         point(checkpoints, LAST, path.name)
         self._last_save = time.monotonic()
+        if reason == "periodic":
+            self._last_periodic = self._last_save
         self._remove_unwanted()
 
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint: what came after it goes, and best is what it was then."""
+    def restore(self, checkpoint: Checkpoint | None) -> None:
+        """Go on from a checkpoint: what came after it goes, and best is what it was then.
+
+        Args:
+            checkpoint: Where to go on; None for the very beginning of a run without checkpoints.
+        """
+        if checkpoint is None:
+            return
         checkpoints = self._folder.checkpoints
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]

@@ -91,5 +91,5 @@ def _first_docstring_line(path: Path) -> str:
         for node in module.body
         if isinstance(node, ast.FunctionDef) and node.name == DEFAULT_FUNCTION
     ]
-    documented = (ast.get_docstring(node) for node in [*functions, module])
-    return next((text.splitlines()[0] for text in documented if text), "")
+    docstrings = [*map(ast.get_docstring, functions), ast.get_docstring(module)]
+    return next((text.splitlines()[0] for text in docstrings if text), "")

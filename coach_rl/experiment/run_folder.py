@@ -22,6 +22,7 @@ from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.experiment import provenance
+from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
 from coach_rl.experiment.preset_file import Preset, load_module
 from coach_rl.experiment.strict_json import Json, read_json, sync_folder, write_json, write_text
@@ -182,6 +183,26 @@ def rebuild(folder: RunFolder) -> tuple[GraphManager, TaskParameters, Json]:
         )
     task = decode(manifest["task"], "task")
     return graph_manager_type(decode(manifest["parameters"])), task, manifest
+
+
+def find_run(run: Path) -> tuple[RunFolder, Path | None]:
+    """The run's folder and the checkpoint a path speaks of; None where there is none yet.
+
+    Raises:
+        ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
+    """
+    run = run.expanduser().absolute()
+    if RunFolder(run).manifest.is_file():
+        checkpoints = RunFolder(run).checkpoints
+        return RunFolder(run), find_checkpoint(checkpoints) if list_checkpoints(
+            checkpoints
+        ) else None
+    folder = RunFolder(run.parent.parent)
+    if run.parent == folder.checkpoints and folder.manifest.is_file():
+        return folder, find_checkpoint(folder.checkpoints, run.name)
+    raise ConfigurationError(
+        f"{run} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
+    )
 
 
 def read_manifest(folder: RunFolder) -> Json:

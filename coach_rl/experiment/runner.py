@@ -2,24 +2,26 @@
 
     result = run_experiment(graph_manager, TaskParameters(seed=1), name="cartpole")
     result = resume_experiment(result.folder.path, steps=EnvironmentSteps(200_000))
-    record = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(100))
 
 It writes what the run says into the run's folder, keeps checkpoints, stops where it was asked to,
 and closes with an evaluation of its own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.experiment.checkpoint import read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
+from coach_rl.experiment.evaluation import (
+    FINAL_EPISODES,
+    evaluation_json,
+    final_evaluation,
+)
+from coach_rl.experiment.live_graph import live_graph
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.run_folder import (
@@ -27,13 +29,15 @@ from coach_rl.experiment.run_folder import (
     RunFolder,
     check_name,
     create_run_folder,
+    find_run,
     make_manifest,
     now,
     rebuild,
 )
+from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_logs import cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.experiment.strict_json import Json, float_to_json, write_json
+from coach_rl.experiment.strict_json import write_json
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.csv import CsvSink
@@ -47,9 +51,6 @@ DEFAULT_ROOT = Path("experiments")
 
 EVALUATION_REWARD = "evaluation/reward_mean"
 """The scalar by which evaluations are compared."""
-
-FINAL_EPISODES = EnvironmentEpisodes(20)
-"""Episodes of the evaluation at a run's end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +132,12 @@ def run_experiment(
     """
     task, settings = task or TaskParameters(), settings or RunSettings()
     check_name(name)
-    with _built(graph_manager, task, settings):
+    with live_graph(graph_manager, task, threads=settings.threads):
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
-        keeper = _keeper(graph_manager, folder, settings)
-        return _Run(graph_manager, task, folder, settings, audience or Audience(), keeper).go()
+        with locked(folder.path):
+            keeper = _keeper(graph_manager, folder, settings)
+            return _Run(graph_manager, task, folder, settings, audience or Audience(), keeper).go()
 
 
 def resume_experiment(
@@ -150,7 +152,7 @@ def resume_experiment(
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
     What the run wrote after that checkpoint, log lines and later checkpoints, is dropped, because
-    it will be written again.
+    it will be written again. A run that was killed before its first checkpoint starts anew.
 
     Args:
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
@@ -169,118 +171,21 @@ def resume_experiment(
     graph_manager, task, manifest = rebuild(folder)
     task = task if device is None else replace(task, device=device)
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
-    checkpoint = read_checkpoint(path)
-    with _built(graph_manager, task, settings):
-        graph_manager.load_state_dict(checkpoint.state)
-        summarised = folder.summary.exists()
-        _require_work(graph_manager, path, may_conclude=steps is None and not summarised)
+    checkpoint = None if path is None else read_checkpoint(path)
+    with live_graph(graph_manager, task, threads=settings.threads), locked(folder.path):
         keeper = _keeper(graph_manager, folder, settings)
+        if checkpoint is not None:
+            graph_manager.load_state_dict(checkpoint.state)
+            summarised = folder.summary.exists()
+            _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         keeper.restore(checkpoint)
+        cut_logs(folder.path, {} if checkpoint is None else checkpoint.notes["logs"])
         folder.summary.unlink(missing_ok=True)
-        cut_logs(folder.path, checkpoint.notes["logs"])
-        entry = {"time": now(), "command": list(command), "from": path.name}
-        manifest["resumes"].append(entry)
+        start = None if checkpoint is None else checkpoint.path.name
+        manifest["resumes"].append({"time": now(), "command": list(command), "from": start})
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         write_json(folder.manifest, manifest)
         return _Run(graph_manager, task, folder, settings, audience or Audience(), keeper).go()
-
-
-def evaluate_run(
-    run: Path,
-    *,
-    episodes: EnvironmentEpisodes = FINAL_EPISODES,
-    seed: int | None = None,
-    device: str | None = None,
-    threads: int = 1,
-) -> tuple[LogRecord, Path]:
-    """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
-
-    Args:
-        run: A run's folder, or one of its checkpoints.
-        episodes: How many.
-        seed: Of the episodes; None takes that of the run's final evaluation.
-        device: Where networks live; None keeps the run's own.
-        threads: Threads of one tensor operation on the CPU.
-
-    Returns:
-        The evaluation, and the file in the run's folder that holds it.
-    """
-    folder, path = find_run(run)
-    graph_manager, task, _ = rebuild(folder)
-    task = task if device is None else replace(task, device=device)
-    checkpoint = read_checkpoint(path)
-    with _built(graph_manager, task, RunSettings(threads=threads)):
-        graph_manager.load_state_dict(checkpoint.state)
-        record = final_evaluation(graph_manager, task, episodes, seed=seed)
-    folder.evaluations.mkdir(exist_ok=True)
-    file = _free_file(folder.evaluations, path.name)
-    document = {"created": now(), "checkpoint": path.name, "seed": seed}
-    write_json(file, document | evaluation_json(record))
-    return record, file
-
-
-def evaluate_untrained(
-    graph_manager: GraphManager,
-    task: TaskParameters,
-    *,
-    episodes: EnvironmentEpisodes = FINAL_EPISODES,
-    threads: int = 1,
-) -> LogRecord:
-    """Evaluate an experiment's agents as they are before any training; writes nothing."""
-    with _built(graph_manager, task, RunSettings(threads=threads)):
-        return final_evaluation(graph_manager, task, episodes)
-
-
-def find_run(run: Path) -> tuple[RunFolder, Path]:
-    """The run's folder and the checkpoint in it that a path speaks of.
-
-    Raises:
-        ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
-        CheckpointError: The run has no checkpoint.
-    """
-    run = run.expanduser().absolute()
-    if RunFolder(run).manifest.is_file():
-        return RunFolder(run), find_checkpoint(RunFolder(run).checkpoints)
-    folder = RunFolder(run.parent.parent)
-    if run.parent == folder.checkpoints and folder.manifest.is_file():
-        return folder, find_checkpoint(folder.checkpoints, run.name)
-    raise ConfigurationError(
-        f"{run} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
-    )
-
-
-def final_evaluation(
-    graph_manager: GraphManager,
-    task: TaskParameters,
-    episodes: EnvironmentEpisodes,
-    *,
-    seed: int | None = None,
-) -> LogRecord:
-    """An evaluation on starts that the evaluations while training have not seen.
-
-    Args:
-        graph_manager: Whose agents to evaluate; its graph is created.
-        task: Its seed names the stream of the starts.
-        episodes: How many.
-        seed: Of the starts; None takes the run's own.
-    """
-    if seed is None:
-        seed = integer_seed(task.seed, "final evaluation")
-    (record,) = graph_manager.evaluate(episodes, seed=seed)
-    return record
-
-
-def evaluation_json(record: LogRecord) -> Json:
-    """An evaluation's numbers and its episodes, as JSON."""
-    return {
-        "environment_steps": record.environment_steps,
-        "training_steps": record.training_steps,
-        "scalars": {name: float_to_json(value) for name, value in record.scalars.items()},
-        "episodes": {
-            name: [float_to_json(float(value)) for value in values]
-            for name, values in record.arrays.items()
-        },
-    }
 
 
 @dataclass(frozen=True)
@@ -326,8 +231,8 @@ class _Run:
     def _save_if_due(self, record: LogRecord, sinks: Sequence[Sink]) -> bool:
         if record.kind == "evaluation" and self.keeper.is_best(record.scalars[EVALUATION_REWARD]):
             self._save("best", record, sinks)
-        elif self.keeper.is_period_over():
-            self._save("periodic", record, sinks)
+        elif (reason := self.keeper.due()) is not None:
+            self._save(reason, record, sinks)
         else:
             return False
         return True
@@ -363,21 +268,6 @@ class _Run:
         return sinks
 
 
-@contextmanager
-def _built(
-    graph_manager: GraphManager, task: TaskParameters, settings: RunSettings
-) -> Iterator[None]:
-    """The graph is built inside and closed afterwards, whatever happens; threads are put back."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(settings.threads)
-    try:
-        graph_manager.create_graph(task)
-        yield
-    finally:
-        graph_manager.close()
-        torch.set_num_threads(threads)
-
-
 def _keeper(
     graph_manager: GraphManager, folder: RunFolder, settings: RunSettings
 ) -> CheckpointKeeper:
@@ -405,10 +295,3 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
 def _write(sinks: Sequence[Sink], record: LogRecord) -> None:
     for sink in sinks:
         sink.write(record)
-
-
-def _free_file(folder: Path, stem: str) -> Path:
-    path, attempt = folder / f"{stem}.json", 2
-    while path.exists():
-        path, attempt = folder / f"{stem}_{attempt}.json", attempt + 1
-    return path

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -15,17 +16,16 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteE
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
+from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import Origin, RunFolder
+from coach_rl.experiment.run_folder import Origin, RunFolder, find_run
+from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_logs import cut_logs, log_lengths
 from coach_rl.experiment.runner import (
     Audience,
     RunResult,
     RunSettings,
-    evaluate_run,
-    evaluate_untrained,
-    find_run,
     resume_experiment,
     run_experiment,
 )
@@ -197,6 +197,29 @@ def test_nothing_left_to_train_is_said_and_changes_nothing(tmp_path: Path) -> No
     assert before == after
 
 
+def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole")
+    killed = run(tmp_path / "killed", signal_at=15)
+    shutil.rmtree(killed.folder.checkpoints)
+    with pytest.raises(CheckpointError, match="has no checkpoint yet that could be evaluated"):
+        evaluate_run(killed.folder.path)
+    again = resume_experiment(killed.folder.path, settings=SETTINGS)
+    assert again.signal == signal.SIGTERM  # it comes to the step where it stops itself once more
+    resumed = resume_experiment(killed.folder.path, settings=SETTINGS)
+    assert_equal_states(state_of(whole), state_of(resumed))
+    assert log_of(whole.folder) == log_of(resumed.folder)
+
+
+def test_a_run_in_use_is_left_alone(tmp_path: Path) -> None:
+    stopped = run(tmp_path, signal_at=60)
+    before = stopped.folder.manifest.read_bytes()
+    in_use = pytest.raises(ConfigurationError, match=f"is in use by process {os.getpid()}")
+    with locked(stopped.folder.path), in_use:
+        resume_experiment(stopped.folder.path, settings=SETTINGS)
+    assert stopped.folder.manifest.read_bytes() == before
+    assert resume_experiment(stopped.folder.path, settings=SETTINGS).signal is None
+
+
 def test_a_total_not_above_what_is_done_is_refused(tmp_path: Path) -> None:
     stopped = run(tmp_path, signal_at=60)
     with pytest.raises(
@@ -308,7 +331,7 @@ def test_ties_keep_the_earlier_best_and_nan_is_never_best(tmp_path: Path) -> Non
     keeper.save("best", 10, -5.0)
     assert not keeper.is_best(-5.0)
     assert keeper.is_best(-4.9)
-    assert not keeper.is_period_over()
+    assert keeper.due() is None
 
 
 def test_only_best_last_and_periodic_checkpoints_stay(tmp_path: Path) -> None:

@@ -1,0 +1,257 @@
+"""The `coach` command: one line for every mistake, the right exit code, and real runs."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coach_rl.cli.arguments import parse_arguments
+from coach_rl.cli.main import main
+
+HERE = Path(__file__).parent
+FAKE = HERE.parent / "experiment" / "fake_preset.py"
+
+
+@pytest.fixture(autouse=True)
+def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def coach(*words: Any) -> int:
+    return main([str(word) for word in words])
+
+
+def only_run(root: Path = Path("experiments"), name: str = "fake_preset") -> Path:
+    (run,) = (root / name).iterdir()
+    return run
+
+
+def test_help_is_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    """After a wanted change: `coach --help > tests/cli/help.txt`."""
+    with pytest.raises(SystemExit) as caught:
+        coach("--help")
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == (HERE / "help.txt").read_text()
+
+
+def test_every_flag_reads_into_its_field() -> None:
+    words = (
+        "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
+        "--device cuda:1 --threads 2 --plain --print_networks_summary --debug"
+    )
+    read = parse_arguments(words.split())
+    assert read.preset == "x"
+    assert read.level == "l"
+    assert read.experiment_name == "name"
+    assert read.experiment_path == Path("some/path")
+    assert (read.seed, read.num_envs, read.steps, read.threads) == (3, 4, 1_000_000, 2)
+    assert read.custom_parameter == "a=1;b=2"
+    assert read.checkpoint_seconds == 60.0
+    assert read.no_tensorboard
+    assert read.device == "cuda:1"
+    assert read.plain
+    assert read.print_networks_summary
+    assert read.debug
+    assert parse_arguments(["-crd", "run", "--evaluate"]).evaluate == 20
+    assert parse_arguments(["-crd", "run", "--evaluate", "5"]).evaluate == 5
+    assert parse_arguments(["describe", "x"]).describe
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "nothing to do; give -p PRESET"),
+        ("--sed 3 -p x", "unknown flag '--sed'; did you mean '--seed'"),
+        ("-p FAKE --render", "unknown flag '--render'"),
+        (
+            "CartPole_PPO",
+            "unexpected argument 'CartPole_PPO'; a preset is given with -p CartPole_PPO",
+        ),
+        ("-p CartPole_PP", "unknown preset 'CartPole_PP'; did you mean 'CartPole_PPO'"),
+        ("-p nothing.py", "there is no preset file 'nothing.py'"),
+        ("-p FAKE:grph_manager", "did you mean 'graph_manager'"),
+        (
+            "-p FAKE -cp learning_rat=1",
+            "unknown parameter 'learning_rat'; did you mean 'learning_rate'",
+        ),
+        ("-p FAKE -cp learning_rate=fast", "learning_rate must be float, got 'fast'"),
+        ("-p FAKE -cp learning_rate=-1", "learning_rate must be above 0, got -1.0"),
+        (
+            "-p FAKE -cp agent.layrs=1",
+            "unknown parameter of 'agent' 'layrs'; did you mean 'layers'",
+        ),
+        ("-p FAKE -cp learning_rate", "cannot read the override 'learning_rate'"),
+        ("-p FAKE -lvl moon", "unknown level 'moon'"),
+        ("-p FAKE -lvl a -cp level=b", "level is given twice, by -lvl and by -cp"),
+        ("-p FAKE -n 0", "argument -n/--num_envs: must be a whole number of 1 or more, got '0'"),
+        ("-p FAKE --steps 1.5", "argument --steps: must be a whole number of 1 or more, got '1.5'"),
+        ("-p FAKE --seed -1", "argument --seed"),
+        ("-p FAKE -s 0", "argument -s/--checkpoint_seconds: must be a number of seconds above 0"),
+        ("-p FAKE -e a/b", "the experiment name 'a/b' cannot name a folder"),
+        ("-p FAKE -c --device cpu", "not allowed with argument -c/--use_cpu"),
+        ("-p FAKE --evaluate -s 5", "--evaluate trains nothing; leave out -s"),
+        ("-p FAKE -crd run", "-crd rebuilds the experiment from its manifest; leave out -p"),
+        ("-crd run --seed 1", "-crd goes on with the run's own seed; leave out --seed"),
+        ("-crd run", "is neither a run's folder"),
+        ("-l -p FAKE", "-l lists the presets and does nothing else"),
+        ("describe", "the following arguments are required: PRESET"),
+        ("describe FAKE --plain", "unknown flag '--plain'"),
+    ],
+)
+def test_mistakes_take_one_line_and_leave_nothing(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach(*words.replace("FAKE", str(FAKE)).split()) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("coach: error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert list(Path().iterdir()) == []
+
+
+def test_listing_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-l") == 0
+    assert re.search(r"^CartPole_PPO +\w", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-p", FAKE, "-ntb", "--seed", 3, "--steps", 60, "-cp", "agent.layers=[8]") == 0
+    run = only_run()
+    out = capsys.readouterr().out
+    assert f"run folder: {run}" in out
+    assert "evaluation after 60 environment steps" in out
+    assert "interquartile mean" in out
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["command"][:2] == ["coach", "-p"]
+    assert manifest["panel"] == {"steps": 60}
+    assert manifest["task"]["seed"] == 3
+    assert manifest["parameters"]["agent"]["layers"] == [8]
+    assert manifest["versions"]["python"]
+    assert manifest["hardware"]["memory_bytes"] > 0
+    assert coach("-crd", run, "--evaluate", 5) == 0
+    assert "95% interval" in capsys.readouterr().out
+    assert coach("-crd", run) == 2
+    assert "nothing left to train: step_60" in capsys.readouterr().err
+    assert coach("-crd", run, "--steps", 80, "-ntb") == 0
+    assert json.loads((run / "summary.json").read_text())["environment_steps"] == 80
+    assert coach("-crd", run / "checkpoints" / "step_61") == 2
+    assert "unknown checkpoint" in capsys.readouterr().err
+
+
+def test_shortcuts_go_to_the_panel_or_into_the_parameters() -> None:
+    assert coach("-p", f"{FAKE}:ready_made", "-ntb", "-n", 2, "--steps", 40, "-lvl", "hill") == 0
+    parameters = json.loads(next(Path().rglob("manifest.json")).read_text())["parameters"]
+    assert parameters["num_envs"] == 2
+    assert parameters["schedule"]["training"]["count"] == 40
+    assert parameters["environment"]["level"] == "hill"
+
+
+def test_names_and_places(tmp_path: Path) -> None:
+    assert coach("-p", FAKE, "-ntb", "--steps", 20, "-e", "mine", "-ep", tmp_path / "there") == 0
+    assert only_run(tmp_path / "there", "mine").is_dir()
+
+
+def test_tensorboard_unless_switched_off() -> None:
+    assert coach("-p", FAKE, "--steps", 20) == 0
+    assert list((only_run() / "tensorboard").rglob("*tfevents*"))
+
+
+def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("describe", FAKE, "-cp", "learning_rate=0.5") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^  learning_rate +float +0\.1$", out, re.MULTILINE)
+    assert re.search(r"^  agent\.learning_rate +0\.5$", out, re.MULTILINE)
+    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\)$", out, re.MULTILINE)
+    assert "level main: walk" in out
+    assert list(Path().iterdir()) == []
+
+
+def test_networks_are_printed_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-p", FAKE, "-ntb", "--steps", 20, "--print_networks_summary") == 0
+    assert "3 weights" in capsys.readouterr().out
+
+
+def test_evaluating_before_training(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-p", FAKE, "--evaluate", 3) == 0
+    assert "before any training" in capsys.readouterr().out
+    assert list(Path().iterdir()) == []
+
+
+def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-p", FAKE, "-ntb", "-cp", "fail_at=30") == 1
+    assert capsys.readouterr().err == "coach: error: the loss is NaN\n"
+
+
+def test_the_unexpected_takes_one_line_unless_debugging(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    broken = Path("broken.py")
+    source = FAKE.read_text().replace('raise NonFiniteError("the loss is NaN")', "[][3]")
+    broken.write_text(source)
+    assert coach("-p", broken, "-ntb", "-cp", "fail_at=30") == 1
+    err = capsys.readouterr().err
+    assert re.fullmatch(
+        r"coach: error: IndexError: list index out of range \(.*broken\.py:\d+\); "
+        r"run again with --debug for the traceback\n",
+        err,
+    )
+    assert coach("-p", broken, "-ntb", "-cp", "fail_at=30", "--debug") == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def start(*words: Any, **more: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "coach_rl", *map(str, words)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
+    )
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopping_says_how_to_go_on(number: signal.Signals, exit_code: int) -> None:
+    panel = "steps=1_000_000; seconds_per_step=0.001"
+    process = start("-p", FAKE, "-ntb", "-cp", panel)
+    deadline = time.monotonic() + 60
+    while not list(Path().rglob("step_20")) and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == exit_code
+    assert "stopping after this step" in err
+    run = only_run()
+    assert f"go on with: coach -crd {run}" in out
+    assert (run / "checkpoints" / "last").is_file()
+
+
+def test_a_run_is_rebuilt_where_its_preset_file_is_gone(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(FAKE.read_text() + "\n# another module than the one already loaded\n")
+    assert coach("-p", mine, "-ntb", "--steps", 40) == 0
+    mine.unlink()
+    process = start("-crd", only_run(name="mine"), "--steps", 60, "-ntb")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "evaluation after 60 environment steps" in out
+
+
+@pytest.mark.parametrize("words", ["--help", "-l", "-p no_such_preset", "--no_such_flag"])
+def test_quick_answers_do_not_wait_for_torch(words: str) -> None:
+    code = (
+        "import sys\nfrom coach_rl.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, *words.split()],
+        check=True,
+        capture_output=True,
+        env=os.environ,
+    )

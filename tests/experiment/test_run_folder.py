@@ -1,0 +1,103 @@
+"""A run folder appears whole, under a name of its own, and rebuilds the experiment."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.experiment import provenance
+from coach_rl.experiment.preset_file import Preset, load_preset
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import (
+    Origin,
+    RunFolder,
+    create_run_folder,
+    make_manifest,
+    rebuild,
+)
+from coach_rl.graph_managers.parameters import TaskParameters
+
+FAKE = Path(__file__).with_name("fake_preset.py")
+
+
+def make(root: Path, preset: Preset, **panel: object) -> RunFolder:
+    manager = preset.build(panel)
+    origin = Origin(preset=preset, panel=panel)
+    manifest = make_manifest(manager, TaskParameters(seed=5), name="walk", origin=origin)
+    return create_run_folder(root, "walk", manifest, preset)
+
+
+def test_folders_of_the_same_second_get_names_of_their_own(tmp_path: Path) -> None:
+    preset = load_preset(find_preset(str(FAKE)))
+    folders = {make(tmp_path, preset).path for _ in range(5)}
+    assert len(folders) == 5
+    assert set((tmp_path / "walk").iterdir()) == folders
+    assert all((folder / "manifest.json").is_file() for folder in folders)
+
+
+def test_the_manifest_rebuilds_the_experiment(tmp_path: Path) -> None:
+    preset = load_preset(find_preset(str(FAKE)))
+    folder = make(tmp_path, preset, learning_rate=0.25)
+    manager, task, manifest = rebuild(folder)
+    assert manager.parameters == preset.build({"learning_rate": 0.25}).parameters
+    assert task == TaskParameters(seed=5)
+    assert manifest["preset"]["name"] == "fake_preset"
+    assert folder.preset.read_text() == FAKE.read_text()
+
+
+def test_classes_of_the_preset_come_back_from_its_copy_and_find_their_files(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(FAKE.read_text() + "\nfrom pathlib import Path\nHOME = Path(__file__).parent\n")
+    preset = load_preset(find_preset(str(mine)))
+    folder = make(tmp_path, preset)
+    mine.unlink()
+    del sys.modules[preset.module_name]
+    manager, _, _ = rebuild(folder)
+    assert type(manager).__name__ == "WalkGraphManager"
+    assert sys.modules[type(manager).__module__].HOME == tmp_path
+
+
+def test_a_missing_copy_is_told(tmp_path: Path) -> None:
+    folder = make(tmp_path, load_preset(find_preset(str(FAKE))))
+    folder.preset.unlink()
+    with pytest.raises(CheckpointError, match="cannot read the run's copy of its preset"):
+        rebuild(folder)
+
+
+def test_a_root_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="cannot write to the experiment folder"):
+        make(tmp_path / "file", load_preset(find_preset(str(FAKE))))
+
+
+def test_nothing_is_left_where_the_manifest_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        create_run_folder(tmp_path, "walk", {"x": object()}, None)
+    assert list((tmp_path / "walk").iterdir()) == []
+
+
+def test_git_state(tmp_path: Path) -> None:
+    assert provenance.git_state(tmp_path) is None
+
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        subprocess.run(command, check=True, capture_output=True)
+
+    git("init")
+    git("commit", "--allow-empty", "-m", "first")
+    clean = provenance.git_state(tmp_path)
+    assert len(clean["commit"]) == 40
+    assert clean["dirty"] is False
+    (tmp_path / "new").write_text("")
+    assert provenance.git_state(tmp_path) == clean | {"dirty": True}
+
+
+def test_provenance_is_json() -> None:
+    document = {"hardware": provenance.hardware(), "versions": provenance.versions()}
+    assert json.loads(json.dumps(document)) == document
+    assert document["hardware"]["cores"] > 0
+    assert document["versions"]["numpy"] is not None
