@@ -46,7 +46,7 @@ def graph_manager(
     level: str = "half_cheetah",
     num_envs: int = 8,
     steps: int = 1_000_000,
-    learning_rate: float = 3e-4,
+    learning_rate: float = 8e-4,
     discount: float | None = None,
     gae_lambda: float | None = None,
     clip: float = 0.2,
@@ -61,7 +61,7 @@ def graph_manager(
         level: A MuJoCo task, e.g. half_cheetah or HalfCheetah-v5.
         num_envs: Environments in parallel.
         steps: Environment steps to train for.
-        learning_rate: Adam's step size at the start; it falls to a third of that at the end.
+        learning_rate: Adam's step size at the start; it falls to zero.
         discount: Gamma; None takes the task's own.
         gae_lambda: Lambda of the advantage estimation; None takes the task's own.
         clip: How far the policy may move in a round, as a ratio.
@@ -83,7 +83,7 @@ def graph_manager(
                     discount=own["discount"] if discount is None else discount,
                     gae_lambda=own["gae_lambda"] if gae_lambda is None else gae_lambda,
                     clip=clip,
-                    learning_rate_schedule=LinearSchedule(start=1.0, end=1 / 3),
+                    learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
                     value_coefficient=0.5,
                     normalise_advantage=False,
                     recompute_advantages=True,
