@@ -24,7 +24,11 @@ from coach_rl.graph_managers import (
     ValidationParameters,
 )
 
+BASE: dict[str, float] = {"learning_rate": 3e-4, "discount": 0.99, "gae_lambda": 0.95}
+"""Settings of a task that has none of its own."""
+
 PER_LEVEL: dict[str, dict[str, float]] = {
+    "half_cheetah": {"learning_rate": 8e-4},
     # The reward of swimming comes late: with 0.99 every published run stays below 140.
     "swimmer": {"discount": 0.9999, "gae_lambda": 0.98},
 }
@@ -46,7 +50,7 @@ def graph_manager(
     level: str = "half_cheetah",
     num_envs: int = 8,
     steps: int = 1_000_000,
-    learning_rate: float = 8e-4,
+    learning_rate: float | None = None,
     discount: float | None = None,
     gae_lambda: float | None = None,
     clip: float = 0.2,
@@ -61,7 +65,7 @@ def graph_manager(
         level: A MuJoCo task, e.g. half_cheetah or HalfCheetah-v5.
         num_envs: Environments in parallel.
         steps: Environment steps to train for.
-        learning_rate: Adam's step size at the start; it falls to zero.
+        learning_rate: Adam's step size at the start, falling to zero; None takes the task's own.
         discount: Gamma; None takes the task's own.
         gae_lambda: Lambda of the advantage estimation; None takes the task's own.
         clip: How far the policy may move in a round, as a ratio.
@@ -72,7 +76,9 @@ def graph_manager(
     """
     environment = MujocoParameters(level=level)
     short_name = short_name_of(level)
-    own = {"discount": 0.99, "gae_lambda": 0.95, **PER_LEVEL.get(short_name, {})}
+    given = {"learning_rate": learning_rate, "discount": discount, "gae_lambda": gae_lambda}
+    own = BASE | PER_LEVEL.get(short_name, {})
+    own |= {name: value for name, value in given.items() if value is not None}
     return BasicRLGraphManager(
         BasicGraphParameters(
             agent=PPOAgentParameters(
@@ -80,8 +86,8 @@ def graph_manager(
                     rollout=EnvironmentSteps(rollout),
                     epochs=epochs,
                     minibatch=minibatch,
-                    discount=own["discount"] if discount is None else discount,
-                    gae_lambda=own["gae_lambda"] if gae_lambda is None else gae_lambda,
+                    discount=own["discount"],
+                    gae_lambda=own["gae_lambda"],
                     clip=clip,
                     learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
                     value_coefficient=0.5,
@@ -91,7 +97,7 @@ def graph_manager(
                 ),
                 network=ActorCriticParameters(initial_log_std=-0.5),
                 optimizer=AdamParameters(
-                    learning_rate=learning_rate, epsilon=1e-8, max_gradient_norm=0.5
+                    learning_rate=own["learning_rate"], epsilon=1e-8, max_gradient_norm=0.5
                 ),
                 input_filter=InputFilter(
                     observation={"observation": (ObservationNormalizationFilter(clip=10.0),)}
