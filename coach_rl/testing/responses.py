@@ -1,11 +1,14 @@
 """Comparing answers bit by bit, taking rows of them, and writing into them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from coach_rl.core.records import Array, EnvResponse, IntArray, Observation
 from coach_rl.testing.violations import equal_arrays, expect
+
+_PRESENT = np.ones(1, np.bool_)
 
 
 def expect_equal(left: Observation, right: Observation, what: str) -> None:
@@ -46,10 +49,18 @@ def difference(one: EnvResponse, other: EnvResponse) -> str:
 
 
 def one_row(response: EnvResponse, position: int) -> EnvResponse:
-    """One row of a response, with the row number taken out so that it compares alone."""
+    """One row of a response as if it were row 0 and alone.
+
+    Where `_<name>` in the info says that the row has no `<name>`, it has none; the masks are gone.
+    """
     single = some_rows(response, np.array([position]))
-    single.rows[:] = 0
-    return single
+    info = {
+        name: values
+        for name, values in single.info.items()
+        if not (name.startswith("_") and name[1:] in single.info)
+        and single.info.get(f"_{name}", _PRESENT).all()
+    }
+    return replace(single, rows=np.zeros(1, np.int64), info=info)
 
 
 def some_rows(response: EnvResponse, positions: IntArray) -> EnvResponse:

@@ -122,7 +122,6 @@ class VectorEnvironment:
                 f"rows {np.flatnonzero(missing).tolist()} were not sent; "
                 "send all rows, or use vectorization='sync'"
             )
-        self._inbox.take()
         answer = self._step()
         while not len(answer):
             answer = self._step()
@@ -148,6 +147,7 @@ class VectorEnvironment:
 
     def _step(self) -> EnvResponse:
         """One step of the vector environment; the rows that can be answered after it."""
+        self._inbox.take()
         given = self._layout.nested_action(tuple(values.copy() for values in self._actions))
         seen, reward, terminated, truncated, info = self._guarded(
             "step", lambda: self._vector.step(given)

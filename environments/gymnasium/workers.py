@@ -41,15 +41,26 @@ class WorkerTraceback(Exception):
 
 
 class Worker:
-    """One process and the rows that live in it."""
+    """One process and the rows that live in it.
 
-    def __init__(self, recipe: Recipe, rows: Sequence[int], context: Any) -> None:
+    Args:
+        recipe: How each row's environment is made.
+        rows: Their numbers.
+        context: How to start the process.
+        others: The workers started before.
+    """
+
+    def __init__(
+        self, recipe: Recipe, rows: Sequence[int], context: Any, others: Sequence["Worker"]
+    ) -> None:
         self.rows = list(rows)
         self._level = recipe.level
         self._connection: Connection
         self._connection, theirs = context.Pipe()
+        forked = context.get_start_method() == "fork"
+        ours = [self._connection, *(other._connection for other in others)] if forked else []
         self._process: BaseProcess = context.Process(
-            target=serve, args=(theirs, recipe, self.rows), daemon=True
+            target=serve, args=(theirs, recipe, self.rows, ours), daemon=True
         )
         self._waiting = True
         """Whether a reply is due; the first is the layout."""
@@ -144,7 +155,7 @@ class WorkerPool:
         self._workers: list[Worker] = []
         try:
             for share in shares:
-                self._workers.append(Worker(recipe, share.tolist(), context))
+                self._workers.append(Worker(recipe, share.tolist(), context, self._workers))
             layouts: list[Layout] = [worker.reply() for worker in self._workers]
             self._require_one(layouts, recipe.level)
         except BaseException:
@@ -204,9 +215,14 @@ class WorkerPool:
     def _all(self, verb: str, shares: list[Any] | None = None) -> list[Any]:
         """Every worker's result; steps under way are dropped, their errors too."""
         self._replies()
-        for number, worker in enumerate(self._workers):
-            worker.request(verb, *([] if shares is None else [shares[number]]))
-        replies = [_outcome(worker) for worker in self._workers]
+        asked = [
+            _outcome(worker.request, verb, *([] if shares is None else [shares[number]]))
+            for number, worker in enumerate(self._workers)
+        ]
+        replies = [
+            failure or _outcome(worker.reply)
+            for failure, worker in zip(asked, self._workers, strict=True)
+        ]
         for reply in replies:
             if isinstance(reply, CoachError):
                 raise reply
@@ -217,7 +233,7 @@ class WorkerPool:
         asked, self._asked = self._asked, []
         early, self._early = self._early, {}
         return [
-            early[place] if place in early else _outcome(self._workers[number])
+            early[place] if place in early else _outcome(self._workers[number].reply)
             for place, (number, _) in enumerate(asked)
         ]
 
@@ -225,7 +241,7 @@ class WorkerPool:
         """Take what this worker owes, so that it can be asked again."""
         for place, (other, _) in enumerate(self._asked):
             if other == number and place not in self._early:
-                self._early[place] = _outcome(self._workers[number])
+                self._early[place] = _outcome(self._workers[number].reply)
 
     @staticmethod
     def _require_one(layouts: list[Layout], level: str) -> None:
@@ -237,12 +253,23 @@ class WorkerPool:
                 )
 
 
-def serve(connection: Connection, recipe: Recipe, rows: Sequence[int]) -> None:
+def serve(
+    connection: Connection, recipe: Recipe, rows: Sequence[int], inherited: Sequence[Connection]
+) -> None:
     """What a worker process does: make its rows, then answer requests until told to stop.
 
     Ctrl-C is for the main process, which wants to save what is here.
+
+    Args:
+        connection: To the main process.
+        recipe: How each row's environment is made.
+        rows: Their numbers.
+        inherited: The main process's ends that a fork copied; while they are open here, no worker
+            would notice that the main process is gone.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for copied in inherited:
+        copied.close()
     try:
         block = RowBlock(recipe, rows)
     except Exception as error:
@@ -277,10 +304,10 @@ def _plain(error: Exception) -> CoachError:
     return EnvironmentFault(str(error))
 
 
-def _outcome(worker: Worker) -> Any:
-    """The worker's result, or the error instead of it."""
+def _outcome(call: Callable[..., Any], *arguments: Any) -> Any:
+    """What the call returns, or the error it raises."""
     try:
-        return worker.reply()
+        return call(*arguments)
     except CoachError as error:
         return error
 

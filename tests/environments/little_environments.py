@@ -1,0 +1,234 @@
+"""Small Gymnasium environments, well-behaved and not, named as `little_environments:Class`."""
+
+import os
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv, VectorEnv
+
+
+class Walk(gymnasium.Env):
+    """A random walk that ends at 3 or after `limit` steps; everything a space can be."""
+
+    observation_space = spaces.Dict(
+        {
+            "place": spaces.Box(-9, 9, (2,), np.float32),
+            "camera": spaces.Dict(
+                {"left": spaces.Box(0, 255, (2, 2), np.uint8), "on": spaces.MultiBinary(2)}
+            ),
+            "mode": spaces.Discrete(3, start=1),
+            "counts": spaces.MultiDiscrete([4, 20]),
+        }
+    )
+    action_space = spaces.Dict(
+        {
+            "wheel": spaces.Box(-1, 1, (2,), np.float32),
+            "arm": spaces.Dict(
+                {"grip": spaces.Discrete(2), "joints": spaces.MultiDiscrete([2, 3])}
+            ),
+        }
+    )
+
+    def __init__(self, limit=12):
+        self.limit = limit
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        self.place = self.np_random.uniform(-1, 1, 2)
+        return self._observed(), {"start": float(self.place[0])}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.time += 1
+        push = action["wheel"] * (1 + action["arm"]["grip"]) + action["arm"]["joints"]
+        self.place = np.clip(self.place + push + self.np_random.normal(size=2), -9, 9)
+        info = {"time": self.time, "deep": {"push": push.astype(np.float32)}, "name": "walk"}
+        if self.time % 2:
+            info["odd"] = True
+            info["object"] = object()
+        return (
+            self._observed(),
+            np.float32(self.place.sum()),
+            bool(self.place[0] > 3),
+            self.time >= self.limit,
+            info,
+        )
+
+    def _observed(self):
+        return {
+            "place": self.place,  # float64, as many environments do
+            "camera": {
+                "left": self.np_random.integers(0, 256, (2, 2), dtype=np.uint8),
+                "on": np.array([1, self.time % 2], np.int8),
+            },
+            "mode": 1 + self.time % 3,
+            "counts": np.array([self.time % 4, self.time]),
+        }
+
+
+class Plain(gymnasium.Env):
+    """Counts its steps; the base of the troublemakers."""
+
+    observation_space = spaces.Box(-1000, 1000, (2,), np.float32)
+    action_space = spaces.Discrete(4)
+
+    def __init__(self, trouble_at=3, render_mode=None):
+        self.trouble_at = trouble_at
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time, self.start = 0, self.np_random.uniform()
+        return self.observed(), {}
+
+    def step(self, action):
+        self.time += 1
+        if action == 3 and self.time >= self.trouble_at:
+            self.trouble()
+        return self.observed(), 1.0, False, self.time >= 10, {}
+
+    def observed(self):
+        return np.array([self.time, self.start], np.float32)
+
+    def trouble(self):
+        raise ZeroDivisionError("the wheels came off")
+
+    def render(self):
+        return np.full((4, 5, 3), self.time, np.uint8)
+
+
+class Dies(Plain):
+    def trouble(self):
+        os._exit(3)
+
+
+class FailsToReset(Plain):
+    def reset(self, *, seed=None, options=None):
+        if seed == 1:
+            raise RuntimeError("no way to begin")
+        return super().reset(seed=seed)
+
+
+class WrongShape(Plain):
+    def observed(self):
+        return np.zeros(1, np.float32)
+
+
+class WrongKind(Plain):
+    observation_space = spaces.MultiDiscrete([9, 9])
+
+    def observed(self):
+        return np.zeros(2, np.float32)
+
+
+class MissingKey(Plain):
+    observation_space = spaces.Dict({"here": Plain.observation_space, "there": spaces.Discrete(2)})
+
+    def observed(self):
+        return {"here": super().observed()}
+
+
+class OneBuffer(Plain):
+    """Hands out the same array every time, and keeps writing into it."""
+
+    buffer = None
+
+    def observed(self):
+        if self.buffer is None:
+            self.buffer = np.zeros(2, np.float32)
+        self.buffer[:] = super().observed()
+        return self.buffer
+
+
+class OwnRandomness(Plain):
+    """Seeds a generator that nobody else can see."""
+
+    def reset(self, *, seed=None, options=None):
+        if seed is not None:
+            self.rng = np.random.default_rng(seed)
+        super().reset(seed=seed)
+        self.start = self.rng.uniform()
+        return self.observed(), {}
+
+
+class DifferentSpaces(Plain):
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        DifferentSpaces.made += 1
+        self.action_space = spaces.Discrete(2 + DifferentSpaces.made)
+
+
+class CollidingKeys(Plain):
+    observation_space = spaces.Dict(
+        {"a/b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(2)})}
+    )
+
+
+class HasGraph(Plain):
+    action_space = spaces.Dict({"plan": spaces.Text(5)})
+
+
+class AddToReward(gymnasium.RewardWrapper):
+    def __init__(self, env, amount=1.0):
+        super().__init__(env)
+        self.amount = amount
+
+    def reward(self, reward):
+        return reward + self.amount
+
+
+class Double(gymnasium.RewardWrapper):
+    def reward(self, reward):
+        return 2 * reward
+
+
+class VectorBonus(gymnasium.vector.VectorRewardWrapper):
+    def rewards(self, rewards):
+        return rewards + 5
+
+
+def not_an_environment():
+    return "nothing"
+
+
+def needs_a_package():
+    raise gymnasium.error.DependencyNotInstalled(
+        "swimsuit is not installed, run `pip install swim`"
+    )
+
+
+def walks(num_envs, mode="NextStep", limit=12):
+    return SyncVectorEnv([lambda: Walk(limit)] * num_envs, autoreset_mode=mode)
+
+
+def plains(num_envs, mode="NextStep"):
+    return SyncVectorEnv([Plain] * num_envs, autoreset_mode=mode)
+
+
+class SilentVector(VectorEnv):
+    """Doesn't say what it does at an episode's end."""
+
+    single_observation_space = Plain.observation_space
+    single_action_space = Plain.action_space
+
+    def __init__(self, num_envs):
+        self.num_envs = num_envs
+
+
+class NoFinalObs(SyncVectorEnv):
+    """Resets in the same step and loses the last observation."""
+
+    def __init__(self, num_envs):
+        super().__init__([Plain] * num_envs, autoreset_mode="SameStep")
+
+    def step(self, actions):
+        *result, info = super().step(actions)
+        info.pop("final_obs", None)
+        return *result, info
+
+
+gymnasium.register("LittlePlain-v0", entry_point="little_environments:Plain")

@@ -1,0 +1,90 @@
+"""Every environment of ours keeps the contract."""
+
+import pytest
+
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.make import make
+from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.environments.toy import (
+    ChainParameters,
+    GoalPointMassParameters,
+    OneStepParameters,
+    PointMassParameters,
+)
+from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
+
+TOYS = {
+    "one_step": OneStepParameters(),
+    "one_step_continuous": OneStepParameters(continuous=True),
+    "chain": ChainParameters(length=4),
+    "slippery_chain": ChainParameters(length=4, slip=0.2),
+    "index_chain": ChainParameters(observation="index"),
+    "point_mass": PointMassParameters(max_episode_steps=8),
+    "goal_point_mass": GoalPointMassParameters(max_episode_steps=8),
+    "ending_goals": GoalPointMassParameters(threshold=0.4, terminate=True, max_episode_steps=20),
+}
+GYMNASIUM = {
+    "cart_pole": GymnasiumParameters(level="CartPole-v1"),
+    "pendulum": GymnasiumParameters(level="Pendulum-v1", max_episode_steps=8),
+    "acrobot": GymnasiumParameters(level="Acrobot-v1", max_episode_steps=8),
+    "frozen_lake": GymnasiumParameters(level="FrozenLake-v1"),
+    "taxi": GymnasiumParameters(level="Taxi-v4", max_episode_steps=8),
+    "dicts": GymnasiumParameters(level="little_environments:Walk"),
+    "one_buffer": GymnasiumParameters(
+        level="little_environments:OneBuffer", kwargs={"trouble_at": 99}
+    ),
+    "wrapped": GymnasiumParameters(
+        level="Pendulum-v1",
+        max_episode_steps=8,
+        wrappers=(("gymnasium.wrappers:FrameStackObservation", {"stack_size": 3}),),
+    ),
+}
+MUJOCO = {
+    "hopper": MujocoParameters(level="Hopper-v5", threads=1),
+    "half_cheetah": MujocoParameters(level="half_cheetah", max_episode_steps=8, threads=2),
+}
+ALL = {**TOYS, **GYMNASIUM, **MUJOCO}
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
+def test_contract(name, check):
+    steps = 40 if name in MUJOCO else 30
+    check(Trial(build=lambda num_envs: ALL[name].build(num_envs=num_envs), steps=steps))
+
+
+class TestWorkers(EnvironmentContract):
+    steps = 14
+
+    def build(self, num_envs):
+        return GymnasiumParameters(
+            level="little_environments:Walk",
+            vectorization="subprocess",
+            processes=2,
+            start_method="fork",  # many are built here, and fork is quick
+        ).build(num_envs=num_envs)
+
+
+class TestSeeded(EnvironmentContract):
+    steps = 14
+
+    def build(self, num_envs):
+        return make("point_mass", num_envs=num_envs, seed=3, max_episode_steps=6)
+
+
+class TestReadyVector(EnvironmentContract):
+    steps = 14
+    partial_sends = False
+    saves = False
+    mode = "SameStep"
+
+    def build(self, num_envs):
+        return GymnasiumParameters(
+            level="little_environments:walks",
+            kwargs={"mode": self.mode},
+            vectorization="vector",
+        ).build(num_envs=num_envs)
+
+
+class TestReadyVectorThatWaits(TestReadyVector):
+    mode = "Disabled"

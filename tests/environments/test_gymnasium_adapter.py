@@ -1,0 +1,348 @@
+"""The Gymnasium adapter equals gymnasium.make, whatever the spaces, wrappers and processes."""
+
+import gymnasium
+import little_environments
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.core.errors import (
+    ActionError,
+    ConfigurationError,
+    EnvironmentFault,
+    ParameterError,
+    RunError,
+    SpaceError,
+    UnknownNameError,
+)
+from coach_rl.core.records import End
+from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.gymnasium.infos import batched_infos, flat_info
+
+
+def build(level, num_envs=1, **options):
+    return GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
+
+
+def random_actions(space, rows, steps, seed=0):
+    rng = np.random.default_rng(seed)
+    return [
+        actions_from_uniform(space, rng.random((rows, uniform_size(space)))) for _ in range(steps)
+    ]
+
+
+def columns(response):
+    parts = ("observation", "first_observation", "info")
+    named = {f"{part}/{k}": v for part in parts for k, v in getattr(response, part).items()}
+    for name in ("rows", "reward", "terminated", "truncated", "end", "duration"):
+        named[name] = getattr(response, name)
+    return named
+
+
+def assert_same(left, right):
+    left, right = columns(left), columns(right)
+    assert left.keys() == right.keys()
+    for name, values in left.items():
+        assert values.dtype == right[name].dtype, name
+        np.testing.assert_array_equal(values, right[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("level", "options"),
+    [
+        ("CartPole-v1", {}),
+        ("Pendulum-v1", {"max_episode_steps": 17}),
+        ("Acrobot-v1", {"max_episode_steps": 23}),
+        ("Taxi-v4", {"max_episode_steps": 19}),
+        ("FrozenLake-v1", {}),
+        ("MountainCarContinuous-v0", {"max_episode_steps": 9}),
+    ],
+)
+def test_equals_gymnasium_step_for_step(level, options):
+    rows, steps = 3, 60
+    environment = build(level, rows, **options)
+    singles = [gymnasium.make(level, **options) for _ in range(rows)]
+    response = environment.reset(seed=11)
+    for row, single in enumerate(singles):
+        np.testing.assert_array_equal(
+            response.observation["observation"][row], single.reset(seed=11 + row)[0]
+        )
+    ends = 0
+    for action in random_actions(environment.spaces.action, rows, steps):
+        environment.send(action)
+        answer = environment.recv()
+        for row, single in enumerate(singles):
+            seen, reward, terminated, truncated, info = single.step(action[row])
+            np.testing.assert_array_equal(answer.observation["observation"][row], seen)
+            assert answer.reward[row] == reward
+            assert answer.terminated[row] == terminated
+            assert answer.truncated[row] == truncated
+            bits = terminated * End.TERMINATED | truncated * End.TRUNCATED
+            assert answer.end[row] == bits
+            for name, value in info.items():
+                np.testing.assert_array_equal(answer.info[name][row], value)
+            if terminated or truncated:
+                ends += 1
+                seen = single.reset()[0]
+            np.testing.assert_array_equal(answer.first_observation["observation"][row], seen)
+    assert ends > 2
+
+
+def test_nested_dicts_become_paths():
+    environment = build("little_environments:Walk", 2)
+    shown = environment.spaces.observation
+    assert {key: (space.shape, space.dtype) for key, space in shown.spaces.items()} == {
+        "camera/left": ((2, 2), np.uint8),
+        "camera/on": ((2,), np.int8),
+        "counts": ((2,), np.int64),
+        "mode": ((), np.int64),
+        "place": ((2,), np.float32),
+    }
+    taken = environment.spaces.action
+    assert list(taken.spaces) == ["arm/grip", "arm/joints", "wheel"]
+    single = little_environments.Walk()
+    environment.reset(seed=4)
+    single.reset(seed=5)
+    for action in random_actions(taken, 2, 8):
+        environment.send(action)
+        answer = environment.recv()
+        seen, reward, terminated, truncated, info = single.step(
+            {
+                "wheel": action["wheel"][1],
+                "arm": {"grip": action["arm/grip"][1], "joints": action["arm/joints"][1]},
+            }
+        )
+        observation = answer.observation
+        np.testing.assert_array_equal(observation["camera/left"][1], seen["camera"]["left"])
+        np.testing.assert_array_equal(observation["camera/on"][1], seen["camera"]["on"])
+        np.testing.assert_array_equal(observation["counts"][1], seen["counts"])
+        np.testing.assert_array_equal(observation["place"][1], seen["place"].astype(np.float32))
+        assert observation["mode"][1] == seen["mode"]
+        assert answer.reward[1] == reward
+        assert answer.info["time"][1] == info["time"]
+        assert answer.info["name"][1] == "walk"
+        np.testing.assert_array_equal(answer.info["deep/push"][1], info["deep"]["push"])
+        assert "object" not in answer.info
+        if terminated or truncated:
+            single.reset()
+
+
+def test_reset_reports_its_info():
+    answer = build("little_environments:Walk", 2).reset(seed=0)
+    np.testing.assert_allclose(answer.info["start"], answer.observation["place"][:, 0])
+
+
+@pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
+def test_workers_equal_one_process(start_method):
+    rows = 5
+    here = build("little_environments:Walk", rows)
+    there = build(
+        "little_environments:Walk",
+        rows,
+        vectorization="subprocess",
+        processes=2,
+        start_method=start_method,
+    )
+    try:
+        assert there.spaces == here.spaces
+        assert_same(here.reset(seed=3), there.reset(seed=3))
+        for step, action in enumerate(random_actions(here.spaces.action, rows, 30)):
+            order = np.random.default_rng(step).permutation(rows)
+            for part in np.split(order, [step % 4]):
+                chosen = {key: values[part] for key, values in action.items()}
+                here.send(chosen, part)
+                there.send(chosen, part)
+            assert_same(here.recv(), there.recv())
+        assert_same(here.reset(), there.reset())
+    finally:
+        there.close()
+
+
+def test_wrappers_apply_in_order():
+    add = ("little_environments:AddToReward", {"amount": 0.5})
+    rewards = []
+    for wrappers in ([add, "little_environments:Double"], ["little_environments:Double", add]):
+        environment = build("little_environments:Plain", wrappers=tuple(wrappers))
+        environment.reset(seed=0)
+        environment.send(np.array([0]))
+        rewards.append(environment.recv().reward[0])
+    assert rewards == [(1 + 0.5) * 2, 1 * 2 + 0.5]
+
+
+def test_infos_that_only_some_rows_have_come_with_a_mask():
+    environment = build(
+        "little_environments:Plain", 2, wrappers=("gymnasium.wrappers:RecordEpisodeStatistics",)
+    )
+    environment.reset(seed=0)
+    for _ in range(9):
+        environment.send(np.array([0]), np.array([1]))
+        environment.recv()
+    environment.send(np.zeros(2, np.int64))
+    answer = environment.recv()
+    assert answer.truncated.tolist() == [False, True]
+    assert answer.info["_episode/r"].tolist() == [False, True]
+    assert answer.info["episode/r"].tolist() == [0, 10]
+    assert answer.info["episode/l"].tolist() == [0, 10]
+
+
+def test_infos_with_an_array_form():
+    flat = flat_info({"a": {"b": 1, "c": {"d": np.ones(2)}}, "e": object(), "f": [1], "g": "x"})
+    assert list(flat) == ["a/b", "a/c/d", "g"]
+    assert batched_infos([{}, {}]) == {}
+    assert batched_infos([{"x": np.ones(2)}, {"x": np.ones(3)}]) == {}
+    batch = batched_infos([{"x": 1.5}, {}, {"x": 2}])
+    assert batch["x"].tolist() == [1.5, 0, 2]
+    assert batch["_x"].tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("level", ["LittlePlain-v0", "little_environments:LittlePlain-v0"])
+def test_time_limits(level):
+    def length(environment):
+        environment.reset(seed=0)
+        for step in range(1, 600):
+            environment.send(np.array([0]))
+            if environment.recv().end[0]:
+                return step
+        return None
+
+    assert length(build(level)) == 10
+    assert length(build(level, max_episode_steps=4)) == 4
+    assert length(build("little_environments:Plain", max_episode_steps=4)) == 4
+    pendulum = "gymnasium.envs.classic_control:PendulumEnv"
+    assert length_of(pendulum, "Pendulum-v1") == (None, 200, None)
+
+
+def length_of(plain, registered):
+    found = []
+    for level, limit in ((plain, None), (registered, None), (registered, -1)):
+        environment = build(level, max_episode_steps=limit)
+        environment.reset(seed=0)
+        end = None
+        for step in range(1, 260):
+            environment.send(np.zeros((1, 1), np.float32))
+            if environment.recv().end[0]:
+                end = step
+                break
+        found.append(end)
+    return tuple(found)
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
+def test_pictures(vectorization):
+    options = {"vectorization": vectorization, "start_method": "fork"}
+    environment = build(
+        "little_environments:Plain", 2, kwargs={"render_mode": "rgb_array"}, **options
+    )
+    environment.reset(seed=0)
+    environment.send(np.array([0]), np.array([1]))
+    if vectorization == "sync":
+        environment.recv()
+    assert environment.render(1).tolist() == np.full((4, 5, 3), 1).tolist()
+    assert environment.render().max() == 0
+    environment.close()
+    blind = build("little_environments:Plain", **options)
+    blind.reset(seed=0)
+    with pytest.raises(ConfigurationError, match=r"kwargs=\{'render_mode': 'rgb_array'\}"):
+        blind.render()
+    blind.close()
+
+
+def test_closed_environments_say_so():
+    environment = build("CartPole-v1")
+    environment.close()
+    for call in (
+        environment.reset,
+        environment.state_dict,
+        environment.render,
+        lambda: environment.send(np.array([0])),
+        lambda: environment.load_state_dict({}),
+    ):
+        with pytest.raises(RunError, match="the environment is closed; build a new one"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("level", "options", "kind", "line"),
+    [
+        ("CartPol-v1", {}, UnknownNameError, "did you mean 'CartPole-v1'"),
+        ("no_such_module:Env", {}, ConfigurationError, "'no_such_module' cannot be imported"),
+        (
+            "little_environments:Wlk",
+            {},
+            UnknownNameError,
+            "did you mean .*little_environments:Walk",
+        ),
+        (
+            "Blackjack-v1",
+            {},
+            SpaceError,
+            "observation of 'Blackjack-v1' has a Tuple space; allowed",
+        ),
+        ("little_environments:HasGraph", {}, SpaceError, "has a Text space at 'plan'"),
+        ("little_environments:CollidingKeys", {}, SpaceError, "fall together when flattened"),
+        ("little_environments:not_an_environment", {}, ConfigurationError, "made a str, not a"),
+        ("little_environments:needs_a_package", {}, ConfigurationError, "pip install swim"),
+        ("CartPole-v1", {"kwargs": {"wheels": 3}}, ConfigurationError, "check its kwargs"),
+        ("CartPole-v1", {"wrappers": ("Double",)}, ConfigurationError, "named as module:Class"),
+        (
+            "CartPole-v1",
+            {"wrappers": ("little_environments:Doubl",)},
+            UnknownNameError,
+            "unknown wrapper .* did you mean 'little_environments:Double'",
+        ),
+        (
+            "CartPole-v1",
+            {"wrappers": (("little_environments:AddToReward", {"sum": 1}),)},
+            ConfigurationError,
+            "wrapper 'little_environments:AddToReward' cannot be made",
+        ),
+        ("CartPole-v1", {"vectorization": "threads"}, ParameterError, "sync, subprocess, vector"),
+        ("CartPole-v1", {"start_method": "clone"}, ParameterError, "spawn, forkserver, fork"),
+        ("CartPole-v1", {"processes": 0}, ParameterError, "processes must be 1 or more"),
+        ("CartPole-v1", {"max_episode_steps": 0}, ParameterError, "max_episode_steps must be"),
+        (
+            "CartPole-v1",
+            {"max_episode_steps": 5, "vectorization": "vector"},
+            ParameterError,
+            "cannot be set for a ready vector",
+        ),
+    ],
+)
+def test_what_cannot_be_built(level, options, kind, line):
+    with pytest.raises(kind, match=line) as caught:
+        build(level, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_rows():
+    with pytest.raises(ParameterError, match="num_envs must be 1 or more, got 0"):
+        build("CartPole-v1", 0)
+
+
+def test_rows_must_have_the_same_spaces():
+    with pytest.raises(SpaceError, match="different spaces"):
+        build("little_environments:DifferentSpaces", 2)
+
+
+@pytest.mark.parametrize(
+    ("level", "line"),
+    [
+        ("WrongShape", r"shape \(1,\), its space \(2,\)"),
+        ("WrongKind", "is float32, its space int64"),
+        ("MissingKey", "has no 'there'"),
+        ("FailsToReset", "row 1 of .* failed in reset: RuntimeError: no way to begin"),
+    ],
+)
+def test_environments_that_break_their_own_spaces(level, line):
+    environment = build(f"little_environments:{level}", 2)
+    with pytest.raises(EnvironmentFault, match=line):
+        environment.reset(seed=0)
+    with pytest.raises(ActionError, match="call reset first"):
+        environment.send(np.zeros(2, np.int64))
+
+
+def test_observation_space_of_one_array():
+    environment = build("CartPole-v1")
+    assert list(environment.spaces.observation.spaces) == ["observation"]
+    assert environment.spaces.action == spaces.Discrete(2)

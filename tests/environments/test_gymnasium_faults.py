@@ -1,0 +1,147 @@
+"""When an environment fails or its process dies: one line, no hang, nothing left behind."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from coach_rl.core.errors import (
+    ActionError,
+    ConfigurationError,
+    EnvironmentFault,
+    SpaceError,
+    UnknownNameError,
+)
+from coach_rl.environments.gymnasium import GymnasiumParameters
+
+ROWS = 4
+
+
+def build(level, vectorization="subprocess", **options):
+    return GymnasiumParameters(
+        level=f"little_environments:{level}",
+        vectorization=vectorization,
+        processes=2,
+        start_method="fork",
+        **options,
+    ).build(num_envs=ROWS)
+
+
+def run_into_trouble(environment, row):
+    """Step until the row's third step, at which its action 3 makes trouble."""
+    environment.reset(seed=0)
+    for step in range(3):
+        action = np.zeros(ROWS, np.int64)
+        action[row] = 3 if step == 2 else 0
+        environment.send(action)
+        environment.recv()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
+def test_a_failing_row_is_named_and_reset_goes_on(vectorization):
+    environment = build("Plain", vectorization)
+    with pytest.raises(
+        EnvironmentFault,
+        match=r"row 2 of .* failed in step: ZeroDivisionError: the wheels came off",
+    ) as caught:
+        run_into_trouble(environment, row=2)
+    chain = caught.value.__cause__
+    assert isinstance(chain, ZeroDivisionError) or "in trouble" in str(chain)
+    with pytest.raises(ActionError, match=r"the wheels came off.*call reset first"):
+        environment.send(np.zeros(ROWS, np.int64))
+    response = environment.reset(seed=0)
+    assert response.rows.tolist() == [0, 1, 2, 3]
+    environment.send(np.zeros(ROWS, np.int64))
+    np.testing.assert_array_equal(environment.recv().observation["observation"][:, 0], [1] * ROWS)
+    environment.close()
+
+
+def test_a_worker_that_dies_is_an_error_not_a_hang():
+    environment = build("Dies")
+    with pytest.raises(
+        EnvironmentFault, match=r"worker process with rows \[2, 3\] .* died \(exit code 3\)"
+    ):
+        run_into_trouble(environment, row=3)
+    for _ in range(2):
+        with pytest.raises(EnvironmentFault, match="died"):
+            environment.reset(seed=0)
+    environment.close()
+
+
+def test_a_worker_that_is_killed_between_steps():
+    environment = build("Plain")
+    environment.reset(seed=0)
+    before = [child.pid for child in multiprocessing.active_children()]
+    os.kill(before[-1], signal.SIGKILL)
+    with pytest.raises(EnvironmentFault, match=r"died \(exit code -9\)"):
+        for _ in range(3):
+            environment.send(np.zeros(ROWS, np.int64))
+            environment.recv()
+    environment.close()
+    assert not multiprocessing.active_children()
+
+
+def test_close_leaves_no_process():
+    environment = build("Plain")
+    environment.reset(seed=0)
+    workers = [psutil.Process(child.pid) for child in multiprocessing.active_children()]
+    assert len(workers) == 2
+    environment.send(np.zeros(ROWS, np.int64))  # close in the midst of a step
+    environment.close()
+    environment.close()
+    assert not multiprocessing.active_children()
+    assert not any(worker.is_running() for worker in workers)
+
+
+@pytest.mark.parametrize(
+    ("level", "kind", "line"),
+    [
+        ("HasGraph", SpaceError, "has a Text space"),
+        ("needs_a_package", ConfigurationError, "pip install swim"),
+        ("Nothing", UnknownNameError, "unknown environment"),
+    ],
+)
+def test_what_cannot_be_built_in_a_worker(level, kind, line):
+    with pytest.raises(kind, match=line):
+        build(level)
+    assert not multiprocessing.active_children()
+
+
+def test_recipes_that_cannot_be_sent():
+    parameters = GymnasiumParameters(
+        level="little_environments:Plain",
+        kwargs={"trouble_at": lambda: 3},
+        vectorization="subprocess",
+        start_method="spawn",
+    )
+    with pytest.raises(ConfigurationError, match="cannot be sent to a worker process"):
+        parameters.build(num_envs=1)
+    assert not multiprocessing.active_children()
+
+
+def test_workers_end_when_the_main_process_is_killed():
+    program = (
+        "import multiprocessing, sys, time\n"
+        "from coach_rl.environments.gymnasium import GymnasiumParameters\n"
+        "environment = GymnasiumParameters(level='CartPole-v1', vectorization='subprocess',\n"
+        "    processes=2, start_method='fork').build(num_envs=2)\n"
+        "environment.reset(seed=0)\n"
+        "print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    main = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=Path.home()
+    )
+    with main:
+        pids = [int(pid) for pid in main.stdout.readline().split()]
+        workers = [psutil.Process(pid) for pid in pids]
+        main.kill()
+    assert len(workers) == 2
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert not alive

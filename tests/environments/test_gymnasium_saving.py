@@ -1,0 +1,159 @@
+"""Gymnasium rows are saved by what they went through, and say so when that does not lead back."""
+
+import json
+
+import numpy as np
+import pytest
+
+from coach_rl.core.errors import CheckpointError
+from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.environments.gymnasium import GymnasiumParameters
+
+
+def build(level, num_envs=2, **options):
+    return GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
+
+
+def walk(environment, steps, seed=0):
+    rng = np.random.default_rng(seed)
+    space, rows = environment.spaces.action, environment.num_envs
+    answers = []
+    for _ in range(steps):
+        environment.send(actions_from_uniform(space, rng.random((rows, uniform_size(space)))))
+        answers.append(environment.recv())
+    return answers
+
+
+def seen(answers):
+    return [
+        [values.tobytes() for values in answer.first_observation.values()]
+        + [answer.reward.tolist()]
+        for answer in answers
+    ]
+
+
+@pytest.mark.parametrize(
+    "level", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "Taxi-v4", "FrozenLake-v1"]
+)
+def test_resumes_to_the_bit(level):
+    one, other = build(level), build(level)
+    one.reset(seed=5)
+    walk(one, 37)
+    other.load_state_dict(one.state_dict())
+    assert seen(walk(one, 30, seed=1)) == seen(walk(other, 30, seed=1))
+
+
+def test_workers_and_one_process_share_their_states():
+    here = build("little_environments:Walk", 3)
+    there = build(
+        "little_environments:Walk", 3, vectorization="subprocess", processes=2, start_method="fork"
+    )
+    here.reset(seed=5)
+    walk(here, 7)
+    there.load_state_dict(here.state_dict())
+    assert seen(walk(here, 9, seed=1)) == seen(walk(there, 9, seed=1))
+    here.load_state_dict(there.state_dict())
+    assert seen(walk(here, 9, seed=2)) == seen(walk(there, 9, seed=2))
+    there.close()
+
+
+def test_the_history_is_that_of_the_unfinished_episode():
+    environment = build("little_environments:Plain", 1)
+    environment.reset(seed=0)
+    lengths = []
+    for _ in range(25):
+        environment.send(np.array([0]))
+        environment.recv()
+        lengths.append(environment.state_dict()["rows"]["0"]["steps"])
+    assert lengths == [*range(1, 10), 0] * 2 + [1, 2, 3, 4, 5]
+
+
+def test_a_state_survives_json():
+    one, other = build("CartPole-v1"), build("CartPole-v1")
+    one.reset(seed=3)
+    walk(one, 20)
+    arrays = {}
+
+    def plain(value):
+        if isinstance(value, np.ndarray):
+            arrays[str(len(arrays))] = value
+            return {"array": str(len(arrays) - 1)}
+        raise TypeError(value)
+
+    def back(tree):
+        return arrays[tree["array"]] if set(tree) == {"array"} else tree
+
+    state = json.loads(json.dumps(one.state_dict(), default=plain), object_hook=back)
+    other.load_state_dict(state)
+    assert seen(walk(one, 20, seed=1)) == seen(walk(other, 20, seed=1))
+
+
+def test_never_seeded_environments_resume():
+    one, other = build("CartPole-v1"), build("CartPole-v1")
+    one.reset()
+    walk(one, 30)
+    other.load_state_dict(one.state_dict())
+    assert seen(walk(one, 30, seed=1)) == seen(walk(other, 30, seed=1))
+
+
+def test_a_generator_of_its_own_is_restored_from_the_seed_in_the_first_episode():
+    one, other = (
+        build("little_environments:OwnRandomness"),
+        build("little_environments:OwnRandomness"),
+    )
+    one.reset(seed=4)
+    for _ in range(5):
+        one.send(np.zeros(2, np.int64))
+        one.recv()
+    other.load_state_dict(one.state_dict())
+    one.send(np.zeros(2, np.int64))
+    other.send(np.zeros(2, np.int64))
+    assert seen([one.recv()]) == seen([other.recv()])
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
+def test_what_is_not_reproducible_is_refused(vectorization):
+    options = {"vectorization": vectorization, "start_method": "fork"}
+    one = build("little_environments:OwnRandomness", **options)
+    one.reset(seed=4)
+    for _ in range(23):
+        one.send(np.zeros(2, np.int64))
+        one.recv()
+    other = build("little_environments:OwnRandomness", **options)
+    with pytest.raises(CheckpointError, match=r"row 0 of .* not reproducible: 3 replayed steps"):
+        other.load_state_dict(one.state_dict())
+    other.reset(seed=1)
+    one.close()
+    other.close()
+
+
+def test_statistics_of_earlier_episodes_are_noticed():
+    wrappers = ("gymnasium.wrappers:NormalizeObservation",)
+    one = build("CartPole-v1", 1, wrappers=wrappers)
+    one.reset(seed=4)
+    walk(one, 60)
+    with pytest.raises(CheckpointError, match="carries something over from earlier episodes"):
+        build("CartPole-v1", 1, wrappers=wrappers).load_state_dict(one.state_dict())
+
+
+def test_rows_must_agree():
+    state = build("CartPole-v1", 2)
+    state.reset(seed=0)
+    with pytest.raises(CheckpointError, match="has 2 rows, this one 3"):
+        build("CartPole-v1", 3).load_state_dict(state.state_dict())
+
+
+def test_open_rows_cannot_be_saved():
+    environment = build("CartPole-v1", 2)
+    environment.reset(seed=0)
+    environment.send(np.array([0]), np.array([1]))
+    with pytest.raises(CheckpointError, match=r"rows \[1\] have an open decision"):
+        environment.state_dict()
+
+
+def test_saved_before_the_first_reset():
+    state = build("CartPole-v1").state_dict()
+    other = build("CartPole-v1")
+    other.reset(seed=0)
+    other.load_state_dict(state)
+    assert other.state_dict() == state

@@ -1,0 +1,204 @@
+"""Ready vector environments: every autoreset mode gives the transitions of single environments."""
+
+import little_environments
+import numpy as np
+import pytest
+
+from coach_rl.core.errors import (
+    ActionError,
+    CheckpointError,
+    ConfigurationError,
+    EnvironmentFault,
+)
+from coach_rl.environments.gymnasium import GymnasiumParameters, VectorEnvironment
+from coach_rl.environments.gymnasium.vector import autoreset_mode
+
+MODES = ["NextStep", "SameStep", "Disabled"]
+NOTHING = {"wheel": np.zeros(2), "arm/grip": 0, "arm/joints": np.zeros(2, np.int64)}
+
+
+def build(level, num_envs=3, **options):
+    return GymnasiumParameters(level=level, vectorization="vector", **options).build(
+        num_envs=num_envs
+    )
+
+
+def action_of(row, step):
+    """Any action that depends on the row and its own step only."""
+    rng = np.random.default_rng([row, step])
+    return {
+        "wheel": rng.uniform(-1, 1, 2).astype(np.float32),
+        "arm/grip": rng.integers(2),
+        "arm/joints": rng.integers([2, 3]),
+    }
+
+
+def batched(actions):
+    return {key: np.stack([action[key] for action in actions]) for key in NOTHING}
+
+
+def lives(environment, steps):
+    """Each row's own transitions, whenever they were answered."""
+    response = environment.reset(seed=8)
+    rows = range(environment.num_envs)
+    past = [[{k: v[row].tolist() for k, v in response.observation.items()}] for row in rows]
+    ready, ticks = response.rows, 0
+    while min(len(life) for life in past) <= steps:
+        environment.send(batched([action_of(row, len(past[row])) for row in ready]), ready)
+        answer = environment.recv()
+        ticks += 1
+        assert len(answer)
+        for position, row in enumerate(answer.rows):
+            past[row].append(
+                [
+                    {k: v[position].tolist() for k, v in answer.observation.items()},
+                    {k: v[position].tolist() for k, v in answer.first_observation.items()},
+                    answer.reward[position].item(),
+                    int(answer.end[position]),
+                    int(answer.duration[position]),
+                    answer.info["time"][position].item(),
+                    answer.info["deep/push"][position].tolist(),
+                ]
+            )
+        ready = answer.rows
+    return [life[: steps + 1] for life in past], ticks
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_no_phantom_transition_in_any_mode(mode, num_envs):
+    single = GymnasiumParameters(level="little_environments:Walk", kwargs={"limit": 6})
+    expected, _ = lives(single.build(num_envs=num_envs), 50)
+    environment = build("little_environments:walks", num_envs, kwargs={"mode": mode, "limit": 6})
+    found, ticks = lives(environment, 50)
+    assert found == expected
+    assert sum(step[3] != 0 for life in found for step in life[1:]) >= 8 * num_envs
+    assert (ticks > 50) == (mode == "NextStep" and num_envs > 1)
+    environment.close()
+    environment.close()
+
+
+def test_rows_that_wait_for_their_reset_stay_open():
+    environment = build("little_environments:walks", kwargs={"limit": 3})
+    environment.reset(seed=8)
+    everyone = np.arange(3)
+    for step in range(40):
+        environment.send(batched([action_of(row, step) for row in everyone]), everyone)
+        answer = environment.recv()
+        waiting = np.setdiff1d(np.arange(3), answer.rows)
+        if len(waiting):
+            break
+        everyone = answer.rows
+    assert len(waiting)
+    assert len(environment.recv()) == 0
+    with pytest.raises(ActionError, match="have an open decision"):
+        environment.send(batched([action_of(row, 0) for row in waiting]), waiting)
+    environment.send(batched([action_of(row, 99) for row in answer.rows]), answer.rows)
+    again = environment.recv()
+    assert set(waiting.tolist()) <= set(again.rows.tolist())
+    late = np.isin(again.rows, waiting)
+    assert (again.end[late] != 0).all()
+    assert (again.duration == 1).all()
+    assert environment.reset(seed=8).rows.tolist() == [0, 1, 2]
+
+
+def test_all_rows_step_together():
+    environment = build("little_environments:plains")
+    environment.reset(seed=0)
+    environment.send(np.zeros(2, np.int64), np.array([0, 2]))
+    with pytest.raises(ActionError, match=r"rows \[1\] were not sent"):
+        environment.recv()
+    environment.send(np.zeros(1, np.int64), np.array([1]))
+    assert environment.recv().rows.tolist() == [0, 1, 2]
+
+
+def test_an_id_with_a_vector_entry_point():
+    environment = build("CartPole-v1", 4)
+    assert isinstance(environment, VectorEnvironment)
+    response = environment.reset(seed=0)
+    steps = np.zeros(4, int)
+    lengths = []
+    for _ in range(80):
+        rows = response.rows
+        environment.send(np.zeros(len(rows), np.int64), rows)
+        response = environment.recv()
+        steps[response.rows] += 1
+        lengths += steps[response.rows[response.end != 0]].tolist()
+        steps[response.rows[response.end != 0]] = 0
+        started = response.first_observation["observation"][response.end != 0]
+        assert (np.abs(started) <= 0.05).all()
+        assert (response.reward == 1).all()
+    # pushed always left, a pole falls after 8 to 11 steps; a phantom step would pay nothing
+    assert set(lengths) <= {8, 9, 10, 11}
+    assert len(lengths) > 20
+
+
+def test_a_list_of_seeds():
+    one, other = (build("little_environments:plains") for _ in range(2))
+    np.testing.assert_array_equal(
+        one.reset(seed=5).observation["observation"],
+        other.reset(seed=[5, 6, 7]).observation["observation"],
+    )
+
+
+def test_vector_wrappers():
+    environment = build("little_environments:plains", wrappers=("little_environments:VectorBonus",))
+    environment.reset(seed=0)
+    environment.send(np.zeros(3, np.int64))
+    assert environment.recv().reward.tolist() == [6, 6, 6]
+
+
+def test_a_failing_vector_environment():
+    environment = build("little_environments:plains")
+    environment.reset(seed=0)
+    with pytest.raises(EnvironmentFault, match="failed in step: ZeroDivisionError: the wheels"):
+        for _ in range(5):
+            environment.send(np.full(3, 3))
+            environment.recv()
+    with pytest.raises(ActionError, match="call reset first"):
+        environment.send(np.zeros(3, np.int64))
+    assert len(environment.reset(seed=0)) == 3
+
+
+def test_a_lost_last_observation():
+    environment = build("little_environments:NoFinalObs")
+    environment.reset(seed=0)
+    with pytest.raises(EnvironmentFault, match="gave no final_obs for row 0"):
+        for _ in range(10):
+            environment.send(np.zeros(3, np.int64))
+            environment.recv()
+
+
+def test_cannot_be_saved():
+    environment = build("little_environments:plains")
+    with pytest.raises(CheckpointError, match="use vectorization='sync' or 'subprocess'"):
+        environment.state_dict()
+    with pytest.raises(CheckpointError, match="cannot be saved"):
+        environment.load_state_dict({})
+
+
+@pytest.mark.parametrize(
+    ("level", "line"),
+    [
+        ("little_environments:SilentVector", "autoreset_mode None in its metadata; allowed"),
+        ("Pendulum-v1", "not registered with a vector entry point"),
+        ("little_environments:Plain", "cannot be made"),
+    ],
+)
+def test_what_is_no_vector_environment(level, line):
+    with pytest.raises(ConfigurationError, match=line):
+        build(level)
+
+
+def test_the_wrong_number_of_rows(monkeypatch):
+    monkeypatch.setattr(
+        little_environments, "plains", lambda num_envs: little_environments.walks(num_envs + 1)
+    )
+    with pytest.raises(ConfigurationError, match="SyncVectorEnv with 4 rows; it must be .* 3 rows"):
+        build("little_environments:plains")
+
+
+def test_modes_are_read_from_the_metadata():
+    for mode in MODES:
+        vector = little_environments.plains(1, mode)
+        assert autoreset_mode(vector, level="plains").value == mode

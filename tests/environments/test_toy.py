@@ -1,0 +1,170 @@
+"""The toy worlds' rules, with numbers worked out by hand."""
+
+import numpy as np
+import pytest
+
+from coach_rl.core.errors import CheckpointError, ParameterError
+from coach_rl.core.records import End
+from coach_rl.environments.toy import (
+    Chain,
+    ChainParameters,
+    GoalPointMass,
+    GoalPointMassParameters,
+    OneStepParameters,
+    PointMass,
+    PointMassParameters,
+)
+
+NO_LUCK = np.zeros((1, 0))
+
+
+def test_one_step_pays_for_the_matching_button():
+    environment = OneStepParameters(size=3).build(num_envs=50)
+    shown = environment.reset(seed=0).observation["observation"]
+    assert shown.sum(axis=1).tolist() == [1] * 50
+    assert (shown.sum(axis=0) > 5).all()
+    context = shown.argmax(axis=1)
+    environment.send(np.where(np.arange(50) < 25, context, (context + 1) % 3))
+    answer = environment.recv()
+    assert answer.reward.tolist() == [1] * 25 + [0] * 25
+    assert (answer.end == End.TERMINATED).all()
+    assert not answer.truncated.any()
+    np.testing.assert_array_equal(answer.observation["observation"], shown)
+
+
+def test_one_step_continuous_pays_one_minus_the_mean_squared_error():
+    environment = OneStepParameters(size=2, continuous=True).build(num_envs=1)
+    target = environment.reset(seed=0).observation["observation"]
+    nudge = np.where(target > 0, -0.5, 0.5) * np.array([[1, 0]])
+    environment.send((target + nudge).astype(np.float32))
+    # differences 0.5 and 0: the mean square is 0.25 / 2
+    assert environment.recv().reward[0] == pytest.approx(1 - 0.125, abs=1e-6)
+
+
+def test_chain_walks_and_pays_at_both_ends():
+    environment = ChainParameters(length=4).build(num_envs=1)
+    shown = [environment.reset(seed=0).observation["observation"][0].tolist()]
+    rewards, ends = [], []
+    for action in [0, 0, 1, 1, 1, 1, *[0] * 7]:  # length + 9 = 13 steps
+        environment.send(np.array([action]))
+        answer = environment.recv()
+        shown.append(answer.observation["observation"][0].tolist())
+        rewards.append(answer.reward[0])
+        ends.append(int(answer.end[0]))
+    assert shown[:5] == [[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
+    assert rewards == [0.001, 0.001, 0, 0, 1, 1, 0, 0, *[0.001] * 5]
+    assert ends == [0] * 12 + [End.TRUNCATED]
+    assert answer.first_observation["observation"][0].tolist() == [1, 1, 0, 0]
+
+
+def test_chain_shows_itself_in_three_ways():
+    state = {"position": np.array([2])}
+    shown = {
+        kind: Chain(ChainParameters(length=4, observation=kind)).observe(state)["observation"][0]
+        for kind in ("one_hot", "thermometer", "index")
+    }
+    assert shown["one_hot"].tolist() == [0, 0, 1, 0]
+    assert shown["thermometer"].tolist() == [1, 1, 1, 0]
+    assert shown["index"] == 2
+
+
+def test_chain_slips_as_often_as_asked():
+    environment = ChainParameters(length=5, slip=0.25).build(num_envs=2000)
+    environment.reset(seed=0)
+    environment.send(np.ones(2000, np.int64))
+    went_back = environment.recv().reward == 0.001
+    # 4 standard deviations of a share of 0.25 among 2000: 4 * sqrt(0.25 * 0.75 / 2000) = 0.039
+    assert went_back.mean() == pytest.approx(0.25, abs=0.039)
+
+
+def test_point_mass_moves_by_the_book():
+    world = PointMass()
+    state = {"position": np.array([[0.0, 0.95]]), "velocity": np.array([[1.0, 1.0]])}
+    step = world.step(state, np.array([[1.0, 0.0]]), NO_LUCK)
+    # velocity 0.9 * 1 + 5 * 0.1 * 1 = 1.4, place 0 + 0.1 * 1.4; the other hits the wall at 1
+    np.testing.assert_allclose(step.state["velocity"], [[1.4, 0.0]])
+    np.testing.assert_allclose(step.state["position"], [[0.14, 1.0]])
+    assert step.reward[0] == pytest.approx(-np.hypot(0.14, 1.0))
+    np.testing.assert_allclose(state["velocity"], [[1.0, 1.0]])
+
+
+def test_point_mass_can_be_held_at_the_origin():
+    environment = PointMassParameters(max_episode_steps=60).build(num_envs=20)
+    seen = environment.reset(seed=0).observation["observation"]
+    for _ in range(59):
+        push = np.clip(-1.5 * seen[:, :2] - 1.0 * seen[:, 2:], -1, 1)
+        environment.send(push)
+        answer = environment.recv()
+        seen = answer.observation["observation"]
+    assert answer.reward.min() > -0.05
+
+
+def test_goal_point_mass_judges_by_the_goal():
+    environment = GoalPointMassParameters(threshold=0.2, terminate=True).build(num_envs=30)
+    seen = environment.reset(seed=0).observation
+    reached = np.zeros(30, bool)
+    for _ in range(45):
+        push = -1.5 * (seen["achieved_goal"] - seen["desired_goal"]) - seen["observation"][:, 2:]
+        environment.send(np.clip(push, -1, 1))
+        answer = environment.recv()
+        success = answer.info["is_success"]
+        distance = np.linalg.norm(
+            answer.observation["achieved_goal"] - answer.observation["desired_goal"], axis=1
+        )
+        np.testing.assert_array_equal(success, distance <= 0.2)
+        np.testing.assert_array_equal(answer.reward, np.where(success, 0, -1))
+        np.testing.assert_array_equal(answer.terminated, success)
+        reached |= success
+        seen = answer.first_observation
+    assert reached.all()
+
+
+def test_compute_reward_works_on_any_shape():
+    sparse = GoalPointMass(GoalPointMassParameters(threshold=0.5))
+    dense = GoalPointMass(GoalPointMassParameters(reward="dense"))
+    here, there = np.zeros((2, 3, 2)), np.full((2, 3, 2), 0.3)
+    there[1] = 0.4
+    # distances 0.3 * sqrt(2) = 0.42 and 0.4 * sqrt(2) = 0.57
+    np.testing.assert_array_equal(sparse.compute_reward(here, there), [[0] * 3, [-1] * 3])
+    np.testing.assert_allclose(dense.compute_reward(here, there, {})[0], -0.3 * np.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (lambda: OneStepParameters(size=0), "OneStepParameters.size"),
+        (lambda: ChainParameters(length=1), "ChainParameters.length"),
+        (lambda: ChainParameters(slip=1.0), "ChainParameters.slip"),
+        (lambda: ChainParameters(observation="picture"), "ChainParameters.observation"),
+        (lambda: ChainParameters(max_episode_steps=0), "max_episode_steps"),
+        (lambda: PointMassParameters(max_episode_steps=0), "max_episode_steps"),
+        (lambda: GoalPointMassParameters(max_episode_steps=0), "max_episode_steps"),
+        (lambda: GoalPointMassParameters(threshold=0), "threshold"),
+        (lambda: GoalPointMassParameters(reward="shaped"), "reward"),
+    ],
+)
+def test_bad_parameters(make, line):
+    with pytest.raises(ParameterError, match=line):
+        make()
+
+
+def test_saved_state_needs_as_many_rows():
+    state = PointMassParameters().build(num_envs=2).state_dict()
+    with pytest.raises(CheckpointError, match="has 2 rows, this one 3"):
+        PointMassParameters().build(num_envs=3).load_state_dict(state)
+
+
+def test_saved_before_the_first_reset():
+    environment = PointMassParameters().build(num_envs=2)
+    other = PointMassParameters().build(num_envs=2)
+    other.reset(seed=1)
+    other.load_state_dict(environment.state_dict())
+    assert other.state_dict()["started"] is False
+    np.testing.assert_array_equal(
+        environment.reset().observation["observation"], other.reset().observation["observation"]
+    )
+
+
+def test_unseeded_environments_differ():
+    starts = [PointMassParameters().build(num_envs=1).reset().observation for _ in range(2)]
+    assert (starts[0]["observation"] != starts[1]["observation"]).any()
