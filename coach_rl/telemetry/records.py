@@ -1,0 +1,45 @@
+"""The log record: the only thing a running experiment tells the world.
+
+`GraphManager.improve()` yields records, sinks write them. Names of scalars are `room/quantity`;
+docs/metrics.md lists them all.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from coach_rl.core.clock import Phase
+from coach_rl.core.records import Array
+
+Kind = Literal["phase", "progress", "episode", "train", "evaluation", "checkpoint"]
+"""What a record speaks of.
+
+phase: a phase begins. progress: speed and time, about every thousand environment steps. episode: a
+training episode has ended. train: an agent's `train` was due and has learned. evaluation: an
+evaluation is over. checkpoint: one was written.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogRecord:
+    """What happened, where the run stood when it did, and the numbers that came of it."""
+
+    kind: Kind
+    phase: Phase
+    """The phase in which it happened."""
+    environment_steps: int
+    """Simulator steps of training and heat-up so far, summed over the parallel environments."""
+    training_steps: int
+    """Gradient updates so far, summed over the levels."""
+    episodes: int
+    """Finished training episodes so far."""
+    wall_seconds: float
+    """Since the run's iterator started, earlier parts of a resumed run included."""
+    level: str = ""
+    """The level it speaks of; empty when it speaks of the whole graph."""
+    agent: str = ""
+    """The agent it speaks of; empty when it speaks of the whole level or graph."""
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    """Numbers by `room/quantity`; booleans as 0 and 1."""
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode."""
