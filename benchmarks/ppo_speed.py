@@ -27,7 +27,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import write_checkpoint
-from coach_rl.experiment.presets import load_graph_manager
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
 from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
 from coach_rl.telemetry import CsvSink, JsonlSink, TensorBoardSink
 
@@ -39,7 +40,7 @@ Block = Callable[[], float]
 @contextmanager
 def coach_rl_blocks(num_envs: int, iterations: int, folder: Path) -> Iterator[Block]:
     """This engine, on the shipped preset."""
-    manager = load_graph_manager("Mujoco_PPO", {"num_envs": num_envs})
+    manager = load_preset(find_preset("Mujoco_PPO")).build({"num_envs": num_envs})
     parameters = manager.parameters
     agent = replace(parameters.agent, update_mode="compiled")
     schedule = replace(parameters.schedule, evaluation_interval=None)
@@ -56,9 +57,8 @@ def coach_rl_blocks(num_envs: int, iterations: int, folder: Path) -> Iterator[Bl
         for record in manager.train_and_act(EnvironmentSteps(iterations * ITERATION)):
             for sink in sinks:
                 sink.write(record)
-        write_checkpoint(
-            folder / f"checkpoint_{manager.clock.environment_steps}", manager.state_dict()
-        )
+        path = folder / f"checkpoint_{manager.clock.environment_steps}"
+        write_checkpoint(path, manager.state_dict(), {})
         return (manager.clock.environment_steps - before) / (time.perf_counter() - begin)
 
     yield block

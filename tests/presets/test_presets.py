@@ -1,0 +1,114 @@
+"""Every shipped preset builds, runs for a moment, survives its JSON; slow: keeps its promise."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import coach_rl.presets
+from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.mujoco import SHORT_NAMES
+from coach_rl.experiment.parameters_json import decode, encode
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset, shipped_presets
+from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.presets import Mujoco_PPO, Mujoco_PPO_KL
+
+PRESETS = sorted(shipped_presets())
+THRESHOLDS = [
+    ("CartPole_PPO", {}),
+    ("Pendulum_PPO", {}),
+    ("Acrobot_PPO", {}),
+    ("Mujoco_PPO", {"level": "inverted_pendulum", "steps": 200_000}),
+    ("Mujoco_PPO_KL", {"level": "inverted_pendulum", "steps": 200_000}),
+    ("Mujoco_PPO", {}),
+]
+
+
+def load_graph_manager(name, panel):
+    return load_preset(find_preset(name)).build(panel)
+
+
+def shortened(manager: GraphManager) -> GraphManager:
+    schedule = replace(
+        manager.parameters.schedule,
+        training=EnvironmentSteps(600),
+        evaluation_interval=EnvironmentSteps(300),
+        evaluation_episodes=EnvironmentEpisodes(1),
+    )
+    agent = manager.parameters.agent
+    algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(256), epochs=1)
+    return type(manager)(
+        replace(manager.parameters, schedule=schedule, agent=replace(agent, algorithm=algorithm))
+    )
+
+
+def test_all_presets_are_shipped():
+    folder = Path(coach_rl.presets.__file__).parent
+    assert {path.stem for path in folder.glob("*_*.py")} - {"__init__"} == set(PRESETS)
+    assert len(PRESETS) >= 5
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_trains_and_evaluates(name):
+    manager = shortened(load_graph_manager(name, {}))
+    manager.create_graph(TaskParameters(device="cpu"))
+    records = list(manager.improve())
+    manager.close()
+    assert sum(record.kind == "train" for record in records) == 2
+    for record in records:
+        assert all(math.isfinite(value) for value in record.scalars.values()), record
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_parameters_survive_json(name):
+    parameters = load_graph_manager(name, {}).parameters
+    assert decode(encode(parameters)) == parameters
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_carries_its_acceptance_test(name):
+    validation = load_graph_manager(name, {}).parameters.validation
+    assert validation is not None
+    assert validation.within.count > 0
+
+
+@pytest.mark.parametrize("level", SHORT_NAMES)
+@pytest.mark.parametrize("preset", [Mujoco_PPO, Mujoco_PPO_KL])
+def test_mujoco_presets_take_every_level_by_both_names(preset, level):
+    short = preset.graph_manager(level=level).parameters
+    long = preset.graph_manager(level=f"{SHORT_NAMES[level].__name__}-v5").parameters
+    assert short.agent == long.agent
+
+
+def test_settings_of_single_tasks_are_for_tasks_that_exist():
+    assert set(Mujoco_PPO.PER_LEVEL) | set(Mujoco_PPO.VALIDATION) <= set(SHORT_NAMES)
+    assert Mujoco_PPO.graph_manager(level="swimmer").parameters.agent.algorithm.discount == 0.9999
+    assert (
+        Mujoco_PPO.graph_manager(level="swimmer", discount=0.5).parameters.agent.algorithm.discount
+        == 0.5
+    )
+
+
+def test_an_unknown_level_is_named_with_its_neighbours():
+    with pytest.raises(UnknownNameError, match="half_cheetah"):
+        Mujoco_PPO.graph_manager(level="half_cheeta")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("name", "panel"), THRESHOLDS)
+def test_preset_reaches_its_threshold(name, panel):
+    manager = load_graph_manager(name, panel)
+    validation = manager.parameters.validation
+    manager.create_graph(TaskParameters(device="cpu"))
+    best = -math.inf
+    for record in manager.improve():
+        if record.kind == "evaluation" and record.environment_steps <= validation.within.count:
+            best = max(best, record.scalars["evaluation/reward_mean"])
+        if best >= validation.reward:
+            break
+    manager.close()
+    assert best >= validation.reward
