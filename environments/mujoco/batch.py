@@ -1,8 +1,9 @@
 """N MuJoCo environments that step at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import mujoco
 import numpy as np
 from gymnasium import spaces as gym_spaces
 from gymnasium.utils import seeding
@@ -18,7 +19,6 @@ from coach_rl.core.errors import (
 from coach_rl.core.records import (
     Action,
     Array,
-    BoolArray,
     Directive,
     End,
     EnvResponse,
@@ -30,6 +30,7 @@ from coach_rl.core.records import (
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.environments.mujoco.inbox import Inbox
 from coach_rl.environments.mujoco.render import FrameRenderer
 from coach_rl.environments.mujoco.simulators import Simulators
 from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Scene
@@ -58,34 +59,28 @@ class MujocoBatch:
         self, task: MujocoTask, *, num_envs: int, max_episode_steps: int | None, threads: int
     ) -> None:
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
-        model = task.load()
-        model.vis.global_.offwidth = max(model.vis.global_.offwidth, task.width)
-        model.vis.global_.offheight = max(model.vis.global_.offheight, task.height)
         self._task = task
         self._limit = _NO_LIMIT if max_episode_steps is None else max_episode_steps
-        self._scene = Scene(model, task.frame_skip)
+        self._scene = Scene(task.load(), task.frame_skip)
         self._simulators = Simulators(
-            model,
+            self._scene.model,
             num_envs=num_envs,
             frame_skip=task.frame_skip,
             reads=task.reads,
             threads=min(threads, num_envs),
         )
         self._all_rows: IntArray = np.arange(num_envs)
-        self._all_bytes = self._all_rows.tobytes()
         self._generators: list[np.random.Generator] = []
         self._state = MujocoState(self._scene, self._simulators.gather())
         self._elapsed: IntArray = np.zeros(num_envs, np.int64)
         self._started = False
-        self._open: BoolArray = np.zeros(num_envs, np.bool_)
-        self._sent: list[tuple[IntArray, FloatArray]] = []
-        self._renderer: FrameRenderer | None = None
-        self._low, self._high = _control_bounds(model)
-        self._nothing = self._probe()
+        action_space = _action_space(self._scene.model)
+        self._inbox = Inbox(action_space, num_envs)
+        self._nothing = _answer_for_nobody(task, self._state, action_space)
         self._spaces = EnvironmentSpaces(
-            observation=_observation_space(self._nothing.observation),
-            action=gym_spaces.Box(self._low, self._high, dtype=np.float32),
+            observation=_observation_space(self._nothing.observation), action=action_space
         )
+        self._renderer: FrameRenderer | None = None
 
     @property
     def num_envs(self) -> int:
@@ -115,12 +110,13 @@ class MujocoBatch:
             self._generators = [seeding.np_random(row_seed)[0] for row_seed in seeds]
         elif not self._generators:
             self._generators = [seeding.np_random()[0] for _ in self._all_rows]
-        self._drop_open()
+        self._inbox.clear()
         self._state = self._restarted(self._all_rows.tolist())
         self._elapsed = np.zeros(self.num_envs, np.int64)
         self._started = True
-        observation = self._observed(self._state)
+        observation = _observed(self._task, self._state)
         _check_finite(observation.values(), self._all_rows, "reset")
+        info = self._task.reset_info(self._state)
         return EnvResponse(
             rows=self._all_rows.copy(),
             observation=observation,
@@ -130,7 +126,7 @@ class MujocoBatch:
             truncated=np.zeros(self.num_envs, np.bool_),
             end=np.zeros(self.num_envs, np.uint8),
             duration=np.zeros(self.num_envs, np.int64),
-            info=self._task.reset_info(self._state),
+            info={key: _owned(values) for key, values in info.items()},
         )
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
@@ -144,16 +140,9 @@ class MujocoBatch:
             ActionError: An action does not fit the space, a row is open or does not exist, or
                 nothing was reset.
         """
-        action = directive.action if isinstance(directive, Directive) else directive
         if not self._started:
             raise ActionError("the environment has no episode to act in; call reset() first")
-        chosen = self._all_rows if rows is None else _checked_rows(rows, self.num_envs)
-        actions = self._checked_action(action, chosen)
-        if self._sent and self._open[chosen].any():
-            row = int(chosen[self._open[chosen]][0])
-            raise ActionError(f"row {row} still has an open decision; call recv() before sending")
-        self._open[chosen] = True
-        self._sent.append((chosen, actions))
+        self._inbox.put(directive.action if isinstance(directive, Directive) else directive, rows)
 
     def recv(self) -> EnvResponse:
         """Step all rows that were sent an action and answer for them, in the order of sending.
@@ -162,13 +151,11 @@ class MujocoBatch:
             NonFiniteError: A simulation became unstable. The environment must be reset then.
             EnvironmentFault: MuJoCo itself failed. The environment must be reset then.
         """
-        if not self._sent:
+        if not self._inbox:
             return self._nothing
-        rows, action = self._joined()
-        self._drop_open()
+        rows, action = self._inbox.take()
         self._started = False  # stays so if a row fails: some rows have stepped then, others not
-        is_all = rows.tobytes() == self._all_bytes
-        answer = self._stepped(rows, action, is_all=is_all)
+        answer = self._stepped(rows, action)
         self._started = True
         return answer
 
@@ -186,7 +173,6 @@ class MujocoBatch:
 
     def state_dict(self) -> State:
         """Everything that decides how the rows go on, to the last bit."""
-        rows, action = self._joined() if self._sent else (self._all_rows[:0], None)
         return {
             "simulators": self._simulators.state(),
             "arrays": {name: array.copy() for name, array in self._state.arrays.items()},
@@ -195,8 +181,7 @@ class MujocoBatch:
             },
             "elapsed": self._elapsed.copy(),
             "started": self._started,
-            "sent_rows": rows.copy(),
-            "sent_action": None if action is None else action.copy(),
+            "inbox": self._inbox.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -221,11 +206,7 @@ class MujocoBatch:
             load_generator_state(rng, state["generators"][str(row)])
         self._elapsed = np.array(state["elapsed"], np.int64)
         self._started = bool(state["started"])
-        self._drop_open()
-        if state["sent_action"] is not None:
-            rows = np.array(state["sent_rows"], np.int64)
-            self._sent.append((rows, np.array(state["sent_action"])))
-            self._open[rows] = True
+        self._inbox.load_state_dict(state["inbox"])
 
     def close(self) -> None:
         """End the threads and free the renderer; harmless when repeated."""
@@ -234,8 +215,10 @@ class MujocoBatch:
             self._renderer.close()
             self._renderer = None
 
-    def _stepped(self, rows: IntArray, action: FloatArray, *, is_all: bool) -> EnvResponse:
+    def _stepped(self, rows: IntArray, action: FloatArray) -> EnvResponse:
+        """The physics of some rows, and what it was worth; all rows in order take the short way."""
         chosen: list[int] = rows.tolist()
+        is_all = len(rows) == self.num_envs and rows.tobytes() == self._all_rows.tobytes()
         some = None if is_all else chosen
         self._simulators.step(action.astype(np.float64), chosen)
         unstable = self._simulators.first_unstable(some)
@@ -246,36 +229,38 @@ class MujocoBatch:
             )
         before = self._state if is_all else self._state.take(rows)
         after = MujocoState(self._scene, self._simulators.gather(some))
-        observation = self._observed(after)
+        observation = _observed(self._task, after)
         reward, terminated, info = self._task.judge(before, action, after)
         _check_finite((*observation.values(), reward), rows, "step")
         self._state = after if is_all else self._state.replaced(rows, after)
         index = slice(None) if is_all else rows
         self._elapsed[index] += 1
         truncated = self._elapsed[index] >= self._limit
-        end = terminated.view(np.uint8) * _TERMINATED + truncated.view(np.uint8) * _TRUNCATED
+        first, end = observation, np.zeros(len(rows), np.uint8)
+        duration: IntArray = np.empty(len(rows), np.int64)
+        duration.fill(1)
+        if np.count_nonzero(terminated) or np.count_nonzero(truncated):
+            end = np.where(terminated, _TERMINATED, 0) + np.where(truncated, _TRUNCATED, 0)
+            first = self._first(rows, observation, over=np.flatnonzero(end))
         return EnvResponse(
             rows=rows.copy(),
             observation=observation,
-            first_observation=self._first(rows, observation, end),
-            reward=reward,
-            terminated=terminated,
+            first_observation=first,
+            reward=_owned(reward),
+            terminated=_owned(terminated),
             truncated=truncated,
             end=end,
-            duration=np.ones(len(rows), np.int64),
-            info=info,
+            duration=duration,
+            info={key: _owned(values) for key, values in info.items()},
         )
 
-    def _first(self, rows: IntArray, observation: Observation, end: Array) -> Observation:
+    def _first(self, rows: IntArray, observation: Observation, *, over: IntArray) -> Observation:
         """What the rows act on next: those whose episode is over start a new one."""
-        if not np.count_nonzero(end):
-            return observation
-        over = np.flatnonzero(end)
         restarted = self._restarted(rows[over].tolist())
         self._state = self._state.replaced(rows[over], restarted)
         self._elapsed[rows[over]] = 0
         first = {key: values.copy() for key, values in observation.items()}
-        for key, values in self._observed(restarted).items():
+        for key, values in _observed(self._task, restarted).items():
             first[key][over] = values
         _check_finite(first.values(), rows, "reset")
         return first
@@ -286,81 +271,24 @@ class MujocoBatch:
             self._simulators.restart(row, self._task, self._scene, self._generators[row])
         return MujocoState(self._scene, self._simulators.gather(rows))
 
-    def _observed(self, state: MujocoState) -> Observation:
-        observation = self._task.observation(state)
-        return observation if isinstance(observation, dict) else {_OBSERVATION: observation}
 
-    def _checked_action(self, action: Any, rows: IntArray) -> FloatArray:
-        """A copy of the actions as floats, [R, A]."""
-        if isinstance(action, dict):
-            raise ActionError(f"the action must be one array, got keys {sorted(action)}")
-        actions: FloatArray = np.array(action)
-        if actions.dtype != np.float32 and actions.dtype != np.float64:
-            actions = actions.astype(np.float64)
-        if actions.shape != (len(rows), len(self._low)):
-            raise ActionError(
-                f"the actions of {len(rows)} rows have shape {(len(rows), len(self._low))}, "
-                f"got {actions.shape}"
-            )
-        inside = (actions >= self._low) & (actions <= self._high)  # false for NaN
-        if np.count_nonzero(inside) < inside.size:  # several times faster than `all`
-            index = int(np.flatnonzero(~inside.all(axis=1))[0])
-            raise ActionError(
-                f"action {actions[index]} of row {rows[index]} lies outside {self._spaces.action}; "
-                "clip it, or let an OutputFilter do so"
-            )
-        return actions
-
-    def _joined(self) -> tuple[IntArray, FloatArray]:
-        """Rows and actions of everything sent."""
-        if len(self._sent) == 1:
-            return self._sent[0]
-        rows, actions = zip(*self._sent, strict=True)
-        return np.concatenate(rows), np.concatenate(actions)
-
-    def _drop_open(self) -> None:
-        self._sent.clear()
-        self._open[:] = False
-
-    def _probe(self) -> EnvResponse:
-        """An answer for no rows, with the keys, shapes and dtypes of every answer.
-
-        Proves that what the task's methods return fits.
-        """
-        name = type(self._task).__name__
-        rows = self.num_envs
-        action: FloatArray = np.zeros((rows, len(self._low)), np.float32)
-        observation = self._observed(self._state)
-        reward, terminated, info = self._task.judge(self._state, action, self._state)
-        columns = {**observation, **info, "reward": reward, "terminated": terminated}
-        for key, values in columns.items():
-            shape = np.shape(values)
-            scalar = key in ("reward", "terminated")
-            if shape[:1] != (rows,) or (scalar and len(shape) != 1):
-                expected = f"({rows},)" if scalar else f"({rows}, ...)"
-                raise EnvironmentFault(
-                    f"{name} gave '{key}' of shape {shape} for {rows} rows, expected {expected}"
-                )
-        if terminated.dtype != np.bool_:
-            raise EnvironmentFault(f"{name}.terminated must be boolean, got {terminated.dtype}")
-        return EnvResponse(
-            rows=self._all_rows[:0],
-            observation=take(observation, self._all_rows[:0]),
-            first_observation=take(observation, self._all_rows[:0]),
-            reward=reward[:0],
-            terminated=terminated[:0],
-            truncated=terminated[:0],
-            end=np.zeros(0, np.uint8),
-            duration=np.zeros(0, np.int64),
-            info={key: values[:0] for key, values in info.items()},
-        )
+def _observed(task: MujocoTask, state: MujocoState) -> Observation:
+    observation = task.observation(state)
+    if isinstance(observation, dict):
+        return {key: _owned(values) for key, values in observation.items()}
+    return {_OBSERVATION: _owned(observation)}
 
 
-def _control_bounds(model: Any) -> tuple[FloatArray, FloatArray]:
-    """Lowest and highest control, float32 [A] each; an actuator without limits takes any number."""
+def _owned(values: Array) -> Array:
+    """The array, or a copy where it may look into the state, which answers must not give away."""
+    return values if values.base is None else values.copy()
+
+
+def _action_space(model: mujoco.MjModel) -> gym_spaces.Box:
+    """The actuators' control ranges; an actuator without limits takes any number."""
     limited = model.actuator_ctrllimited.astype(np.bool_)[:, None]
     bounds = np.where(limited, model.actuator_ctrlrange, (-np.inf, np.inf)).astype(np.float32)
-    return bounds[:, 0].copy(), bounds[:, 1].copy()
+    return gym_spaces.Box(bounds[:, 0].copy(), bounds[:, 1].copy(), dtype=np.float32)
 
 
 def _observation_space(observation: Observation) -> gym_spaces.Dict:
@@ -369,6 +297,45 @@ def _observation_space(observation: Observation) -> gym_spaces.Dict:
             key: gym_spaces.Box(-np.inf, np.inf, values.shape[1:], values.dtype.type)
             for key, values in observation.items()
         }
+    )
+
+
+def _answer_for_nobody(
+    task: MujocoTask, state: MujocoState, action_space: gym_spaces.Box
+) -> EnvResponse:
+    """An answer for no rows, with the keys, shapes and dtypes of every answer.
+
+    Raises:
+        EnvironmentFault: What the task's methods return does not fit.
+    """
+    name, rows = type(task).__name__, len(state.arrays[task.reads[0]])
+    observation = _observed(task, state)
+    action: FloatArray = np.zeros((rows, *action_space.shape), np.float32)
+    reward, terminated, info = task.judge(state, action, state)
+    for key, values in {**observation, **info}.items():
+        if np.shape(values)[:1] != (rows,):
+            raise EnvironmentFault(
+                f"{name} gave '{key}' of shape {np.shape(values)} for {rows} rows, "
+                f"expected ({rows}, ...)"
+            )
+    for key, values in (("reward", reward), ("terminated", terminated)):
+        if np.shape(values) != (rows,):
+            raise EnvironmentFault(
+                f"{name} gave '{key}' of shape {np.shape(values)}, expected ({rows},)"
+            )
+    if terminated.dtype != np.bool_:
+        raise EnvironmentFault(f"{name}.terminated must be boolean, got {terminated.dtype}")
+    nobody: IntArray = np.zeros(0, np.int64)
+    return EnvResponse(
+        rows=nobody,
+        observation=take(observation, nobody),
+        first_observation=take(observation, nobody),
+        reward=reward[:0].copy(),
+        terminated=terminated[:0].copy(),
+        truncated=np.zeros(0, np.bool_),
+        end=np.zeros(0, np.uint8),
+        duration=np.zeros(0, np.int64),
+        info=take(info, nobody),
     )
 
 
@@ -388,20 +355,7 @@ def _row_seeds(seed: int | Sequence[int] | None, num_envs: int) -> list[int] | N
     return [int(one) for one in seeds]
 
 
-def _checked_rows(rows: Any, num_envs: int) -> IntArray:
-    """A copy of the row numbers."""
-    index: IntArray = np.array(rows)
-    if index.ndim != 1 or index.dtype.kind not in "iu":
-        raise ActionError(f"rows must be a list of whole numbers, got {rows!r}")
-    chosen = index.tolist()
-    if chosen and not (min(chosen) >= 0 and max(chosen) < num_envs):
-        raise ActionError(f"there are rows 0 to {num_envs - 1}, got {chosen}")
-    if len(set(chosen)) < len(chosen):
-        raise ActionError(f"each row can be sent one action at a time, got rows {chosen}")
-    return index.astype(np.int64, copy=False)
-
-
-def _check_finite(arrays: Any, rows: IntArray, when: str) -> None:
+def _check_finite(arrays: Iterable[Array], rows: IntArray, when: str) -> None:
     for values in arrays:
         finite = np.isfinite(values)
         if np.count_nonzero(finite) < finite.size:

@@ -65,7 +65,7 @@ def start_normal(scene: Scene, data: mujoco.MjData, rng: np.random.Generator, sc
 
 def weighted_squares(weight: float, values: FloatArray) -> Any:
     """The weight times each row's sum of squares, [R], in the precision of `values`."""
-    flat = values.reshape(len(values), -1)
+    flat = values if values.ndim == 2 else values.reshape(len(values), -1)
     return weight * np.add.reduce(np.square(flat), axis=1)
 
 

@@ -31,6 +31,9 @@ class FrameRenderer:
     """
 
     def __init__(self, model: mujoco.MjModel, task: MujocoTask) -> None:
+        # The frame buffer grows with the frame; nothing that is simulated changes.
+        model.vis.global_.offwidth = max(model.vis.global_.offwidth, task.width)
+        model.vis.global_.offheight = max(model.vis.global_.offheight, task.height)
         self._model = model
         self._camera = _camera(model, task)
         self._gl = _gl_context(task.width, task.height)

@@ -113,6 +113,7 @@ class MujocoTask:
             value = frozen(getattr(self, field.name))
             object.__setattr__(self, field.name, value)
             _check(f"{type(self).__name__}.{field.name}", value, field.type)
+        require(len(self.reads) > 0, f"{type(self).__name__}.reads must name an MjData array")
         for name in ("frame_skip", "width", "height", "max_geom"):
             value = getattr(self, name)
             require(value >= 1, f"{type(self).__name__}.{name} must be 1 or more, got {value}")

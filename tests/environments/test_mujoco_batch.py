@@ -32,6 +32,36 @@ from coach_rl.environments.mujoco import (
     MujocoTask,
     MujocoTaskParameters,
 )
+from coach_rl.testing import EnvironmentContract
+
+
+class TestHopper(EnvironmentContract):
+    steps = 25
+
+    def build(self, num_envs):
+        return build(rows=num_envs, max_episode_steps=9)
+
+
+class TestReacherWithThreads(EnvironmentContract):
+    steps = 25
+
+    def build(self, num_envs):
+        return build("reacher", rows=num_envs, threads=3, max_episode_steps=9)
+
+
+class TestHumanoid(EnvironmentContract):
+    steps = 12
+
+    def build(self, num_envs):
+        return build("humanoid", rows=num_envs, max_episode_steps=5)
+
+
+class TestOwnTask(EnvironmentContract):
+    steps = 12
+
+    def build(self, num_envs):
+        parameters = MujocoTaskParameters(own_task=CartToGoal(), threads=1)
+        return parameters.build(num_envs=num_envs)
 
 
 def build(level="hopper", *, rows=4, threads=1, **options):
@@ -460,7 +490,9 @@ def test_flaws_in_a_task_of_ones_own_are_named():
     def start(task):
         return MujocoTaskParameters(own_task=task, threads=1).build(num_envs=2)
 
-    with pytest.raises(EnvironmentFault, match=r"Flawed gave 'reward' of shape \(2, 1\)"):
+    with pytest.raises(
+        EnvironmentFault, match=r"Flawed gave 'reward' of shape \(2, 1\), expected \(2,\)"
+    ):
         start(Flawed(flaw="shape"))
     with pytest.raises(EnvironmentFault, match="must be boolean"):
         start(Flawed(flaw="dtype"))
