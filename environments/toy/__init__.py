@@ -1,10 +1,9 @@
 """Toy worlds, learnt in seconds: bandits, a chain, a point mass with and without goal.
 
-Everything is numpy over all rows at once. Start with `batch`: a world is a few pure functions over
-rows (`World`), and `ToyEnvironment` does the rest. Imports core and the bookkeeping of this room.
+Everything is numpy over all rows at once: a world is a few pure functions over rows (`World` in
+`coach_rl.environments.world`), and `WorldEnvironment` does the rest. Start with `point_mass`.
 """
 
-from coach_rl.environments.toy.batch import ToyEnvironment, World, WorldState, WorldStep
 from coach_rl.environments.toy.chain import Chain, ChainParameters
 from coach_rl.environments.toy.goal_point_mass import GoalPointMass, GoalPointMassParameters
 from coach_rl.environments.toy.one_step import OneStepParameters
@@ -18,8 +17,4 @@ __all__ = [
     "OneStepParameters",
     "PointMass",
     "PointMassParameters",
-    "ToyEnvironment",
-    "World",
-    "WorldState",
-    "WorldStep",
 ]

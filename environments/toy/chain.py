@@ -14,7 +14,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import require
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.environments.toy.batch import ToyEnvironment, WorldState, WorldStep
+from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +48,10 @@ class ChainParameters:
         """The task's name."""
         return "chain"
 
-    def build(self, *, num_envs: int) -> ToyEnvironment:
+    def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""
         limit = self.max_episode_steps or self.length + 9
-        return ToyEnvironment(Chain(self), num_envs=num_envs, max_episode_steps=limit)
+        return WorldEnvironment(Chain(self), num_envs=num_envs, max_episode_steps=limit)
 
 
 class Chain:

@@ -13,8 +13,8 @@ from gymnasium import spaces
 from coach_rl.core.errors import require
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.toy.batch import ToyEnvironment, WorldState, WorldStep
 from coach_rl.environments.toy.point_mass import motion_space, observed_motion, pushed
+from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +50,9 @@ class GoalPointMassParameters:
         """The task's name."""
         return "goal_point_mass"
 
-    def build(self, *, num_envs: int) -> ToyEnvironment:
+    def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""
-        return ToyEnvironment(
+        return WorldEnvironment(
             GoalPointMass(self), num_envs=num_envs, max_episode_steps=self.max_episode_steps
         )
 

@@ -8,7 +8,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import require
 from coach_rl.core.records import Action, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.toy.batch import ToyEnvironment, World, WorldState, WorldStep
+from coach_rl.environments.world import World, WorldEnvironment, WorldState, WorldStep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class OneStepParameters:
         """The task's name."""
         return "one_step_continuous" if self.continuous else "one_step"
 
-    def build(self, *, num_envs: int) -> ToyEnvironment:
+    def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""
         world: World = Dial(self.size) if self.continuous else Buttons(self.size)
-        return ToyEnvironment(world, num_envs=num_envs, max_episode_steps=None)
+        return WorldEnvironment(world, num_envs=num_envs, max_episode_steps=None)
 
 
 class Buttons:

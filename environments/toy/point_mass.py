@@ -8,7 +8,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import require
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.toy.batch import ToyEnvironment, WorldState, WorldStep
+from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 STEP_SECONDS = 0.1
 DAMPING = 0.9
@@ -37,9 +37,9 @@ class PointMassParameters:
         """The task's name."""
         return "point_mass"
 
-    def build(self, *, num_envs: int) -> ToyEnvironment:
+    def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""
-        return ToyEnvironment(
+        return WorldEnvironment(
             PointMass(), num_envs=num_envs, max_episode_steps=self.max_episode_steps
         )
 

@@ -33,6 +33,12 @@ def build(level, vectorization="subprocess", **options):
     ).build(num_envs=ROWS)
 
 
+def play(environment, action, steps):
+    for _ in range(steps):
+        environment.send(np.full(ROWS, action))
+        environment.recv()
+
+
 def run_into_trouble(environment, row):
     """Step until the row's third step, at which its action 3 makes trouble."""
     environment.reset(seed=0)
@@ -80,9 +86,7 @@ def test_a_worker_that_is_killed_between_steps():
     before = [child.pid for child in multiprocessing.active_children()]
     os.kill(before[-1], signal.SIGKILL)
     with pytest.raises(EnvironmentFault, match=r"died \(exit code -9\)"):
-        for _ in range(3):
-            environment.send(np.zeros(ROWS, np.int64))
-            environment.recv()
+        play(environment, 0, steps=3)
     environment.close()
     assert not multiprocessing.active_children()
 

@@ -33,6 +33,12 @@ def action_of(row, step):
     }
 
 
+def play(environment, action, steps):
+    for _ in range(steps):
+        environment.send(np.full(environment.num_envs, action))
+        environment.recv()
+
+
 def batched(actions):
     return {key: np.stack([action[key] for action in actions]) for key in NOTHING}
 
@@ -152,9 +158,7 @@ def test_a_failing_vector_environment():
     environment = build("little_environments:plains")
     environment.reset(seed=0)
     with pytest.raises(EnvironmentFault, match="failed in step: ZeroDivisionError: the wheels"):
-        for _ in range(5):
-            environment.send(np.full(3, 3))
-            environment.recv()
+        play(environment, 3, steps=5)
     with pytest.raises(ActionError, match="call reset first"):
         environment.send(np.zeros(3, np.int64))
     assert len(environment.reset(seed=0)) == 3
@@ -164,9 +168,7 @@ def test_a_lost_last_observation():
     environment = build("little_environments:NoFinalObs")
     environment.reset(seed=0)
     with pytest.raises(EnvironmentFault, match="gave no final_obs for row 0"):
-        for _ in range(10):
-            environment.send(np.zeros(3, np.int64))
-            environment.recv()
+        play(environment, 0, steps=10)
 
 
 def test_cannot_be_saved():
@@ -194,7 +196,9 @@ def test_the_wrong_number_of_rows(monkeypatch):
     monkeypatch.setattr(
         little_environments, "plains", lambda num_envs: little_environments.walks(num_envs + 1)
     )
-    with pytest.raises(ConfigurationError, match="SyncVectorEnv with 4 rows; it must be .* 3 rows"):
+    with pytest.raises(
+        ConfigurationError, match=r"SyncVectorEnv with 4 rows; it must be .* 3 rows"
+    ):
         build("little_environments:plains")
 
 

@@ -102,5 +102,5 @@ def test_pictures_pass_through():
     environment = make("little_environments:Plain", seed=0, kwargs={"render_mode": "rgb_array"})
     environment.reset()
     assert environment.render().shape == (4, 5, 3)
-    with pytest.raises(ConfigurationError, match="ToyEnvironment has no pictures"):
+    with pytest.raises(ConfigurationError, match="WorldEnvironment has no pictures"):
         make("point_mass", seed=0).render()

@@ -1,4 +1,4 @@
-"""The half that all toy worlds share: N rows of one world, their seeds, time limits and states."""
+"""N rows of a world of pure functions: its seeds, time limits, restarts and saved states."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -38,7 +38,7 @@ class WorldStep(NamedTuple):
 
 
 class World(Protocol):
-    """The rules of a toy world: pure functions over rows; it remembers nothing.
+    """The rules of a world: pure functions over rows; it remembers nothing.
 
     state = world.start(uniform)                    # uniform: [R, world.start_numbers] in [0, 1)
     observation = world.observe(state)
@@ -73,7 +73,7 @@ class World(Protocol):
         ...
 
 
-class ToyEnvironment:
+class WorldEnvironment:
     """N rows of a world; an `Environment`.
 
     Every row has its own random stream, so that it lives the same life alone and among others.
