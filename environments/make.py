@@ -5,7 +5,7 @@ description = parameters("point_mass", max_episode_steps=100)       # what a pre
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -22,7 +22,7 @@ from coach_rl.environments.toy import (
     PointMassParameters,
 )
 
-TOYS: dict[str, tuple[Callable[..., EnvironmentParameters], dict[str, Any]]] = {
+TOYS: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "chain": (ChainParameters, {}),
     "goal_point_mass": (GoalPointMassParameters, {}),
     "one_step": (OneStepParameters, {}),
@@ -52,9 +52,9 @@ def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
     """The description of the environment that a level names.
 
     Args:
-        level: A MuJoCo task by short name or Gymnasium id (`half_cheetah`, `HalfCheetah-v5`), a toy
-            world (`point_mass`), any other registered Gymnasium id (`CartPole-v1`), or `module:Class`
-            or `module:Id-v0` (see `GymnasiumParameters`).
+        level: A MuJoCo task by short name or Gymnasium id (`half_cheetah`, `HalfCheetah-v5`), a
+            toy world (`point_mass`), any other registered Gymnasium id (`CartPole-v1`), or
+            `module:Class` or `module:Id-v0` (see `GymnasiumParameters`).
         kwargs: Fields of the level's parameters, e.g. `max_episode_steps`.
 
     Raises:
@@ -80,20 +80,15 @@ def level_names() -> list[str]:
 
 
 def _filled(
-    make_parameters: Callable[..., EnvironmentParameters],
-    level: str,
-    fixed: dict[str, Any],
-    kwargs: dict[str, Any],
+    kind: type[Any], level: str, fixed: dict[str, Any], kwargs: dict[str, Any]
 ) -> EnvironmentParameters:
     """The parameters with these fields; says which fields there are when one is unknown."""
-    assert isinstance(make_parameters, type) and dataclasses.is_dataclass(make_parameters)
-    fields = [
-        field.name for field in dataclasses.fields(make_parameters) if field.name not in fixed
-    ]
+    fields = [field.name for field in dataclasses.fields(kind) if field.name not in fixed]
     for name in kwargs:
         if name not in fields:
             raise ParameterError(
                 f"'{level}' has no parameter '{name}'{suggestion(name, fields)} "
-                f"(its parameters are the fields of {make_parameters.__name__})"
+                f"(its parameters are the fields of {kind.__name__})"
             )
-    return make_parameters(**fixed, **kwargs)
+    filled: EnvironmentParameters = kind(**fixed, **kwargs)
+    return filled

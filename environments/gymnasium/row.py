@@ -1,5 +1,6 @@
 """One row: a single Gymnasium environment, stepped, and saved by what it went through."""
 
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +79,7 @@ class Row:
         parts = [np.stack(part) for part in zip(*self._actions, strict=True)]
         return {
             "seed": self._seed,
-            "start": self._start,
+            "start": deepcopy(self._start),
             "steps": len(self._actions),
             "actions": {str(index): part for index, part in enumerate(parts)},
             "rewards": self._rewards,
@@ -98,6 +99,8 @@ class Row:
         if start is not None:
             load_generator_state(self.env.unwrapped.np_random, start)
             self.reset()
+        elif seed is None:
+            self.reset()
         parts = [state["actions"][str(index)] for index in range(len(state["actions"]))]
         for step in range(state["steps"]):
             self.step(tuple(part[step] for part in parts))
@@ -108,7 +111,8 @@ class Row:
         pairs = zip(saved, self._last, strict=True)
         same_observation = all(_equal(there, np.asarray(here)) for there, here in pairs)
         same_rewards = _equal(np.float64(self._rewards), np.float64(state["rewards"]))
-        if not (same_observation and same_rewards and state["generator"] == generator_of(self.env)):
+        same_generator = _same(state["generator"], generator_of(self.env))
+        if not (same_observation and same_rewards and same_generator):
             raise CheckpointError(
                 f"the environment is not reproducible: {state['steps']} replayed steps led to "
                 "another state than the saved one; it (or a wrapper) uses randomness besides "
@@ -120,6 +124,13 @@ def generator_of(env: Env) -> State | None:
     """The state of the environment's random generator; None when it has none of numpy's kind."""
     rng = getattr(env.unwrapped, "np_random", None)
     return generator_state(rng) if isinstance(rng, np.random.Generator) else None
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two generator states agree; some kinds hold arrays."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    return bool(np.array_equal(left, right))
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -153,6 +153,25 @@ class OwnRandomness(Plain):
         return self.observed(), {}
 
 
+class OldGenerator(Plain):
+    """Uses another kind of generator than Gymnasium's own."""
+
+    def reset(self, *, seed=None, options=None):
+        if seed is not None:
+            self.np_random = np.random.Generator(np.random.MT19937(seed))
+        return super().reset()
+
+
+class NoGenerator(Plain):
+    """Has no generator and needs none."""
+
+    np_random = None
+
+    def reset(self, *, seed=None, options=None):
+        self.time, self.start = 0, 0.5
+        return self.observed(), {}
+
+
 class DifferentSpaces(Plain):
     made = 0
 

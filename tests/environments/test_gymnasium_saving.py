@@ -111,6 +111,38 @@ def test_a_generator_of_its_own_is_restored_from_the_seed_in_the_first_episode()
     assert seen([one.recv()]) == seen([other.recv()])
 
 
+@pytest.mark.parametrize("level", ["OldGenerator", "NoGenerator"])
+@pytest.mark.parametrize("seed", [None, 4])
+def test_other_generators(level, seed):
+    one, other = build(f"little_environments:{level}"), build(f"little_environments:{level}")
+    if level == "OldGenerator":
+        one.reset(seed=1)
+        other.reset(seed=2)
+    one.reset(seed=seed)
+    for _ in range(13):
+        one.send(np.zeros(2, np.int64))
+        one.recv()
+    state = one.state_dict()
+    other.load_state_dict(state)
+    after = []
+    for environment in (one, other):
+        answers = []
+        for _ in range(9):
+            environment.send(np.zeros(2, np.int64))
+            answers.append(environment.recv())
+        after.append(seen(answers))
+    assert after[0] == after[1]
+
+
+def test_a_state_shares_no_memory_with_the_row():
+    environment = build("CartPole-v1", 1)
+    environment.reset(seed=0)
+    walk(environment, 60)
+    state, again = environment.state_dict(), environment.state_dict()
+    state["rows"]["0"]["start"].clear()
+    assert environment.state_dict()["rows"]["0"]["start"] == again["rows"]["0"]["start"]
+
+
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
 def test_what_is_not_reproducible_is_refused(vectorization):
     options = {"vectorization": vectorization, "start_method": "fork"}
