@@ -370,7 +370,7 @@ def _evaluation_summary(
         "evaluation/episodes": float(len(reward)),
         "evaluation/reward_mean": float(reward.mean()),
         "evaluation/reward_std": float(reward.std()),
-        "evaluation/reward_iqm": interquartile_mean(reward),
+        "evaluation/reward_iqm": float(interquartile_mean(reward)),
         "evaluation/reward_iqm_low": low,
         "evaluation/reward_iqm_high": high,
         "evaluation/length_mean": float(length.mean()),

@@ -1,9 +1,27 @@
-"""What a run tells the world: log records, the sinks that write them, statistics, profiler.
+"""Telemetry: what a run says, and where it goes.
 
-May import core, and nothing else of ours. Start with `records` (what is said), then `sinks` (who
-writes it down), then the sinks themselves: `jsonl`, `csv`, `tensorboard`, `console`, `summary`.
+May import core only. `records` is the one thing a run says; each sink takes records somewhere;
+`statistics` and `summary` turn evaluations into numbers one may quote. Start with `records`.
 """
 
-from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.telemetry.console import ConsoleSink
+from coach_rl.telemetry.csv import CsvSink
+from coach_rl.telemetry.jsonl import JsonlSink
+from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.sinks import Sink
+from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
+from coach_rl.telemetry.summary import Summary, evaluation_table
+from coach_rl.telemetry.tensorboard import TensorBoardSink
 
-__all__ = ["Kind", "LogRecord"]
+__all__ = [
+    "ConsoleSink",
+    "CsvSink",
+    "JsonlSink",
+    "LogRecord",
+    "Sink",
+    "Summary",
+    "TensorBoardSink",
+    "bootstrap_interval",
+    "evaluation_table",
+    "interquartile_mean",
+]

@@ -1,0 +1,84 @@
+"""Log records as tables: a file per agent, one for episodes, one for evaluations."""
+
+import csv
+import os
+from pathlib import Path
+from typing import TextIO
+
+from coach_rl.telemetry.records import LogRecord
+
+COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
+FILES = {"episode": "episodes", "evaluation": "evaluations", "progress": "progress"}
+"""Files of the records that speak of the whole graph; those of an agent go to `<level>.<agent>`."""
+
+
+class CsvSink:
+    """Streams `<level>.<agent>.csv`, `episodes.csv`, `evaluations.csv` and `progress.csv`.
+
+    Columns are the counters, then the scalars in the order they first came. A scalar that comes
+    later adds a column: the file is rewritten once, with empty cells before. Numbers are written so
+    that they read back to the same float.
+
+    Args:
+        folder: Where the files go; files already there are continued.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._tables: dict[str, _Table] = {}
+
+    def write(self, record: LogRecord) -> None:
+        """One row; records without scalars have none."""
+        name = FILES.get(record.kind) or f"{record.level}.{record.agent}"
+        if not record.scalars or (record.kind not in FILES and not record.agent):
+            return
+        if name not in self._tables:
+            self._tables[name] = _Table(self._folder / f"{name}.csv")
+        counters = {column: getattr(record, column) for column in COUNTERS}
+        self._tables[name].add({**counters, **record.scalars})
+
+    def close(self) -> None:
+        """Close the files."""
+        for table in self._tables.values():
+            table.close()
+        self._tables.clear()
+
+
+class _Table:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._columns = _header(path)
+        self._file: TextIO = path.open("a", encoding="utf-8", newline="")
+
+    def add(self, row: dict[str, float]) -> None:
+        if any(column not in self._columns for column in row):
+            self._widen([*self._columns, *(name for name in row if name not in self._columns)])
+        csv.writer(self._file, lineterminator="\n").writerow(
+            [row.get(column, "") for column in self._columns]
+        )
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _widen(self, columns: list[str]) -> None:
+        """Rewrite the file with more columns; a kill leaves the old file or the new one."""
+        self._file.close()
+        new = self._path.with_suffix(".csv.new")
+        with self._path.open(encoding="utf-8", newline="") as old:
+            rows = list(csv.reader(old))[1:]
+        with new.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
+        os.replace(new, self._path)
+        self._columns = columns
+        self._file = self._path.open("a", encoding="utf-8", newline="")
+
+
+def _header(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return next(csv.reader(file), [])

@@ -1,0 +1,50 @@
+"""Every log record as a line of JSON."""
+
+import json
+import math
+from pathlib import Path
+
+from coach_rl.telemetry.records import LogRecord
+
+
+class JsonlSink:
+    """Appends a line per record and flushes it, so a killed run keeps its lines.
+
+    Strict JSON: a number that is not finite is written as null.
+
+    Args:
+        path: The file; its folder is made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, record: LogRecord) -> None:
+        """One line."""
+        line = {
+            "kind": record.kind,
+            "phase": record.phase.value,
+            "environment_steps": record.environment_steps,
+            "training_steps": record.training_steps,
+            "episodes": record.episodes,
+            "wall_seconds": round(record.wall_seconds, 3),
+            "level": record.level,
+            "agent": record.agent,
+            "scalars": {name: _finite(value) for name, value in record.scalars.items()},
+        }
+        if record.arrays:
+            line["arrays"] = {
+                name: [_finite(value) for value in values.ravel().tolist()]
+                for name, values in record.arrays.items()
+            }
+        self._file.write(json.dumps(line, allow_nan=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

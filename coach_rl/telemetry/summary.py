@@ -1,0 +1,76 @@
+"""What a run came to: the numbers of summary.json and of the table at its end."""
+
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from coach_rl.telemetry.records import LogRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A finished run in numbers."""
+
+    evaluation: LogRecord
+    """The final evaluation's record; its counters are the run's."""
+    steps_per_second: float
+    """Environment steps per second of training, updates included, evaluations not."""
+    best_checkpoint: str | None
+    """Path of the checkpoint with the best evaluation; None when there was no evaluation."""
+    last_checkpoint: str
+    """Path of the newest checkpoint."""
+
+    def as_json(self) -> dict[str, object]:
+        """The content of summary.json."""
+        record, scalars = self.evaluation, self.evaluation.scalars
+        return {
+            "env_steps": record.environment_steps,
+            "episodes": record.episodes,
+            "training_steps": record.training_steps,
+            "wall_seconds": record.wall_seconds,
+            "steps_per_second": self.steps_per_second,
+            "evaluation": {
+                "episodes": int(scalars["evaluation/episodes"]),
+                "reward_mean": scalars["evaluation/reward_mean"],
+                "reward_std": scalars["evaluation/reward_std"],
+                "reward_iqm": scalars["evaluation/reward_iqm"],
+                "reward_ci95": [
+                    scalars["evaluation/reward_iqm_low"],
+                    scalars["evaluation/reward_iqm_high"],
+                ],
+                "success_rate": scalars.get("evaluation/success_rate"),
+            },
+            "best_checkpoint": self.best_checkpoint,
+            "last_checkpoint": self.last_checkpoint,
+        }
+
+    def table(self) -> Table:
+        """The same for people."""
+        record = self.evaluation
+        table = evaluation_table(record)
+        table.add_row("environment steps", f"{record.environment_steps:,}")
+        table.add_row("gradient updates", f"{record.training_steps:,}")
+        table.add_row("steps per second", f"{self.steps_per_second:,.0f}")
+        table.add_row("best checkpoint", self.best_checkpoint or "-")
+        table.add_row("last checkpoint", self.last_checkpoint)
+        return table
+
+
+def evaluation_table(record: LogRecord) -> Table:
+    """Mean, deviation and interquartile mean with its interval, of a record of kind `evaluation`."""
+    scalars = record.scalars
+    low, high = scalars["evaluation/reward_iqm_low"], scalars["evaluation/reward_iqm_high"]
+    table = Table(show_header=False, title="Evaluation", title_justify="left")
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("episodes", f"{scalars['evaluation/episodes']:.0f}")
+    table.add_row("mean reward", f"{scalars['evaluation/reward_mean']:,.2f}")
+    table.add_row("standard deviation", f"{scalars['evaluation/reward_std']:,.2f}")
+    table.add_row(
+        "interquartile mean",
+        f"{scalars['evaluation/reward_iqm']:,.2f}  (95 % interval {low:,.2f} to {high:,.2f})",
+    )
+    table.add_row("mean length", f"{scalars['evaluation/length_mean']:,.1f}")
+    if "evaluation/success_rate" in scalars:
+        table.add_row("success rate", f"{scalars['evaluation/success_rate']:.1%}")
+    return table
