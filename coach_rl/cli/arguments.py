@@ -192,7 +192,9 @@ def _parser() -> argparse.ArgumentParser:
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
     )
     _add_machine(where)
-    where.add_argument("--plain", action="store_true", help="console output without colour")
+    where.add_argument(
+        "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
+    )
     where.add_argument(
         "--print_networks_summary",
         action="store_true",

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from rich.console import Console
+
 from coach_rl.cli.arguments import Arguments
 from coach_rl.cli.describe import describe_preset
-from coach_rl.cli.evaluation_table import evaluation_table
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
@@ -26,6 +27,7 @@ from coach_rl.experiment.runner import (
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.console import ConsoleSink
+from coach_rl.telemetry.summary import evaluation_table
 
 _STDERR = 2
 _SIGNAL_EXIT_CODE = 128
@@ -75,7 +77,7 @@ def _train(arguments: Arguments, graph_manager: GraphManager, origin: Origin) ->
             settings=_settings(arguments),
             audience=_audience(arguments, console),
         )
-    return _conclude(result)
+    return _conclude(arguments, result)
 
 
 def _resume(arguments: Arguments, words: Sequence[str]) -> int:
@@ -89,7 +91,7 @@ def _resume(arguments: Arguments, words: Sequence[str]) -> int:
             settings=_settings(arguments),
             audience=_audience(arguments, console),
         )
-    return _conclude(result)
+    return _conclude(arguments, result)
 
 
 def _evaluate_run(arguments: Arguments) -> int:
@@ -102,7 +104,7 @@ def _evaluate_run(arguments: Arguments) -> int:
         device=_device(arguments),
         threads=_settings(arguments).threads,
     )
-    print(evaluation_table(record))
+    _console_of(arguments).print(evaluation_table(record))
     print(f"written to {file}")
     return 0
 
@@ -116,7 +118,7 @@ def _evaluate_untrained(arguments: Arguments, graph_manager: GraphManager) -> in
         threads=_settings(arguments).threads,
     )
     print("agents as they are before any training:")
-    print(evaluation_table(record))
+    _console_of(arguments).print(evaluation_table(record))
     return 0
 
 
@@ -127,7 +129,7 @@ def _describe(arguments: Arguments, preset: Preset, graph_manager: GraphManager)
     return 0
 
 
-def _conclude(result: RunResult) -> int:
+def _conclude(arguments: Arguments, result: RunResult) -> int:
     """Say how the run ended and what to do with it."""
     folder = _short(result.folder.path)
     if result.signal is not None:
@@ -136,14 +138,8 @@ def _conclude(result: RunResult) -> int:
             f"go on with: coach -crd {folder}"
         )
         return _SIGNAL_EXIT_CODE + result.signal
-    if result.evaluation is not None:
-        print(evaluation_table(result.evaluation))
-    if result.best is not None:
-        best = result.best
-        print(
-            f"best evaluation while training: {best.reward:.6g} after {best.environment_steps} "
-            f"environment steps, kept as {best.checkpoint}"
-        )
+    if result.summary is not None:
+        _console_of(arguments).print(result.summary.table())
     print(f"run folder: {folder}")
     return 0
 
@@ -183,11 +179,16 @@ def _settings(arguments: Arguments) -> RunSettings:
 
 
 def _console(arguments: Arguments) -> ConsoleSink:
-    return ConsoleSink(plain=arguments.plain)
+    return ConsoleSink(console=_console_of(arguments), plain=arguments.plain)
+
+
+def _console_of(arguments: Arguments) -> Console:
+    return Console(no_color=arguments.plain, highlight=False)
 
 
 def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
     def on_start(graph_manager: GraphManager, folder: RunFolder) -> None:
+        console.plan(graph_manager.parameters.schedule.training.count)
         print(f"run folder: {_short(folder.path)}")
         if arguments.print_networks_summary:
             print(graph_manager.description())

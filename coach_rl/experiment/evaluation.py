@@ -12,7 +12,7 @@ from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.checkpoint import read_checkpoint
 from coach_rl.experiment.live_graph import live_graph
 from coach_rl.experiment.run_folder import find_run, now, rebuild
-from coach_rl.experiment.strict_json import Json, float_to_json, write_json
+from coach_rl.experiment.strict_json import Json, plain_json, write_json
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.records import LogRecord
@@ -97,11 +97,8 @@ def evaluation_json(record: LogRecord) -> Json:
     return {
         "environment_steps": record.environment_steps,
         "training_steps": record.training_steps,
-        "scalars": {name: float_to_json(value) for name, value in record.scalars.items()},
-        "episodes": {
-            name: [float_to_json(float(value)) for value in values]
-            for name, values in record.arrays.items()
-        },
+        "scalars": plain_json(dict(record.scalars)),
+        "episodes": {name: plain_json(values.tolist()) for name, values in record.arrays.items()},
     }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.checkpoint import read_checkpoint
+from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
@@ -37,13 +37,14 @@ from coach_rl.experiment.run_folder import (
 from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_logs import cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.experiment.strict_json import write_json
+from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.csv import CsvSink
 from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.sinks import Sink
+from coach_rl.telemetry.summary import Summary
 from coach_rl.telemetry.tensorboard import TensorBoardSink
 
 DEFAULT_ROOT = Path("experiments")
@@ -84,8 +85,8 @@ class RunResult:
     """How far it came."""
     signal: int | None
     """The signal that stopped it; None when it was finished."""
-    evaluation: LogRecord | None
-    """The evaluation at the end; None when it was stopped or none was asked for."""
+    summary: Summary | None
+    """The evaluation at the end and more; None when it was stopped or none was asked for."""
     best: Best | None
     """The best evaluation while training; None when there was none."""
 
@@ -207,14 +208,14 @@ class _Run:
             stop = stack.enter_context(StopRequests(self.audience.announce))
             sinks = [*self._own_sinks(stack), *self.audience.sinks]
             self._train(sinks, stop)
-            evaluation = None
+            summary = None
             if stop.signal is None and self.settings.final_episodes.count > 0:
-                evaluation = self._evaluate()
+                summary = self._summarise()
         return RunResult(
             folder=self.folder,
             environment_steps=self.graph_manager.clock.environment_steps,
-            signal=stop.signal if evaluation is None else None,
-            evaluation=evaluation,
+            signal=stop.signal if summary is None else None,
+            summary=summary,
             best=self.keeper.best,
         )
 
@@ -245,17 +246,26 @@ class _Run:
         reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
         self.keeper.save(reason, record.environment_steps, reward)
 
-    def _evaluate(self) -> LogRecord:
+    def _summarise(self) -> Summary:
+        """The final evaluation, also written into the run's folder."""
         record = final_evaluation(self.graph_manager, self.task, self.settings.final_episodes)
-        best = self.keeper.best
-        summary = {
+        checkpoints, best = self.folder.checkpoints, self.keeper.best
+        seconds = self.graph_manager.training_seconds
+        summary = Summary(
+            evaluation=record,
+            steps_per_second=record.environment_steps / seconds if seconds else 0.0,
+            best_checkpoint=None if best is None else f"{checkpoints.name}/{best.checkpoint}",
+            last_checkpoint=f"{checkpoints.name}/{find_checkpoint(checkpoints).name}",
+        )
+        document = {
             "created": now(),
             "seed": self.task.seed,
-            "best": None if best is None else vars(best),
-            **evaluation_json(record),
+            **summary.as_json(),
+            "best_evaluation": None if best is None else vars(best),
+            "evaluated_episodes": evaluation_json(record)["episodes"],
         }
-        write_json(self.folder.summary, summary)
-        return record
+        write_json(self.folder.summary, plain_json(document))
+        return summary
 
     def _own_sinks(self, stack: ExitStack) -> list[Sink]:
         """The sinks that write into the run's folder, closed with `stack`."""

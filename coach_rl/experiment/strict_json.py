@@ -52,6 +52,18 @@ def float_from_json(text: str) -> float:
     return float(text)
 
 
+def plain_json(value: Any) -> Json:
+    """Nested dicts, lists and numbers with every float as JSON holds it."""
+    match value:
+        case dict():
+            return {key: plain_json(part) for key, part in value.items()}
+        case list() | tuple():
+            return [plain_json(part) for part in value]
+        case float():
+            return float_to_json(value)
+    return value
+
+
 def read_json(path: Path) -> Json:
     """The document in a file; CheckpointError when it is missing or not strict JSON."""
     try:

@@ -50,6 +50,7 @@ class WalkGraphManager(GraphManager):
     def __init__(self, parameters: WalkParameters) -> None:
         self.parameters: Any = parameters
         self.closed = False
+        self._training_seconds = 1.0
         self._clock = Clock(phase=Phase.HEATUP)
         self._evaluated = 0
         self.evaluation_seeds: list[int | None] = []
@@ -101,6 +102,7 @@ class WalkGraphManager(GraphManager):
             "evaluation/episodes": float(episodes.count),
             "evaluation/reward_mean": float(reward.mean()),
             "evaluation/reward_std": 0.0,
+            "evaluation/length_mean": 1.0,
             "evaluation/reward_iqm": float(reward.mean()),
             "evaluation/reward_iqm_low": float(reward.mean()),
             "evaluation/reward_iqm_high": float(reward.mean()),

@@ -46,7 +46,7 @@ def assert_same(left: Any, right: Any) -> None:
         assert left.shape == right.shape
         assert left.tobytes() == right.tobytes()
     elif isinstance(left, float):
-        assert np.float64(left).tobytes() == np.float64(right).tobytes()
+        assert repr(left) == repr(right)  # shortest exact text; tells 0.0 from -0.0
     else:
         assert left == right
 

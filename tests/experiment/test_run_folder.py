@@ -57,7 +57,7 @@ def test_classes_of_the_preset_come_back_from_its_copy_and_find_their_files(tmp_
     del sys.modules[preset.module_name]
     manager, _, _ = rebuild(folder)
     assert type(manager).__name__ == "WalkGraphManager"
-    assert sys.modules[type(manager).__module__].HOME == tmp_path
+    assert tmp_path == sys.modules[type(manager).__module__].HOME
 
 
 def test_a_missing_copy_is_told(tmp_path: Path) -> None:

@@ -83,15 +83,16 @@ def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.signal is None
     assert result.environment_steps == 100
-    assert result.evaluation is not None
+    assert result.summary is not None
     assert result.folder.path.parent == tmp_path / "walk"
     names = {path.name for path in result.folder.path.iterdir()}
     assert {"manifest.json", "preset.py", "checkpoints", "log.jsonl", "summary.json"} <= names
     assert "tensorboard" not in names
     assert "videos" not in names
     summary = json.loads(result.folder.summary.read_text())
-    assert summary["environment_steps"] == 100
-    assert len(summary["episodes"]["episode/reward"]) == 3
+    assert summary["env_steps"] == 100
+    assert len(summary["evaluated_episodes"]["episode/reward"]) == 3
+    assert summary["last_checkpoint"] == "checkpoints/step_100"
     kinds = [line["kind"] for line in log_of(result.folder)]
     assert kinds.count("episode") == 10
     assert kinds.count("evaluation") == 5
@@ -124,7 +125,7 @@ def test_the_final_evaluation_has_starts_of_its_own(tmp_path: Path) -> None:
 
 def test_no_final_evaluation_where_none_is_wanted(tmp_path: Path) -> None:
     result = run(tmp_path, RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0)))
-    assert result.evaluation is None
+    assert result.summary is None
     assert not result.folder.summary.exists()
 
 
@@ -133,15 +134,15 @@ def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) 
     whole = run(tmp_path / "whole")
     stopped = run(tmp_path / "stopped", signal_at=stop_at)
     assert stopped.signal == signal.SIGTERM
-    assert stopped.evaluation is None
+    assert stopped.summary is None
     assert not stopped.folder.summary.exists()
     resumed = resume_experiment(stopped.folder.path, settings=SETTINGS)
     assert resumed.folder == stopped.folder
     assert_equal_states(state_of(whole), state_of(resumed))
     assert log_of(whole.folder) == log_of(resumed.folder)
-    assert whole.evaluation is not None
-    assert resumed.evaluation is not None
-    assert whole.evaluation.scalars == resumed.evaluation.scalars
+    assert whole.summary is not None
+    assert resumed.summary is not None
+    assert whole.summary.evaluation.scalars == resumed.summary.evaluation.scalars
     assert whole.best is not None
     assert resumed.best is not None
     assert whole.best.reward == resumed.best.reward
@@ -232,9 +233,9 @@ def test_evaluating_a_run_changes_nothing_but_adds_a_file(tmp_path: Path) -> Non
     result = run(tmp_path)
     before = {path: path.read_bytes() for path in result.folder.path.rglob("*") if path.is_file()}
     record, file = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(4))
-    assert result.evaluation is not None
+    assert result.summary is not None
     reward = record.scalars["evaluation/reward_mean"]
-    assert reward == result.evaluation.scalars["evaluation/reward_mean"]
+    assert reward == result.summary.evaluation.scalars["evaluation/reward_mean"]
     assert len(json.loads(file.read_text())["episodes"]["episode/reward"]) == 4
     best, other = evaluate_run(result.folder.checkpoints / "best", episodes=EnvironmentEpisodes(1))
     assert result.best is not None
