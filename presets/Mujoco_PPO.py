@@ -28,7 +28,8 @@ BASE: dict[str, float] = {"learning_rate": 3e-4, "discount": 0.99, "gae_lambda":
 """Settings of a task that has none of its own."""
 
 PER_LEVEL: dict[str, dict[str, float]] = {
-    "half_cheetah": {"learning_rate": 8e-4},
+    # Short sight and large steps: chosen on seeds 0 to 2, see benchmarks/results/ppo_mujoco.md.
+    "half_cheetah": {"learning_rate": 8e-4, "discount": 0.98, "gae_lambda": 0.92},
     # The reward of swimming comes late: with 0.99 every published run stays below 140.
     "swimmer": {"discount": 0.9999, "gae_lambda": 0.98},
 }

@@ -7,7 +7,6 @@
         log.jsonl, *.csv       what the run said
         tensorboard/, videos/  where asked for
         summary.json           what the run came to
-        final_evaluation.json  the episodes of the evaluation at the end
 
 The folder appears with its manifest in one step, so there is never one without.
 """
@@ -65,11 +64,6 @@ class RunFolder:
     def summary(self) -> Path:
         """The final evaluation."""
         return self.path / "summary.json"
-
-    @property
-    def final_evaluation(self) -> Path:
-        """The episodes of the final evaluation; exists once the run is finished."""
-        return self.path / "final_evaluation.json"
 
     @property
     def evaluations(self) -> Path:

@@ -1,0 +1,137 @@
+"""PPO's scores on the MuJoCo tasks: runs `coach -p Mujoco_PPO` over levels and seeds, makes the table.
+
+    python benchmarks/ppo_scores.py run --levels half_cheetah hopper --seeds 3 --folder scores
+    python benchmarks/ppo_scores.py table --folder scores --write
+
+Each run is the shipped preset as the command line runs it, with its evaluations (10 episodes, greedy)
+and its final evaluation (20 episodes on starts of their own). Runs that are already there are kept.
+
+Metric A: the mean over seeds at each evaluation, best evaluation point; its deviation is over the seeds
+at that point. The final score is the mean over seeds of each run's final evaluation, with the
+interquartile mean and its 95 % bootstrap interval over all seeds' episodes.
+"""
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from coach_rl.core.seeding import generator
+from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
+
+TO_BEAT = {
+    "half_cheetah": 5784.0,
+    "hopper": 2609.0,
+    "walker2d": 3589.0,
+    "swimmer": 282.0,
+    "inverted_pendulum": 1000.0,
+    "inverted_double_pendulum": 9231.0,
+    "reacher": -4.1,
+    "ant": 3258.0,
+    "humanoid": 787.0,
+}
+"""Best first-party published PPO scores at 1M steps (Tianshou's; Swimmer: RL Baselines3 Zoo)."""
+RESULT = Path(__file__).parent / "results" / "ppo_mujoco.md"
+
+
+def run(levels: list[str], seeds: list[int], folder: Path, jobs: int, steps: int) -> None:
+    """Run what is missing, `jobs` at a time."""
+    work = [(level, seed) for level in levels for seed in seeds]
+
+    def one(job: tuple[str, int]) -> None:
+        level, seed = job
+        root = folder / level
+        if list(root.glob(f"seed_{seed}/*/summary.json")):
+            return
+        command = [sys.executable, "-m", "coach_rl", "-p", "Mujoco_PPO", "-lvl", level]
+        command += ["--seed", str(seed), "--steps", str(steps), "-c", "--plain", "-ntb"]
+        command += ["-ep", str(root), "-e", f"seed_{seed}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        last = (done.stdout + done.stderr).strip().splitlines()[-1:]
+        print(f"{level} seed {seed}: exit {done.returncode} {last}", flush=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, work))
+
+
+def table(folder: Path) -> str:
+    """The finished runs as a markdown table."""
+    lines = [
+        "| task | seeds | metric A | at step | final mean | final IQM (95 %) | steps/s | to beat |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for level, mark in TO_BEAT.items():
+        runs = sorted(path.parent for path in (folder / level).glob("seed_*/*/summary.json"))
+        if runs:
+            lines.append(row(level, mark, runs))
+    return "\n".join(lines)
+
+
+def row(level: str, mark: float, runs: list[Path]) -> str:
+    """One task's line."""
+    curves = [curve(run) for run in runs]
+    steps = curves[0][0]
+    rewards = np.array([reward for _, reward in curves])  # [seeds, evaluations]
+    best = int(rewards.mean(axis=0).argmax())
+    finals = [json.loads((run / "summary.json").read_text()) for run in runs]
+    episodes = np.concatenate([final_episodes(run) for run in runs])
+    means = np.array([final["evaluation"]["reward_mean"] for final in finals])
+    low, high = bootstrap_interval(episodes, interquartile_mean, rng=generator(0, level))
+    speed = np.median([final["steps_per_second"] for final in finals])
+    deviation = rewards[:, best].std(ddof=1) if len(runs) > 1 else 0.0
+    final_deviation = means.std(ddof=1) if len(runs) > 1 else 0.0
+    return (
+        f"| {level} | {len(runs)} | {rewards.mean(axis=0)[best]:.1f} ± {deviation:.1f} "
+        f"| {steps[best]:,} | {means.mean():.1f} ± {final_deviation:.1f} "
+        f"| {interquartile_mean(episodes):.1f} ({low:.1f} to {high:.1f}) "
+        f"| {speed:,.0f} | {mark:g} |"
+    )
+
+
+def curve(run: Path) -> tuple[list[int], list[float]]:
+    """Environment steps and mean rewards of a run's evaluations while training."""
+    with (run / "evaluations.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return (
+        [int(row["environment_steps"]) for row in rows],
+        [float(row["evaluation/reward_mean"]) for row in rows],
+    )
+
+
+def final_episodes(run: Path) -> np.ndarray:
+    """Rewards of the final evaluation's episodes, [20]."""
+    summary = json.loads((run / "summary.json").read_text())
+    return np.array(summary["evaluated_episodes"]["episode/reward"])
+
+
+def main() -> None:
+    """Parse the command line; run or make the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("--levels", nargs="+", default=list(TO_BEAT))
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
+    parser.add_argument("--first-seed", type=int, default=10, help="not one tuned on")
+    parser.add_argument("--folder", type=Path, default=Path("experiments/ppo_scores"))
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--write", action="store_true", help=f"put the table into {RESULT.name}")
+    arguments = parser.parse_args()
+    if arguments.what == "run":
+        first = arguments.first_seed
+        seeds = list(range(first, first + arguments.seeds))
+        run(arguments.levels, seeds, arguments.folder, arguments.jobs, arguments.steps)
+    text = table(arguments.folder)
+    print(text)
+    if arguments.write:
+        before, _, rest = RESULT.read_text().partition("<!-- table -->")
+        after = rest.partition("<!-- /table -->")[2]
+        RESULT.write_text(f"{before}<!-- table -->\n{text}\n<!-- /table -->{after}")
+
+
+if __name__ == "__main__":
+    main()
