@@ -1,4 +1,4 @@
-"""Build the wheel, import every module from it outside the checkout, check the types of what was installed."""
+"""Build the wheel, import all of it outside the checkout, check the types of what was installed."""
 
 import os
 import subprocess
@@ -13,10 +13,11 @@ import coach_rl
 here = pathlib.Path(coach_rl.__file__).resolve().parent
 assert here.parent == pathlib.Path.cwd().resolve(), f"imported from {here}, not from the wheel"
 names = [m.name for m in pkgutil.walk_packages(coach_rl.__path__, "coach_rl.")]
-names = [name for name in names if not name.startswith("coach_rl.presets.") and "__main__" not in name]
+skipped = ("coach_rl.presets.", "coach_rl.__main__")
+names = [name for name in names if not name.startswith(skipped)]
 for name in names:
     importlib.import_module(name)
-presets = list((here / "presets").glob("*_*.py"))
+presets = list((here / "presets").glob("[A-Z]*_*.py"))
 assert presets, "no presets in the wheel"
 print(f"wheel: {len(names)} modules imported, {len(presets)} presets shipped")
 """

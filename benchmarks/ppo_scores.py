@@ -1,13 +1,13 @@
-"""PPO's scores on the MuJoCo tasks: runs `coach -p Mujoco_PPO` over levels and seeds, makes the table.
+"""PPO's scores on the MuJoCo tasks: `coach -p Mujoco_PPO` over levels and seeds, and the table.
 
     python benchmarks/ppo_scores.py run --levels half_cheetah hopper --seeds 3 --folder scores
     python benchmarks/ppo_scores.py table --folder scores --write
 
-Each run is the shipped preset as the command line runs it, with its evaluations (10 episodes, greedy)
-and its final evaluation (20 episodes on starts of their own). Runs that are already there are kept.
+Each run is the shipped preset as the command line runs it, with its evaluations (10 episodes,
+greedy) and its final evaluation (20 episodes on starts of their own). Runs that are there are kept.
 
-Metric A: the mean over seeds at each evaluation, best evaluation point; its deviation is over the seeds
-at that point. The final score is the mean over seeds of each run's final evaluation, with the
+Metric A: the mean over seeds at each evaluation, best evaluation point; its deviation is over the
+seeds at that point. The final score is the mean over seeds of each run's final evaluation, with the
 interquartile mean and its 95 % bootstrap interval over all seeds' episodes.
 """
 

@@ -5,8 +5,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from coach_rl.core.records import Array, IntArray
-from coach_rl.core.state import State
 from coach_rl.core.running_statistics import RunningStatistics
+from coach_rl.core.state import State
 from coach_rl.filters.space_requirements import box
 from coach_rl.filters.stages import InputStage, RowMemory
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager
 from coach_rl.presets import Mujoco_PPO
 
@@ -28,6 +29,7 @@ def graph_manager(
         level=level, num_envs=num_envs, steps=steps, learning_rate=learning_rate
     ).parameters
     assert isinstance(clipped, BasicGraphParameters)
+    assert isinstance(clipped.agent, PPOAgentParameters)
     algorithm = replace(
         clipped.agent.algorithm,
         objective="kl",

@@ -22,7 +22,7 @@ class JsonlSink:
 
     def write(self, record: LogRecord) -> None:
         """One line."""
-        line = {
+        line: dict[str, object] = {
             "kind": record.kind,
             "phase": record.phase.value,
             "environment_steps": record.environment_steps,

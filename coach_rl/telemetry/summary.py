@@ -57,7 +57,7 @@ class Summary:
 
 
 def evaluation_table(record: LogRecord) -> Table:
-    """Mean, deviation and interquartile mean with its interval, of a record of kind `evaluation`."""
+    """Mean, deviation, interquartile mean with its interval, of an `evaluation` record."""
     scalars = record.scalars
     low, high = scalars["evaluation/reward_iqm_low"], scalars["evaluation/reward_iqm_high"]
     table = Table(show_header=False, title="Evaluation", title_justify="left")

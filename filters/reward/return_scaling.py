@@ -7,9 +7,9 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import require
 from coach_rl.core.records import Array, BoolArray, IntArray
+from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
-from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import InputStage, RowMemory
 
