@@ -1,0 +1,212 @@
+"""The documentation does what it says: its programs run, its commands parse, its links lead somewhere.
+
+Every ```python block of a page is run from top to bottom in one namespace; every `coach` and `make`
+line of a ```bash block is checked against the command line and the Makefile.
+"""
+
+import re
+import runpy
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.cli.arguments import parse_arguments
+from coach_rl.cli.commands import _overrides
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset, shipped_presets
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+
+CHECKOUT = Path(__file__).parent.parent.parent
+DOCS = CHECKOUT / "docs"
+PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+METRIC = re.compile(r"(?:train|episode|evaluation|time)/[a-z0-9_]*[a-z0-9]")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    line: int  # of its first line of text, from 1
+    text: str
+
+
+def blocks(markdown, language):
+    found, opened = [], None
+    lines = markdown.splitlines()
+    for number, line in enumerate(lines, start=1):
+        if not line.startswith("```"):
+            continue
+        if opened is None:
+            opened = (line.removeprefix("```").strip(), number + 1)
+        else:
+            name, first = opened
+            found.append(Block(name, first, "\n".join(lines[first - 1 : number - 1]) + "\n"))
+            opened = None
+    assert opened is None, f"the block opened before line {opened[1]} is never closed"
+    return [block for block in found if block.language == language]
+
+
+def name_of(page):
+    return str(page.relative_to(CHECKOUT))
+
+
+def pages_with(language):
+    return [page for page in PAGES if blocks(page.read_text(), language)]
+
+
+@pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
+def test_programs_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType(f"page_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for block in blocks(page.read_text(), "python"):
+        # Blank lines in front let a traceback name the line of the page.
+        source = "\n" * (block.line - 1) + block.text
+        exec(compile(source, str(page), "exec"), module.__dict__)
+
+
+@pytest.mark.parametrize("page", pages_with("bash"), ids=name_of)
+def test_commands_are_understood(page):
+    for block in blocks(page.read_text(), "bash"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            understand(line)
+
+
+def understand(line):
+    """Raise unless a `coach` or `make` line asks for something that exists."""
+    program, *words = shlex.split(line, comments=True) or [""]
+    if program == "make":
+        targets = re.findall(r"^(\w+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+        for word in words:
+            assert word in targets, f"`{line}`: make has no target {word}"
+    elif Path(program).name == "coach":
+        if words == ["--help"]:
+            return
+        read = parse_arguments(words)
+        if read.preset is not None and not read.preset.partition(":")[0].endswith(".py"):
+            preset = load_preset(find_preset(read.preset))
+            preset.configure(_overrides(read, preset))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "coach -p CartPole_PPO --stepz 5",
+        "coach -p CartPole_PPG",
+        'coach -p CartPole_PPO -cp "agent.algorithm.discont=0.9"',
+        "coach -crd run -lvl hopper",
+    ],
+)
+def test_a_wrong_command_is_noticed(wrong):
+    with pytest.raises(ConfigurationError):
+        understand(wrong)
+
+
+def test_a_wrong_target_is_noticed():
+    with pytest.raises(AssertionError, match="no target trian"):
+        understand("make trian")
+
+
+def anchors(markdown):
+    """The anchors of a page's headings, as GitHub makes them."""
+    plain = re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", plain, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"\w+://", target):
+            continue
+        file, _, anchor = target.partition("#")
+        place = (page.parent / file).resolve() if file else page
+        assert place.exists(), f"{name_of(page)} links to {target}, which does not exist"
+        if anchor:
+            assert anchor in anchors(place.read_text()), (
+                f"{name_of(page)} links to {target}, which has no such heading"
+            )
+
+
+def test_every_page_is_in_the_index():
+    index = (DOCS / "README.md").read_text()
+    linked = {
+        (DOCS / target.partition("#")[0]).resolve()
+        for target in re.findall(r"\]\(([^)\s]+)\)", index)
+    }
+    missing = {page for page in DOCS.rglob("*.md") if page.name != "README.md"} - linked
+    assert not missing, f"docs/README.md does not link to {sorted(map(name_of, missing))}"
+
+
+def test_import_table_equals_the_enforced_matrix():
+    allowed = runpy.run_path(str(CHECKOUT / "tests" / "test_architecture.py"))["ALLOWED"]
+    section = (DOCS / "architecture.md").read_text().partition("## Who may import whom")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section.partition("\n## ")[0], re.MULTILINE)
+    table = {room: set(re.findall(r"`(\w+)`", rooms)) for room, rooms in rows}
+    presets = table.pop("presets")
+    assert not presets, "presets may import everything"
+    assert table == allowed
+
+
+def metrics_in_the_source():
+    names = set()
+    for folder in ("coach_rl", "environments", "filters"):
+        for file in (CHECKOUT / folder).rglob("*.py"):
+            names |= set(re.findall(rf'"({METRIC.pattern})"', file.read_text()))
+    return names
+
+
+def metrics_of_runs():
+    """The names of every scalar and array of small runs of both of PPO's objectives."""
+    names = set()
+    for objective, environment in (
+        ("clip", GoalPointMassParameters(max_episode_steps=8)),
+        ("kl", GymnasiumParameters(level="CartPole-v1")),
+    ):
+        algorithm = PPOAlgorithmParameters(
+            rollout=EnvironmentSteps(64), epochs=1, objective=objective
+        )
+        parameters = BasicGraphParameters(
+            agent=PPOAgentParameters(algorithm=algorithm),
+            environment=environment,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(128),
+                evaluation_interval=EnvironmentSteps(64),
+                evaluation_episodes=EnvironmentEpisodes(2),
+                progress_interval=EnvironmentSteps(64),
+            ),
+            num_envs=4,
+        )
+        with BasicRLGraphManager(parameters) as graph_manager:
+            for record in graph_manager.improve():
+                names |= {*record.scalars, *record.arrays}
+    return names
+
+
+def test_every_metric_is_documented():
+    emitted = metrics_in_the_source() | metrics_of_runs()
+    assert {"train/kl_coefficient", "train/policy_loss", "episode/success"} <= emitted
+    documented = set(METRIC.findall((DOCS / "metrics.md").read_text()))
+    assert not emitted - documented, "docs/metrics.md lacks these"
+
+
+def test_every_preset_is_named_in_the_how_to():
+    text = (DOCS / "how_to_preset.md").read_text()
+    assert not [name for name in shipped_presets() if f"`{name}`" not in text]
+
+
+def test_every_parameter_of_ppo_is_on_its_page():
+    text = (DOCS / "algorithms" / "ppo.md").read_text()
+    fields = PPOAlgorithmParameters.__dataclass_fields__
+    assert not [name for name in fields if f"`{name}`" not in text]
