@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.goals import GoalSpace
+
+PLANE = GoalSpace(low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.25, 0.5), elements=(2, 0))
+SEEN = {"observation": np.array([[0.5, 9.0, 0.25], [-1.0, 9.0, 0.0]])}
+
+
+def test_the_achieved_goal_is_the_named_elements_in_their_order():
+    np.testing.assert_array_equal(PLANE.achieved(SEEN), [[0.25, 0.5], [0.0, -1.0]])
+
+
+def test_without_names_the_whole_flattened_key_is_the_goal():
+    space = GoalSpace(low=(0.0,) * 4, high=(1.0,) * 4, threshold=(0.1,) * 4, key="map")
+    seen = {"map": np.arange(8.0).reshape(2, 2, 2)}
+    np.testing.assert_array_equal(space.achieved(seen), [[0, 1, 2, 3], [4, 5, 6, 7]])
+
+
+def test_a_goal_is_reached_when_every_element_is_within_its_threshold_edges_included():
+    goal = np.array([[0.5, 1.0], [0.25, -0.25]])
+    # row 0: differences 0.25 and 0.5, both exactly at the threshold; row 1: 0.25 and 0.75
+    np.testing.assert_array_equal(PLANE.reached(goal, SEEN), [True, False])
+
+
+def test_sparse_reward_is_minus_one_until_the_goal_is_reached():
+    goal = np.array([[0.5, 1.0], [0.25, -0.25]])
+    np.testing.assert_array_equal(PLANE.goal_reward(goal, SEEN), [0.0, -1.0])
+
+
+def test_dense_reward_is_minus_the_euclidean_distance():
+    space = GoalSpace(low=(-9.0,) * 2, high=(9.0,) * 2, threshold=(0.1,) * 2, reward="dense")
+    seen = {"observation": np.array([[1.0, 1.0], [2.0, 2.0]], np.float32)}
+    goal = np.array([[4.0, 5.0], [2.0, 2.0]], np.float32)
+    np.testing.assert_array_equal(space.distance(goal, seen), [5.0, 0.0])
+    np.testing.assert_array_equal(space.goal_reward(goal, seen), [-5.0, 0.0])
+    assert space.goal_reward(goal, seen).dtype == np.float64
+
+
+def test_an_absolute_goal_is_the_action_clipped_to_the_bounds():
+    target = PLANE.target(np.array([[0.5, -3.0], [7.0, 0.0]]), SEEN)
+    np.testing.assert_array_equal(target, [[0.5, -2.0], [1.0, 0.0]])
+    assert target.dtype == np.float32
+
+
+def test_a_relative_goal_counts_from_what_is_achieved_and_is_kept_absolute():
+    space = GoalSpace(
+        low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.1, 0.1), elements=(2, 0), relative=True
+    )
+    # achieved 0.25, 0.5 and 0, -1
+    target = space.target(np.array([[0.5, 1.0], [-3.0, -0.5]]), SEEN)
+    np.testing.assert_array_equal(target, [[0.75, 1.5], [-1.0, -1.5]])
+
+
+def test_the_level_above_acts_in_goals_or_in_the_largest_differences():
+    np.testing.assert_array_equal(PLANE.space.low, [-1.0, -2.0])
+    relative = GoalSpace(low=(-1.0, 0.0), high=(1.0, 5.0), threshold=(0, 0), relative=True)
+    np.testing.assert_array_equal(relative.space.low, [-2.0, -5.0])
+    np.testing.assert_array_equal(relative.space.high, [2.0, 5.0])
+    np.testing.assert_array_equal(relative.goal_space.low, [-1.0, 0.0])
+    assert relative.space.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"low": (0.0,)}, "got 1, 2 and 2"),
+        ({"low": (), "high": (), "threshold": (), "elements": None}, "got 0, 0 and 0"),
+        ({"elements": (1, 2, 3)}, "names 3 elements, its bounds have 2"),
+        ({"low": (1.0, -2.0)}, "low must lie below high"),
+        ({"threshold": (0.1, -0.1)}, "threshold must be 0 or more"),
+    ],
+)
+def test_goal_spaces_that_make_no_sense_are_refused(change, message):
+    values = {"low": (-1.0, -2.0), "high": (1.0, 2.0), "threshold": (0.1, 0.1), "elements": (0, 1)}
+    with pytest.raises(ParameterError, match=message):
+        GoalSpace(**{**values, **change})
+
+
+@pytest.mark.parametrize(
+    ("observed", "message"),
+    [
+        ({"position": spaces.Box(0, 1, (3,))}, "key 'observation' is not observed; .*position"),
+        ({"observation": spaces.Box(0, 1, (2,))}, "do not all lie in .* of 2 elements"),
+    ],
+)
+def test_a_goal_that_cannot_be_read_off_the_observation_is_refused(observed, message):
+    with pytest.raises(SpaceError, match=message):
+        PLANE.check(spaces.Dict(observed))
+
+
+def test_a_goal_of_another_size_than_its_whole_key_is_refused():
+    space = GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,))
+    with pytest.raises(SpaceError, match=r"has 1 elements, observation 'observation' has 3"):
+        space.check(spaces.Dict({"observation": spaces.Box(0, 1, (3,))}))
+    space.check(spaces.Dict({"observation": spaces.Box(0, 1, (1,))}))
+    PLANE.check(spaces.Dict({"observation": spaces.Box(0, 1, (3,))}))

@@ -1,0 +1,77 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.records import Directive, End, EnvResponse, take
+
+
+def response(rows):
+    count = len(rows)
+    return EnvResponse(
+        rows=np.array(rows, np.int64),
+        observation={"observation": np.zeros((count, 2))},
+        first_observation={"observation": np.zeros((count, 2))},
+        reward=np.zeros(count),
+        terminated=np.zeros(count, bool),
+        truncated=np.zeros(count, bool),
+        end=np.zeros(count, np.uint8),
+        duration=np.ones(count, np.int64),
+    )
+
+
+def test_a_response_is_as_long_as_its_rows():
+    assert len(response([3, 0, 7])) == 3
+    assert len(response([])) == 0
+
+
+def test_responses_do_not_share_their_info():
+    first, second = response([0]), response([0])
+    first.info["x"] = np.ones(1)
+    assert second.info == {}
+
+
+def test_records_cannot_be_rebound():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        response([0]).rows = np.ones(1)
+
+
+def test_a_directive_tests_nothing_unless_told():
+    directive = Directive(action=np.zeros((2, 1)))
+    assert directive.tested is None
+    assert directive.outer_goals == ()
+
+
+def test_reasons_of_an_end_combine_and_fit_a_byte():
+    both = End.GOAL | End.TRUNCATED
+    assert End.GOAL in both
+    assert End.HORIZON not in both
+    values = [int(end) for end in End]
+    assert values == [1, 2, 4, 8, 16]
+    assert np.uint8(sum(values)) == 31
+
+
+def test_take_picks_rows_of_every_key_by_numbers_masks_and_slices():
+    observation = {"a": np.arange(4), "b": np.arange(8).reshape(4, 2)}
+    by_number = take(observation, np.array([2, 0]))
+    np.testing.assert_array_equal(by_number["a"], [2, 0])
+    np.testing.assert_array_equal(by_number["b"], [[4, 5], [0, 1]])
+    by_mask = take(observation, np.array([False, True, False, True]))
+    np.testing.assert_array_equal(by_mask["b"], [[2, 3], [6, 7]])
+    np.testing.assert_array_equal(take(observation, slice(1, 3))["a"], [1, 2])
+    by_number["a"][:] = 9
+    np.testing.assert_array_equal(observation["a"], [0, 1, 2, 3])
+
+
+def test_a_clock_restores_its_phase_and_counters_but_keeps_its_own_plan():
+    clock = Clock(
+        phase=Phase.HEATUP, environment_steps=5, episodes=2, training_steps=7, planned_steps=100
+    )
+    state = clock.state_dict()
+    clock.environment_steps += 1
+    other = Clock(planned_steps=400)
+    other.load_state_dict(state)
+    assert other == Clock(
+        phase=Phase.HEATUP, environment_steps=5, episodes=2, training_steps=7, planned_steps=400
+    )
