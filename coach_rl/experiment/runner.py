@@ -223,8 +223,8 @@ class _Run:
         record, is_saved = None, False
         for record in self.graph_manager.improve():
             _write(sinks, record)
-            is_saved = self._save_if_due(record, sinks)
-            if stop.signal is not None:
+            is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
+            if stop.signal is not None and self.graph_manager.is_settled:
                 break
         if record is not None and not is_saved:
             self._save("last", record, sinks)

@@ -55,7 +55,9 @@ class GraphManager:
         self.parameters = parameters
         self._graph: Graph | None = None
         self._next_evaluation = 0
+        self._evaluated_at = 0
         self._next_progress = 0
+        self._is_settled = True
         self._training_seconds = 0.0
         self._wall_seconds = 0.0
         self._since = time.perf_counter()
@@ -64,6 +66,15 @@ class GraphManager:
     def clock(self) -> Clock:
         """Phase and counters of the training stack."""
         return self._built().training.clock
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all records of the last tick have been yielded.
+
+        A state saved while this is false is as good, but the records that were still to come are
+        not said again by the run that goes on from it.
+        """
+        return self._is_settled
 
     @property
     def training_seconds(self) -> float:
@@ -137,16 +148,13 @@ class GraphManager:
         self._since = time.perf_counter() - self._wall_seconds
         if clock.environment_steps < schedule.heatup.count:
             yield from self.heatup(schedule.heatup - EnvironmentSteps(clock.environment_steps))
+        yield from self._evaluate_if_due()  # a run may have stopped just before
         while clock.environment_steps < schedule.training.count:
             until = schedule.training.count
             if schedule.evaluation_interval is not None:
                 until = min(until, self._next_evaluation)
-            if until > clock.environment_steps:
-                yield from self.train_and_act(EnvironmentSteps(until - clock.environment_steps))
-            if schedule.evaluation_interval is not None:
-                while self._next_evaluation <= clock.environment_steps:
-                    self._next_evaluation += schedule.evaluation_interval.count
-                yield from self.evaluate(schedule.evaluation_episodes)
+            yield from self.train_and_act(EnvironmentSteps(until - clock.environment_steps))
+            yield from self._evaluate_if_due()
 
     def run(self) -> None:
         """`improve` for those who only want it done."""
@@ -221,6 +229,7 @@ class GraphManager:
             "training": graph.training.state_dict(),
             "tracker": graph.tracker.state_dict(),
             "next_evaluation": self._next_evaluation,
+            "evaluated_at": self._evaluated_at,
             "next_progress": self._next_progress,
             "training_seconds": self._training_seconds,
             "wall_seconds": self._elapsed(),
@@ -234,6 +243,7 @@ class GraphManager:
         graph.training.load_state_dict(state["training"])
         graph.tracker.load_state_dict(state["tracker"])
         self._next_evaluation = state["next_evaluation"]
+        self._evaluated_at = state["evaluated_at"]
         self._next_progress = state["next_progress"]
         self._training_seconds = state["training_seconds"]
         self._wall_seconds = state["wall_seconds"]
@@ -251,6 +261,18 @@ class GraphManager:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _evaluate_if_due(self) -> Iterator[LogRecord]:
+        """Evaluate at every interval and at the end of training, once each."""
+        schedule, now = self.parameters.schedule, self.clock.environment_steps
+        interval = schedule.evaluation_interval
+        if interval is None or now == self._evaluated_at:
+            return
+        if now >= self._next_evaluation or now >= schedule.training.count:
+            self._evaluated_at = now
+            while self._next_evaluation <= now:
+                self._next_evaluation += interval.count
+            yield from self.evaluate(schedule.evaluation_episodes)
 
     def _act(self, phase: Phase, steps: EnvironmentSteps) -> Iterator[LogRecord]:
         graph = self._built()
@@ -270,12 +292,13 @@ class GraphManager:
             due = clock.environment_steps >= self._next_progress
             while self._next_progress <= clock.environment_steps:
                 self._next_progress += self.parameters.schedule.progress_interval.count
-            if finished is not None:
-                yield from self._episode_records(finished)
-            for level, scalars in learned:
-                yield self._record("train", scalars, level=level)
+            records = [] if finished is None else list(self._episode_records(finished))
+            records += [self._record("train", scalars, level=level) for level, scalars in learned]
             if due:
-                yield self._record("progress", self._speed())
+                records.append(self._record("progress", self._speed()))
+            for number, record in enumerate(records, start=1):
+                self._is_settled = number == len(records)
+                yield record
 
     def _learn(self, graph: Graph) -> Iterator[tuple[int, Mapping[str, float]]]:
         """Let every level's agent learn, the lowest first."""

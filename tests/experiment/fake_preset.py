@@ -51,6 +51,7 @@ class WalkGraphManager(GraphManager):
         self.parameters: Any = parameters
         self.closed = False
         self._training_seconds = 1.0
+        self._is_settled = True
         self._clock = Clock(phase=Phase.HEATUP)
         self._evaluated = 0
         self.evaluation_seeds: list[int | None] = []

@@ -161,9 +161,22 @@ def test_same_seed_same_numbers_other_seed_other_numbers():
 def test_evaluations_change_nothing():
     _, often = finished(parameters())
     _, never = finished(parameters(evaluation_interval=None))
-    often.pop("next_evaluation")
-    never.pop("next_evaluation")
+    for state in (often, never):
+        del state["next_evaluation"], state["evaluated_at"]
     assert_same(often, never)
+
+
+def test_a_run_stopped_before_its_last_evaluation_still_makes_it():
+    manager = BasicRLGraphManager(parameters())
+    manager.create_graph(TaskParameters(device="cpu"))
+    for record in manager.improve():
+        if record.environment_steps == 400:
+            break
+    assert record.kind != "evaluation"
+    rest = list(manager.improve())
+    assert [r.kind for r in rest if r.kind == "evaluation"] == ["evaluation"]
+    assert list(manager.improve()) == []
+    manager.close()
 
 
 def test_breaking_out_and_going_on_equals_not_stopping():
