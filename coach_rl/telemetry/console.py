@@ -40,6 +40,8 @@ class ConsoleSink:
         self._console = console or Console()
         self._planned = planned_steps
         self._live: Live | None = None
+        self._last: LogRecord | None = None
+        """The newest record; None before the first."""
         self._plain = plain or not self._console.is_terminal
         self._rewards: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._speeds: deque[tuple[float, int]] = deque(maxlen=20)
@@ -66,6 +68,7 @@ class ConsoleSink:
     def write(self, record: LogRecord) -> None:
         """Take in a record; shows it when it is time to."""
         self._take_in(record)
+        self._last = record
         now = time.monotonic()
         if self._plain:
             important = record.kind in ("phase", "evaluation")
@@ -77,8 +80,10 @@ class ConsoleSink:
             self._refresh(record)
 
     def close(self) -> None:
-        """Leave the last panel standing and give the terminal back."""
+        """Leave the newest numbers standing and give the terminal back."""
         if self._live is not None:
+            assert self._last is not None
+            self._refresh(self._last)
             self._live.stop()
             self._live = None
 
@@ -142,10 +147,17 @@ class ConsoleSink:
             parts.append(f"{record.environment_steps / self._planned:4.0%}")
         if (speed := self._speed()) is not None:
             parts += [f"{speed:,.0f} steps/s", self._left(record)]
+        if record.training_steps:
+            parts.append(f"{record.training_steps:,} updates")
         if (reward := self._episode_reward()) is not None:
             parts.append(f"episode reward {reward:,.1f}")
         if self._evaluated is not None:
             parts.append(f"evaluation {self._evaluated:,.1f} (best {self._best:,.1f})")
+        parts += [
+            f"{name.replace('_', ' ')} {value:.3g}"
+            for name, value in self._losses.items()
+            if name.endswith("loss")
+        ]
         return "  ".join(part for part in parts if part)
 
     def _speed(self) -> float | None:

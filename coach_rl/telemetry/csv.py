@@ -4,6 +4,7 @@ import csv
 import os
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import quote
 
 from coach_rl.telemetry.records import LogRecord
 
@@ -30,7 +31,7 @@ class CsvSink:
 
     def write(self, record: LogRecord) -> None:
         """One row; records without scalars have none."""
-        name = FILES.get(record.kind) or f"{record.level}.{record.agent}"
+        name = FILES.get(record.kind) or f"{_file_name(record.level)}.{_file_name(record.agent)}"
         if not record.scalars or (record.kind not in FILES and not record.agent):
             return
         if name not in self._tables:
@@ -75,6 +76,11 @@ class _Table:
         os.replace(new, self._path)
         self._columns = columns
         self._file = self._path.open("a", encoding="utf-8", newline="")
+
+
+def _file_name(name: str) -> str:
+    """A level's or agent's name with %XX for what cannot be in a file's name."""
+    return quote(name, safe=" ")
 
 
 def _header(path: Path) -> list[str]:

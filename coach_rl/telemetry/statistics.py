@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from coach_rl.core.errors import require
 from coach_rl.core.records import Array, FloatArray
 
 
@@ -18,14 +19,19 @@ def interquartile_mean(scores: Array) -> FloatArray:
         scores: [..., n] with n of 1 or more.
 
     Returns:
-        [...], 0-dimensional for one row of scores.
+        [...], 0-dimensional for one row of scores; NaN where a score is not finite.
+
+    Raises:
+        ParameterError: There are no scores.
     """
     ordered = np.sort(np.asarray(scores, np.float64), axis=-1)
     count = ordered.shape[-1]
+    require(count > 0, "the interquartile mean of no scores is undefined; give at least one")
     position = np.arange(count)
     low, high = count / 4, 3 * count / 4
     weight = np.clip(np.minimum(position + 1, high) - np.maximum(position, low), 0.0, None)
-    return np.asarray((ordered * weight).sum(axis=-1) / weight.sum())
+    with np.errstate(invalid="ignore"):  # infinite scores give NaN, as the docstring says
+        return np.asarray((ordered * weight).sum(axis=-1) / weight.sum())
 
 
 def bootstrap_interval(
@@ -47,8 +53,14 @@ def bootstrap_interval(
 
     Returns:
         Lower and upper end.
+
+    Raises:
+        ParameterError: There are no scores, or a parameter is out of its range.
     """
     scores = np.asarray(scores, np.float64)
+    require(len(scores) > 0, "an interval over no scores is undefined; give at least one")
+    require(0 < confidence < 1, f"confidence must be between 0 and 1, got {confidence}")
+    require(resamples >= 1, f"resamples must be 1 or more, got {resamples}")
     drawn = scores[rng.integers(0, len(scores), (resamples, len(scores)))]  # [resamples, n]
     tail = (1 - confidence) / 2
     low, high = np.quantile(statistic(drawn), [tail, 1 - tail])

@@ -1,0 +1,252 @@
+"""The files a run writes: JSONL, CSV and TensorBoard."""
+
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from coach_rl.core.clock import Phase
+from coach_rl.telemetry import CsvSink, JsonlSink, LogRecord, TensorBoardSink
+
+
+def record(kind, steps=0, **fields):
+    return LogRecord(
+        **{
+            "kind": kind,
+            "phase": Phase.TRAIN,
+            "environment_steps": steps,
+            "training_steps": 7,
+            "episodes": 3,
+            "wall_seconds": 1.5,
+            **fields,
+        }
+    )
+
+
+def learned(steps, level="main", agent="ppo", **scalars):
+    named = {f"train/{name}": value for name, value in scalars.items()}
+    return record("train", steps, level=level, agent=agent, scalars=named)
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# --- JSONL
+
+
+def test_jsonl_says_everything(tmp_path):
+    sink = JsonlSink(tmp_path / "deep" / "log.jsonl")
+    sink.write(
+        record(
+            "evaluation",
+            2048,
+            phase=Phase.TEST,
+            scalars={"evaluation/reward_mean": 1 / 3},
+            arrays={"episode/reward": np.array([1.0, 0.1]), "episode/length": np.array([2, 5])},
+        )
+    )
+    sink.write(learned(4096, policy_loss=np.float64(0.1)))
+    first, second = (
+        json.loads(line) for line in (tmp_path / "deep" / "log.jsonl").read_text().splitlines()
+    )
+    sink.close()
+    assert first == {
+        "kind": "evaluation",
+        "phase": "test",
+        "environment_steps": 2048,
+        "training_steps": 7,
+        "episodes": 3,
+        "wall_seconds": 1.5,
+        "level": "",
+        "agent": "",
+        "scalars": {"evaluation/reward_mean": 1 / 3},
+        "arrays": {"episode/reward": [1.0, 0.1], "episode/length": [2, 5]},
+    }
+    assert (second["level"], second["agent"]) == ("main", "ppo")
+    assert second["scalars"] == {"train/policy_loss": 0.1}
+
+
+def test_jsonl_is_strict(tmp_path):
+    sink = JsonlSink(tmp_path / "log.jsonl")
+    arrays = {"episode/reward": np.array([1.0, np.nan])}
+    scalars = {"a/nan": math.nan, "a/inf": math.inf, "a/low": -math.inf, "a/one": 1.0}
+    sink.write(record("evaluation", scalars=scalars, arrays=arrays))
+    sink.close()
+
+    def refuse(token):
+        raise AssertionError(f"{token} is not JSON")
+
+    line = json.loads((tmp_path / "log.jsonl").read_text(), parse_constant=refuse)
+    assert line["scalars"] == {"a/nan": None, "a/inf": None, "a/low": None, "a/one": 1.0}
+    assert line["arrays"] == {"episode/reward": [1.0, None]}
+
+
+def test_a_killed_process_keeps_its_lines(tmp_path):
+    program = f"""
+import os, signal
+from pathlib import Path
+from coach_rl.core.clock import Phase
+from coach_rl.telemetry.csv import CsvSink
+from coach_rl.telemetry.jsonl import JsonlSink
+from coach_rl.telemetry.records import LogRecord
+folder = Path({str(tmp_path)!r})
+sinks = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
+for steps in range(5):
+    for sink in sinks:
+        sink.write(LogRecord(kind="episode", phase=Phase.TRAIN, environment_steps=steps,
+            training_steps=0, episodes=steps, wall_seconds=0.0, scalars={{"episode/reward": 0.5}}))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], check=False, env=os.environ)
+    assert ended.returncode == -signal.SIGKILL
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["environment_steps"] for line in lines] == [0, 1, 2, 3, 4]
+    assert len(rows_of(tmp_path / "episodes.csv")) == 5
+
+
+def test_jsonl_goes_on_in_a_file_that_exists(tmp_path):
+    for steps in (1, 2):
+        sink = JsonlSink(tmp_path / "log.jsonl")
+        sink.write(record("phase", steps))
+        sink.close()
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["environment_steps"] for line in lines] == [1, 2]
+
+
+# --- CSV
+
+
+def test_a_table_for_each_thing_a_run_speaks_of(tmp_path):
+    sink = CsvSink(tmp_path)
+    sink.write(record("phase"))
+    sink.write(record("episode", 5, scalars={"episode/reward": 1.0}))
+    sink.write(record("evaluation", 6, scalars={"evaluation/reward_mean": 2.0}))
+    sink.write(record("progress", 7, scalars={"time/steps_per_second": 3.0}))
+    sink.write(record("checkpoint", 8, scalars={"checkpoint/best": 1.0}))
+    sink.write(learned(9, level="top", agent="ddpg", value_loss=4.0))
+    sink.write(learned(9, level="low", agent="ddpg", value_loss=5.0))
+    sink.close()
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "episodes.csv",
+        "evaluations.csv",
+        "progress.csv",
+        "top.ddpg.csv",
+        "low.ddpg.csv",
+    }
+    assert (tmp_path / "low.ddpg.csv").read_text() == (
+        "environment_steps,training_steps,episodes,wall_seconds,train/value_loss\n9,7,3,1.5,5.0\n"
+    )
+
+
+def test_numbers_read_back_to_the_bit(tmp_path):
+    numbers = [0.1, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, math.inf, -math.inf, math.nan]
+    numbers += [np.float64(2 / 3), np.float64(1e-300)]
+    sink = CsvSink(tmp_path)
+    for number in numbers:
+        sink.write(learned(2**53, x=number))
+    sink.close()
+    rows = rows_of(tmp_path / "main.ppo.csv")
+    read = np.array([float(row["train/x"]) for row in rows])
+    assert read.tobytes() == np.array(numbers).tobytes()
+    assert {int(row["environment_steps"]) for row in rows} == {2**53}
+
+
+def test_a_new_scalar_adds_a_column(tmp_path):
+    sink = CsvSink(tmp_path)
+    sink.write(learned(1, a=1.0))
+    sink.write(learned(2, a=2.0, b=3.0))
+    sink.write(learned(3, b=4.0))
+    rows = rows_of(tmp_path / "main.ppo.csv")
+    sink.close()
+    assert [(row["train/a"], row["train/b"]) for row in rows] == [
+        ("1.0", ""),
+        ("2.0", "3.0"),
+        ("", "4.0"),
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["main.ppo.csv"]
+
+
+def test_a_kill_while_a_column_is_added_loses_nothing(tmp_path, monkeypatch):
+    sink = CsvSink(tmp_path)
+    sink.write(learned(1, a=1.0))
+    before = (tmp_path / "main.ppo.csv").read_bytes()
+
+    def killed(source, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("coach_rl.telemetry.csv.os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        sink.write(learned(2, b=1.0))
+    sink.close()
+    assert (tmp_path / "main.ppo.csv").read_bytes() == before
+    monkeypatch.undo()
+    again = CsvSink(tmp_path)
+    again.write(learned(2, b=1.0))
+    again.close()
+    assert [row["train/b"] for row in rows_of(tmp_path / "main.ppo.csv")] == ["", "1.0"]
+
+
+def test_a_table_that_exists_is_gone_on_with_by_its_own_columns(tmp_path):
+    for steps, scalars in ((1, {"a": 1.0, "b": 2.0}), (2, {"b": 3.0, "a": 4.0})):
+        sink = CsvSink(tmp_path)
+        sink.write(learned(steps, **scalars))
+        sink.close()
+    lines = (tmp_path / "main.ppo.csv").read_text().splitlines()
+    assert lines[0].endswith("train/a,train/b")
+    assert [line.split(",")[-2:] for line in lines[1:]] == [["1.0", "2.0"], ["4.0", "3.0"]]
+
+
+def test_names_that_no_file_can_have(tmp_path):
+    sink = CsvSink(tmp_path / "run")
+    sink.write(learned(1, level="../maze/top", a=1.0))
+    sink.close()
+    assert [path.name for path in tmp_path.rglob("*.csv")] == ["..%2Fmaze%2Ftop.ppo.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+# --- TensorBoard
+
+
+def curve(folder, tag):
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    return [(event.step, event.value) for event in events.Scalars(tag)]
+
+
+def test_tensorboard_reads_every_scalar_over_environment_steps(tmp_path):
+    sink = TensorBoardSink(tmp_path)
+    sink.write(record("phase", 0))
+    for steps in (10, 20):
+        sink.write(record("episode", steps, scalars={"episode/reward": steps / 4, "b/c": 1.0}))
+        sink.write(learned(steps, level="top", policy_loss=-0.5))
+    sink.close()
+    assert curve(tmp_path, "episode/reward") == [(10, 2.5), (20, 5.0)]
+    assert curve(tmp_path, "b/c") == [(10, 1.0), (20, 1.0)]
+    assert curve(tmp_path, "top/ppo/train/policy_loss") == [(10, -0.5), (20, -0.5)]
+
+
+def test_tensorboard_forgets_what_a_resumed_run_says_again(tmp_path):
+    def part(steps, value):
+        sink = TensorBoardSink(tmp_path)
+        sink.write(record("phase", steps[0]))
+        for step in steps:
+            sink.write(record("episode", step, scalars={"episode/reward": value}))
+        sink.close()
+
+    part([10, 20, 30, 40], 1.0)
+    part([30, 50], 2.0)  # from a checkpoint after 20
+    assert curve(tmp_path, "episode/reward") == [(10, 1.0), (20, 1.0), (30, 2.0), (50, 2.0)]
+
+
+def test_tensorboard_closes_without_a_record(tmp_path):
+    TensorBoardSink(tmp_path / "tensorboard").close()
+    assert list((tmp_path / "tensorboard").iterdir()) == []

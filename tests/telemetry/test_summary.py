@@ -1,0 +1,92 @@
+import io
+import json
+
+from rich.console import Console
+
+from coach_rl.core.clock import Phase
+from coach_rl.telemetry import LogRecord, Summary
+
+SCALARS = {
+    "evaluation/episodes": 20.0,
+    "evaluation/reward_mean": 1234.5,
+    "evaluation/reward_std": 12.25,
+    "evaluation/reward_iqm": 1240.0,
+    "evaluation/reward_iqm_low": 1230.0,
+    "evaluation/reward_iqm_high": 1250.0,
+    "evaluation/length_mean": 1000.0,
+}
+
+
+def summary(best="checkpoints/step_90000", **scalars):
+    return Summary(
+        evaluation=LogRecord(
+            kind="evaluation",
+            phase=Phase.TEST,
+            environment_steps=100_000,
+            training_steps=15_000,
+            episodes=100,
+            wall_seconds=20.5,
+            scalars=SCALARS | scalars,
+        ),
+        steps_per_second=5000.0,
+        best_checkpoint=best,
+        last_checkpoint="checkpoints/step_100000",
+    )
+
+
+def shown(table):
+    output = io.StringIO()
+    Console(file=output, width=80).print(table)
+    return output.getvalue()
+
+
+def test_the_keys_of_summary_json():
+    document = {
+        "env_steps": 100_000,
+        "episodes": 100,
+        "training_steps": 15_000,
+        "wall_seconds": 20.5,
+        "steps_per_second": 5000.0,
+        "evaluation": {
+            "episodes": 20,
+            "reward_mean": 1234.5,
+            "reward_std": 12.25,
+            "reward_iqm": 1240.0,
+            "reward_ci95": [1230.0, 1250.0],
+            "success_rate": None,
+        },
+        "best_checkpoint": "checkpoints/step_90000",
+        "last_checkpoint": "checkpoints/step_100000",
+    }
+    assert summary().as_json() == document
+    assert json.loads(json.dumps(summary().as_json())) == document
+
+
+def test_success_where_it_is_reported():
+    reported = summary(**{"evaluation/success_rate": 0.75})
+    evaluation = reported.as_json()["evaluation"]
+    assert isinstance(evaluation, dict)
+    assert evaluation["success_rate"] == 0.75
+    assert "75.0%" in shown(reported.table())
+    assert "success" not in shown(summary().table())
+
+
+def test_the_table_has_what_one_quotes_and_fits_a_terminal():
+    text = shown(summary().table())
+    assert max(map(len, text.splitlines())) <= 80
+    for part in (
+        "1,234.50",
+        "12.25",
+        "1,240.00  (95 % interval 1,230.00 to 1,250.00)",
+        "100,000",
+        "15,000",
+        "5,000",
+        "checkpoints/step_90000",
+        "checkpoints/step_100000",
+    ):
+        assert part in text
+
+
+def test_no_best_checkpoint():
+    assert summary(best=None).as_json()["best_checkpoint"] is None
+    assert "best checkpoint" in shown(summary(best=None).table())
