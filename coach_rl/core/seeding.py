@@ -41,4 +41,5 @@ def load_generator_state(rng: np.random.Generator, state: State) -> None:
 
 def _sequence(seed: int, names: tuple[str | int, ...]) -> np.random.SeedSequence:
     keys = [name if isinstance(name, int) else zlib.crc32(name.encode()) for name in names]
-    return np.random.SeedSequence([seed, *keys])
+    # numpy pads the entropy with zeros; the 1 keeps a stream apart from its child named 0.
+    return np.random.SeedSequence([seed, *keys, 1])

@@ -55,7 +55,7 @@ def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
     rows = len(uniform)
     match space:
         case spaces.Discrete():
-            return np.asarray(space.start + uniform[:, 0] * space.n).astype(np.int64)
+            return np.asarray(space.start + (uniform[:, 0] * space.n).astype(np.int64))
         case spaces.MultiDiscrete():
             flat = uniform * space.nvec.reshape(-1)
             start = space.start.reshape(-1)

@@ -45,9 +45,6 @@ def test_random_actions_lie_in_the_space_even_at_the_edges_of_the_noise(space):
         assert space.contains(one if isinstance(one, dict | np.ndarray) else one.item())
 
 
-@pytest.mark.xfail(
-    strict=True, reason="rounds towards 0 after adding the start: leaves the space, skips its first"
-)
 def test_discrete_actions_that_start_below_zero_lie_in_the_space():
     space = spaces.Discrete(2, start=-3)
     noise = np.array([[0.0], [0.25], [0.75], [0.99]], np.float32)
