@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.cli.arguments import parse_arguments
@@ -54,6 +55,15 @@ def blocks(markdown, language):
             opened = None
     assert opened is None, f"the block opened before line {opened[1]} is never closed"
     return [block for block in found if block.language == language]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Small tensors are slow on several threads when the machine is busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def name_of(page):
