@@ -308,8 +308,8 @@ def _check_finite(outcome: Outcome) -> None:
         if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
             flat = np.isfinite(values).reshape(len(values), -1).all(axis=1)
             row = int(outcome.rows[np.flatnonzero(~flat)[0]])
-            what = "reward" if name == "reward" else f"observation '{name}'"
+            what = "a reward" if name == "reward" else f"an observation '{name}'"
             raise NonFiniteError(
-                f"the environment returned a {what} that is not finite in row {row}; "
+                f"the environment returned {what} that is not finite in row {row}; "
                 "check the environment, or the size of the actions"
             )

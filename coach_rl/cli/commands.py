@@ -141,6 +141,9 @@ def _conclude(arguments: Arguments, result: RunResult) -> int:
     if result.summary is not None:
         _console_of(arguments).print(result.summary.table())
     print(f"run folder: {folder}")
+    print(f"evaluate:   coach --evaluate 20 -crd {folder}")
+    if not arguments.no_tensorboard:
+        print(f"curves:     tensorboard --logdir {folder}")
     return 0
 
 

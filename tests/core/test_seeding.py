@@ -23,7 +23,7 @@ def test_the_same_seed_and_names_give_the_same_stream():
 
 
 def test_streams_are_pinned_so_that_old_runs_can_be_repeated():
-    # SeedSequence([3, crc32("policy"), 2, 1]) into PCG64, from numpy alone; crc32("policy") worked out
+    # SeedSequence([3, crc32("policy"), 2, 1]) into PCG64, numpy alone; crc32("policy") worked out
     # by `python -c "import zlib; print(zlib.crc32(b'policy'))"`.
     sequence = np.random.SeedSequence([3, 4034725142, 2, 1])
     expected = np.random.Generator(np.random.PCG64(sequence)).random(3)
