@@ -324,6 +324,7 @@ class PPOAgent(FilteredAgent):
                 if algorithm.stop_at_kl is not None and divergence > algorithm.stop_at_kl:
                     break
         if algorithm.objective == "kl":
+            divergence = self._divergence(data, count)
             self._kl_coefficient = adapted_kl_coefficient(
                 self._kl_coefficient, divergence, algorithm.kl_target
             )
@@ -370,6 +371,12 @@ class PPOAgent(FilteredAgent):
             if algorithm.scale_returns:
                 self._returns.update(target[index[valid]].cpu().numpy())
         return {"/advantages": placed, "/targets": target / scale, "/values": value}
+
+    def _divergence(self, data: Batch, count: int) -> float:
+        """Mean KL(old || new) over the rollout, after its updates (section 4)."""
+        with torch.inference_mode():
+            parameters = self._model.policy(_observations(data, OBSERVATIONS))[:count]
+            return float(self._distribution.kl(data["/policy"][:count], parameters).mean())
 
     def _return_scale(self) -> float:
         """What the critic's outputs are multiplied with to be returns."""

@@ -1,31 +1,38 @@
 """A run as people watch it: a live panel on a terminal, plain lines elsewhere."""
 
+import math
 import time
 from collections import deque
+from collections.abc import Mapping
 
 import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from coach_rl.telemetry.records import LogRecord
 
 REFRESH_SECONDS = 0.25
 PLAIN_SECONDS = 10.0
 RECENT_EPISODES = 100
-LOSSES = 4
-"""Training metrics shown at a time; the files have all."""
+RECENT_SPEEDS = 20
+"""Progress records over which the speed is taken."""
+SHOWN = ("policy_loss", "value_loss", "entropy", "approx_kl")
+"""Training metrics shown, besides other losses; the files have all."""
+MAX_SHOWN = 4
+"""Training metrics an agent has room for."""
 
 
 class ConsoleSink:
-    """Shows phase, progress with the time left, speed, rewards and losses.
+    """Shows phase, progress with the time left, speed, rewards, and every agent's losses.
 
-    On a terminal a panel that refreshes four times a second; elsewhere, or with `plain`, a line at
-    phase changes and evaluations and about every ten seconds in between.
+    On a terminal a panel that refreshes four times a second at most; elsewhere, or with `plain`, a
+    line at phase changes and evaluations and about every ten seconds in between.
 
     Args:
-        planned_steps: Environment steps of the whole run; None leaves the bar without an end.
+        planned_steps: Environment steps of the whole run; None where it is not known yet.
         console: Where to; None for standard output.
         plain: Lines even on a terminal.
     """
@@ -38,32 +45,23 @@ class ConsoleSink:
         plain: bool = False,
     ) -> None:
         self._console = console or Console()
+        self._plain = plain or not self._console.is_terminal or self._console.is_dumb_terminal
         self._planned = planned_steps
         self._live: Live | None = None
+        """None until the panel is first shown, and after `close`."""
         self._last: LogRecord | None = None
         """The newest record; None before the first."""
-        self._plain = plain or not self._console.is_terminal
+        self._shown = -math.inf
         self._rewards: deque[float] = deque(maxlen=RECENT_EPISODES)
-        self._speeds: deque[tuple[float, int]] = deque(maxlen=20)
-        self._evaluated: float | None = None
-        self._best: float | None = None
-        self._losses: dict[str, float] = {}
-        self._shown = 0.0
-        self._progress = Progress(
-            TextColumn("[bold]{task.fields[phase]:<7}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[left]}"),
-            TimeElapsedColumn(),
-            console=self._console,
-            expand=True,
-        )
-        self._task = self._progress.add_task("", total=planned_steps, phase="", left="")
+        self._progress: deque[LogRecord] = deque(maxlen=RECENT_SPEEDS)
+        self._evaluated = math.nan
+        self._best = math.nan
+        self._learned: dict[str, Mapping[str, float]] = {}
+        """The newest training metrics of each level."""
 
     def plan(self, planned_steps: int) -> None:
         """Say how many environment steps the run has in all, once that is known."""
         self._planned = planned_steps
-        self._progress.update(self._task, total=planned_steps)
 
     def write(self, record: LogRecord) -> None:
         """Take in a record; shows it when it is time to."""
@@ -74,7 +72,9 @@ class ConsoleSink:
             important = record.kind in ("phase", "evaluation")
             if important or now - self._shown >= PLAIN_SECONDS:
                 self._shown = now
-                self._console.print(self._line(record), highlight=False, soft_wrap=True)
+                self._console.print(
+                    self._line(record), highlight=False, markup=False, soft_wrap=True
+                )
         elif now - self._shown >= REFRESH_SECONDS:
             self._shown = now
             self._refresh(record)
@@ -93,93 +93,122 @@ class ConsoleSink:
             case "episode":
                 self._rewards.append(scalars["episode/reward"])
             case "progress":
-                self._speeds.append((scalars["time/training_seconds"], record.environment_steps))
+                self._progress.append(record)
             case "evaluation":
                 self._evaluated = scalars["evaluation/reward_mean"]
-                best = self._evaluated if self._best is None else self._best
-                self._best = max(best, self._evaluated)
+                self._best = float(np.fmax(self._best, self._evaluated))
             case "train":
-                shown = ("policy_loss", "value_loss", "entropy", "approx_kl")
-                self._losses = {
-                    name.removeprefix("train/"): value
-                    for name, value in scalars.items()
-                    if name.removeprefix("train/") in shown
-                }
+                self._learned[record.level] = scalars
 
     def _refresh(self, record: LogRecord) -> None:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=False)
             self._live.start()
-        self._progress.update(
-            self._task,
-            completed=record.environment_steps,
-            phase=record.phase.value,
-            left=self._left(record),
+        panel = Group(self._bar(record), self._numbers(record), self._losses())
+        self._live.update(panel, refresh=True)
+
+    def _bar(self, record: LogRecord) -> Table:
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(width=6, style="bold")
+        table.add_column(ratio=1)
+        table.add_column(justify="right")
+        table.add_column(justify="right", min_width=12)
+        planned = self._planned or math.inf
+        table.add_row(
+            record.phase.value,
+            ProgressBar(total=planned, completed=record.environment_steps),
+            f"{record.environment_steps / planned:4.0%}" if self._planned else "",
+            self._left(record),
         )
-        self._live.update(Group(self._progress, self._numbers(record)), refresh=True)
+        return table
 
     def _numbers(self, record: LogRecord) -> Table:
-        table = Table.grid(padding=(0, 2), expand=True)
-        for _ in range(4):
-            table.add_column(justify="left", ratio=1)
-        planned = f" / {self._planned:,}" if self._planned else ""
-        cells = {
-            "steps": f"{record.environment_steps:,}{planned}",
-            "steps/s": _number(self._speed(), ",.0f"),
-            "updates": f"{record.training_steps:,}",
-            "episodes": f"{record.episodes:,}",
-            "episode reward": _number(self._episode_reward(), ",.1f"),
-            "evaluation": _number(self._evaluated, ",.1f"),
-            "best": _number(self._best, ",.1f"),
-        }
-        cells |= {
-            name.replace("_", " "): _number(value, ".3g")
-            for name, value in list(self._losses.items())[:LOSSES]
-        }
-        pairs = [f"[dim]{name}[/dim]\n{value}" for name, value in cells.items()]
-        for begin in range(0, len(pairs), 4):
-            table.add_row(*pairs[begin : begin + 4])
+        table = Table.grid(padding=(0, 1), expand=True)
+        for ratio in (2, 3, 2, 2):
+            table.add_column(style="dim" if len(table.columns) % 2 == 0 else "", ratio=ratio)
+        steps, planned = f"{record.environment_steps:,}", self._planned
+        table.add_row(
+            "steps",
+            f"{steps} of {planned:,}" if planned else steps,
+            "episode reward",
+            _number(self._episode_reward()),
+        )
+        speed = self._speed()
+        table.add_row(
+            "steps/s", f"{speed:,.0f}" if speed else "-", "evaluation", _number(self._evaluated)
+        )
+        table.add_row("updates", f"{record.training_steps:,}", "best", _number(self._best))
+        table.add_row("episodes", f"{record.episodes:,}", "elapsed", _duration(record.wall_seconds))
+        return table
+
+    def _losses(self) -> Table:
+        """A line for each agent."""
+        table = Table.grid(padding=(0, 1), expand=True)
+        for level, scalars in self._learned.items():
+            cells = [Text.assemble((f"{name} ", "dim"), value) for name, value in _shown(scalars)]
+            cells += [Text()] * (MAX_SHOWN - len(cells))
+            table.add_row(*([Text(level, "bold")] if len(self._learned) > 1 else []), *cells)
         return table
 
     def _line(self, record: LogRecord) -> str:
         parts = [f"{record.phase.value:<7}", f"{record.environment_steps:>10,} steps"]
         if self._planned:
             parts.append(f"{record.environment_steps / self._planned:4.0%}")
-        if (speed := self._speed()) is not None:
+        if speed := self._speed():
             parts += [f"{speed:,.0f} steps/s", self._left(record)]
         if record.training_steps:
             parts.append(f"{record.training_steps:,} updates")
-        if (reward := self._episode_reward()) is not None:
-            parts.append(f"episode reward {reward:,.1f}")
-        if self._evaluated is not None:
-            parts.append(f"evaluation {self._evaluated:,.1f} (best {self._best:,.1f})")
-        parts += [
-            f"{name.replace('_', ' ')} {value:.3g}"
-            for name, value in self._losses.items()
-            if name.endswith("loss")
-        ]
+        if self._rewards:
+            parts.append(f"episode reward {_number(self._episode_reward())}")
+        if not math.isnan(self._evaluated):
+            parts.append(f"evaluation {_number(self._evaluated)} (best {_number(self._best)})")
+        for level, scalars in self._learned.items():
+            of = f"{level} " if len(self._learned) > 1 else ""
+            parts += [
+                f"{of}{name} {value}" for name, value in _shown(scalars) if name.endswith("loss")
+            ]
         return "  ".join(part for part in parts if part)
 
     def _speed(self) -> float | None:
-        if len(self._speeds) < 2:
+        """Recent environment steps per second of training; None while it is not known."""
+        if len(self._progress) < 2:
             return None
-        (begin, before), (end, after) = self._speeds[0], self._speeds[-1]
-        return (after - before) / (end - begin) if end > begin else None
-
-    def _episode_reward(self) -> float | None:
-        return float(np.mean(self._rewards)) if self._rewards else None
+        first, last = self._progress[0], self._progress[-1]
+        seconds = _training_seconds(last) - _training_seconds(first)
+        return (last.environment_steps - first.environment_steps) / seconds if seconds > 0 else None
 
     def _left(self, record: LogRecord) -> str:
+        """The time left at the recent speed, evaluations taking the share they have had so far."""
         speed = self._speed()
         if not speed or not self._planned:
             return ""
-        seconds = int(max(0, self._planned - record.environment_steps) / speed)
-        minutes, seconds = divmod(seconds, 60)
-        hours, minutes = divmod(minutes, 60)
-        return (
-            f"{hours}:{minutes:02}:{seconds:02} left" if hours else f"{minutes}:{seconds:02} left"
-        )
+        last = self._progress[-1]
+        slower = max(1.0, last.wall_seconds / _training_seconds(last))
+        remaining = max(0, self._planned - record.environment_steps)
+        return f"{_duration(remaining / speed * slower)} left"
+
+    def _episode_reward(self) -> float:
+        return float(np.mean(self._rewards)) if self._rewards else math.nan
 
 
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+def _shown(scalars: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Names and values of the training metrics there is room for."""
+    names = {name: name.removeprefix("train/") for name in scalars}
+    chosen = [name for name, short in names.items() if short in SHOWN or short.endswith("_loss")]
+    return [(names[name].replace("_", " "), f"{scalars[name]:.3g}") for name in chosen[:MAX_SHOWN]]
+
+
+def _training_seconds(record: LogRecord) -> float:
+    return record.scalars["time/training_seconds"]
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
