@@ -295,41 +295,42 @@ class PPOAgent(FilteredAgent):
         return f"{self.network.summary()}\nupdates: {self.engine.mode}"
 
     def _learn_from_rollout(self) -> tuple[dict[str, float], int]:
+        """Epochs over the rollout; metrics without their room, and the gradient steps made."""
         algorithm = self.params.algorithm
         data = {
             path: torch.from_numpy(column).to(self._device)
             for path, column in self._memory.columns.items()
         }
         grid, count = self._memory.grid(), len(self._memory)
-        size = min(algorithm.minibatch, count)
-        steps, divergence, scalars = 0, 0.0, {}
-        variance = 0.0
+        columns, estimates = self._batch_columns(data), self._estimates(data, grid)
+        variance = explained_variance(estimates["/values"][:count], estimates["/targets"][:count])
+        metrics: dict[str, float] = {}
+        steps = 0
         for epoch in range(algorithm.epochs):
-            if epoch == 0 or algorithm.recompute_advantages:
+            if epoch and algorithm.recompute_advantages:
                 estimates = self._estimates(data, grid)
-                if epoch == 0:
-                    batch_columns = self._batch_columns(data)
-                    variance = float(
-                        explained_variance(
-                            estimates["/values"][:count], estimates["/targets"][:count]
-                        )
-                    )
-            order = torch.from_numpy(self._shuffle.permutation(count)).to(self._device)
-            for begin in range(0, count - size + 1, size):
-                self.learn_from_batch({**batch_columns, **estimates}, order[begin : begin + size])
-                steps += 1
-            if algorithm.stop_at_kl is not None or epoch == algorithm.epochs - 1:
+            steps += self._learn_one_epoch(columns | estimates, count)
+            if algorithm.stop_at_kl is not None:
                 metrics = self.engine.drain_metrics()
-                divergence, scalars = metrics["approx_kl"], metrics
-                if algorithm.stop_at_kl is not None and divergence > algorithm.stop_at_kl:
+                if metrics["approx_kl"] > algorithm.stop_at_kl:
                     break
+        metrics = self.engine.drain_metrics() or metrics
+        metrics["explained_variance"] = float(variance)
         if algorithm.objective == "kl":
-            divergence = self._divergence(data, count)
             self._kl_coefficient = adapted_kl_coefficient(
-                self._kl_coefficient, divergence, algorithm.kl_target
+                self._kl_coefficient, self._divergence(data, count), algorithm.kl_target
             )
-            scalars["kl_coefficient"] = self._kl_coefficient
-        return {**scalars, "explained_variance": variance}, steps
+            metrics["kl_coefficient"] = self._kl_coefficient
+        return metrics, steps
+
+    def _learn_one_epoch(self, data: Batch, count: int) -> int:
+        """Minibatches of a new permutation; the gradient steps made."""
+        size = min(self.params.algorithm.minibatch, count)
+        order = torch.from_numpy(self._shuffle.permutation(count)).to(self._device)
+        minibatches = order[: count - count % size].reshape(-1, size).unbind()
+        for index in minibatches:
+            self.learn_from_batch(data, index)
+        return len(minibatches)
 
     def _estimates(self, data: Batch, grid: RowGrid) -> Batch:
         """Values, value targets and advantages of the whole memory, [capacity] each."""

@@ -1,9 +1,10 @@
 """The door: one line on stderr and an exit code for everything that goes wrong.
 
 Exit codes: 0 done, 1 something broke while running, 2 what was asked for cannot be done, 130 and
-143 stopped by Ctrl-C and SIGTERM.
+143 stopped by Ctrl-C and SIGTERM, 141 the reader of our output has gone.
 """
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from coach_rl.cli.arguments import parse_arguments
 from coach_rl.core.errors import CoachError
 from coach_rl.experiment.presets import describe_presets, find_preset
 
+_BROKEN_PIPE = 141
 _INTERRUPTED = 130
 
 
@@ -29,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(words)
     except CoachError as error:
         return _report(str(error), error.exit_code, words)
+    except BrokenPipeError:
+        # Whoever read our output has gone, e.g. `coach describe NAME | head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
     except KeyboardInterrupt:
         return _report("interrupted", _INTERRUPTED, words)
     except Exception as error:

@@ -47,4 +47,4 @@ class JsonlSink:
 
 
 def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return float(value) if math.isfinite(value) else None

@@ -11,7 +11,7 @@ FLUSH_SECONDS = 10
 
 
 class TensorBoardSink:
-    """Writes every scalar of every record; on disk after ten seconds at most.
+    """Writes every scalar of every record; on disk after ten seconds or at a checkpoint.
 
     An agent's scalars stand under `<level>/<agent>/`, so a hierarchy's levels lie side by side.
     Where the folder holds event files already, the run is resumed: TensorBoard is told to forget
@@ -44,6 +44,8 @@ class TensorBoardSink:
         # One event a record takes half the time of one `add_scalar` for each of three scalars.
         events = self._writer._get_file_writer()  # type: ignore[no-untyped-call]  # torch's
         events.add_summary(summary, record.environment_steps)
+        if record.kind == "checkpoint":  # who goes on from it has what was said before it
+            events.flush()
 
     def close(self) -> None:
         """Flush and close."""

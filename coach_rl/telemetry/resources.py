@@ -1,0 +1,57 @@
+"""What a run takes of the machine: processor, memory, GPU memory."""
+
+import time
+
+import psutil
+import torch
+
+MIB = 2**20
+
+
+class ResourceSampler:
+    """Measures this process and all it has started; by itself it does nothing between two calls.
+
+    sampler = ResourceSampler(every_seconds=10.0)
+    scalars |= sampler.sample_if_due()              # `resources/...`, empty where none is due
+
+    Args:
+        every_seconds: Least time between two samples; one takes a millisecond or more.
+    """
+
+    def __init__(self, *, every_seconds: float = 10.0) -> None:
+        self._every_seconds = every_seconds
+        self._process = psutil.Process()
+        self._sampled_at = time.monotonic()
+        self._cpu_seconds, _ = self._usage()
+
+    def sample_if_due(self) -> dict[str, float]:
+        """The scalars, with the processor's use since the last sample; empty where none is due."""
+        now = time.monotonic()
+        elapsed = now - self._sampled_at
+        if elapsed < self._every_seconds:
+            return {}
+        cpu_seconds, memory = self._usage()
+        used = max(0.0, cpu_seconds - self._cpu_seconds)
+        self._sampled_at, self._cpu_seconds = now, cpu_seconds
+        scalars = {
+            "resources/cpu_percent": 100 * used / elapsed,
+            "resources/memory_mib": memory / MIB,
+        }
+        if torch.cuda.is_initialized():  # asking an idle device would take a part of its memory
+            scalars["resources/gpu_memory_mib"] = torch.cuda.memory_allocated() / MIB
+            scalars["resources/gpu_memory_reserved_mib"] = torch.cuda.memory_reserved() / MIB
+        return scalars
+
+    def _usage(self) -> tuple[float, int]:
+        """Processor seconds so far and resident bytes now, over the process tree."""
+        seconds, memory = 0.0, 0
+        for process in (self._process, *self._process.children(recursive=True)):
+            try:
+                with process.oneshot():
+                    times = process.cpu_times()
+                    memory += process.memory_info().rss
+            except psutil.NoSuchProcess:  # ended meanwhile; its parent's times hold its own
+                continue
+            # With the times of children that have ended, the sum never forgets what was used.
+            seconds += times.user + times.system + times.children_user + times.children_system
+        return seconds, memory
