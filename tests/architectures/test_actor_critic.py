@@ -1,0 +1,121 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from coach_rl.architectures.actor_critic import ActorCriticParameters, distribution_for
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.errors import SpaceError
+from coach_rl.functional.distributions import Categorical, DiagonalGaussian, MultiCategorical
+
+SEEN = spaces.Dict({"x": spaces.Box(-1, 1, (3,)), "y": spaces.Discrete(2)})
+BATCH = {
+    "x": torch.tensor([[0.1, -0.5, 0.9]] * 2 + [[1.0, 0.0, 0.0]]),
+    "y": torch.tensor([0, 1, 1]),
+}
+
+
+def build(action_space, *, seed=0, **changes):
+    rng = torch.Generator().manual_seed(seed)
+    return ActorCriticParameters(**changes).build(
+        observation_space=SEEN, action_space=action_space, rng=rng
+    )
+
+
+ACTIONS = {
+    "box": (spaces.Box(-1, 1, (2,)), 4),
+    "discrete": (spaces.Discrete(5, start=3), 5),
+    "multidiscrete": (spaces.MultiDiscrete([2, 3]), 5),
+}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_parameters_and_values_have_a_row_per_observation(kind, shared):
+    space, size = ACTIONS[kind]
+    model = build(space, shared_torso=shared)
+    parameters, values = model(BATCH)
+    assert parameters.shape == (3, size)
+    assert values.shape == (3,)
+    assert model.distribution.parameter_size == size
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_forward_is_policy_and_value_at_once(kind, shared):
+    model = build(ACTIONS[kind][0], shared_torso=shared, policy_gain=1.0)
+    parameters, values = model(BATCH)
+    torch.testing.assert_close(parameters, model.policy(BATCH), rtol=0, atol=0)
+    torch.testing.assert_close(values, model.value(BATCH), rtol=0, atol=0)
+
+
+def gradients(model, output):
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad(output.sum(), parameters, allow_unused=True)
+    return {name.split(".")[0] for name, g in zip(names, found, strict=True) if g is not None}
+
+
+def test_torsos_of_their_own_share_nothing():
+    model = build(ACTIONS["box"][0])
+    assert gradients(model, model(BATCH)[0]) == {"actor_torso", "policy_head", "log_std"}
+    assert gradients(model, model(BATCH)[1]) == {"critic_torso", "value_head"}
+
+
+def test_a_shared_torso_is_reached_from_policy_and_value():
+    model = build(ACTIONS["box"][0], shared_torso=True)
+    assert gradients(model, model(BATCH)[0]) == {"actor_torso", "policy_head", "log_std"}
+    assert gradients(model, model(BATCH)[1]) == {"actor_torso", "value_head"}
+    apart = build(ACTIONS["box"][0])
+    torso = sum(p.numel() for p in model.actor_torso.parameters())
+    sizes = [sum(p.numel() for p in each.parameters()) for each in (apart, model)]
+    assert sizes[0] - sizes[1] == torso
+
+
+def test_the_deviation_is_the_same_in_every_state_and_starts_where_told():
+    model = build(ACTIONS["box"][0], initial_log_std=-0.5)
+    parameters, _ = model(BATCH)
+    assert parameters[:, 2:].tolist() == [[-0.5, -0.5]] * 3
+
+
+def test_the_first_policy_hardly_depends_on_the_state():
+    parameters = build(ACTIONS["discrete"][0]).policy(BATCH)
+    assert parameters.abs().max() < 0.01 * math.sqrt(64)
+    large = build(ACTIONS["discrete"][0], policy_gain=1.0).policy(BATCH)
+    torch.testing.assert_close(large, 100 * parameters, rtol=1e-4, atol=1e-6)
+
+
+def test_the_torsos_parameters_are_used():
+    torso = TorsoParameters(embedder=(4,), middleware=(7,), activation="relu")
+    model = build(ACTIONS["box"][0], torso=torso)
+    assert model.policy_head.weight.shape == (2, 7)
+    assert model.value_head.weight.shape == (1, 7)
+
+
+def test_the_same_generator_gives_the_same_network():
+    first, same, other = (build(ACTIONS["box"][0], seed=seed)(BATCH)[0] for seed in (1, 1, 2))
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
+
+
+def test_every_action_space_has_its_family():
+    assert distribution_for(spaces.Box(-1, 1, (3,))) == DiagonalGaussian(3)
+    assert distribution_for(spaces.Discrete(4, start=2)) == Categorical(4)
+    assert distribution_for(spaces.MultiDiscrete([2, 3])) == MultiCategorical((2, 3))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(-1, 1, (2, 2)),
+        spaces.Box(0, 9, (2,), np.int64),
+        spaces.MultiDiscrete([[2, 3], [4, 5]]),
+        spaces.MultiBinary(3),
+        spaces.Dict({"move": spaces.Discrete(2)}),
+    ],
+    ids=str,
+)
+def test_action_spaces_without_a_policy_are_refused(space):
+    with pytest.raises(SpaceError, match=r"no stochastic policy [\s\S]* OutputFilter"):
+        build(space)

@@ -1,0 +1,126 @@
+import pytest
+import torch
+from torch import nn
+
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.core.errors import CheckpointError
+
+CPU = torch.device("cpu")
+
+
+def small(first=1.0):
+    """y = w x + b with two inputs: three parameters, counted up from `first`."""
+    layer = nn.Linear(2, 1)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[first, first + 1]]))
+        layer.bias.copy_(torch.tensor([first + 2]))
+    return layer
+
+
+X = torch.tensor([[10.0, 100.0]])
+
+
+def test_all_parameters_lie_in_one_flat_tensor():
+    network = NetworkWrapper(small(), device=CPU)
+    assert network.size == 3
+    assert network.online.tolist() == [1.0, 2.0, 3.0]
+    assert network.target is None
+
+
+def test_the_modules_parameters_are_views_of_it():
+    module = small()
+    network = NetworkWrapper(module, device=CPU)
+    assert module(X).item() == 213.0
+    network.online.copy_(torch.tensor([2.0, 0.0, 1.0]))
+    assert module(X).item() == 21.0
+    assert module.weight.tolist() == [[2.0, 0.0]]
+    module.bias.fill_(7.0)
+    assert network.online.tolist() == [2.0, 0.0, 7.0]
+
+
+def test_any_flat_tensor_can_stand_for_the_parameters():
+    network = NetworkWrapper(small(), device=CPU)
+    assert network.call(torch.tensor([0.0, 1.0, 5.0]), X).item() == 105.0
+    assert network.module(X).item() == 213.0
+    named = network.named(torch.arange(3.0))
+    assert {name: value.tolist() for name, value in named.items()} == {
+        "weight": [[0.0, 1.0]],
+        "bias": [2.0],
+    }
+
+
+def test_a_gradient_reaches_the_flat_tensor_it_was_called_with():
+    network = NetworkWrapper(small(), device=CPU)
+    flat = torch.tensor([1.0, 1.0, 1.0], requires_grad=True)
+    network.call(flat, X).sum().backward()
+    assert flat.grad.tolist() == [10.0, 100.0, 1.0]
+
+
+def test_the_target_starts_equal_and_apart():
+    network = NetworkWrapper(small(), device=CPU, with_target=True)
+    network.online += 10
+    assert network.target.tolist() == [1.0, 2.0, 3.0]
+    assert network.call(network.target, X).item() == 213.0
+
+
+def test_the_target_moves_by_the_rate():
+    network = NetworkWrapper(small(), device=CPU, with_target=True)
+    network.online.copy_(torch.tensor([5.0, 2.0, -1.0]))
+    network.sync_target(0.25)
+    assert network.target.tolist() == [2.0, 2.0, 2.0]  # a quarter of +4, 0, -4
+    network.sync_target(0.5)
+    assert network.target.tolist() == [3.5, 2.0, 0.5]
+    network.sync_target()
+    assert network.target.tolist() == [5.0, 2.0, -1.0]
+    assert network.online.tolist() == [5.0, 2.0, -1.0]
+
+
+def test_a_state_restores_online_and_target_in_place():
+    network = NetworkWrapper(small(), device=CPU, with_target=True)
+    network.online += 1
+    state = network.state_dict()
+    network.online.zero_()
+    network.target.zero_()
+    other = NetworkWrapper(small(20.0), device=CPU, with_target=True)
+    other.load_state_dict(state)
+    assert other.online.tolist() == [2.0, 3.0, 4.0]
+    assert other.target.tolist() == [1.0, 2.0, 3.0]
+    assert other.module(X).item() == 324.0
+    other.online.zero_()
+    assert state["online"]["weight"].tolist() == [[2.0, 3.0]]
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (nn.Linear(3, 1), r"'weight' should have the shape \(1, 2\), found \(1, 3\)"),
+        (nn.Linear(2, 1, bias=False), r"'bias' should have the shape \(1,\), found nothing"),
+        (nn.Sequential(nn.Linear(2, 1)), r"'weight' should .* found nothing"),
+    ],
+)
+def test_a_state_of_another_network_is_refused(module, message):
+    state = NetworkWrapper(module, device=CPU).state_dict()
+    with pytest.raises(CheckpointError, match=message):
+        NetworkWrapper(small(), device=CPU).load_state_dict(state)
+
+
+@pytest.mark.xfail(strict=True, reason="names this network does not have are passed over")
+def test_a_state_with_parameters_too_many_is_refused():
+    network = NetworkWrapper(small(), device=CPU)
+    state = network.state_dict()
+    state["online"]["another"] = torch.ones(2)
+    with pytest.raises(CheckpointError, match="another"):
+        network.load_state_dict(state)
+
+
+@pytest.mark.xfail(strict=True, raises=KeyError, reason="a KeyError instead of a CheckpointError")
+def test_a_state_without_a_target_is_refused_where_one_is_needed():
+    state = NetworkWrapper(small(), device=CPU).state_dict()
+    with pytest.raises(CheckpointError, match="target"):
+        NetworkWrapper(small(), device=CPU, with_target=True).load_state_dict(state)
+
+
+def test_the_summary_says_the_number_of_parameters():
+    text = NetworkWrapper(nn.Linear(100, 12), device=CPU).summary()
+    assert "Linear(in_features=100" in text
+    assert text.endswith("1,212 parameters")

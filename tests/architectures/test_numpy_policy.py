@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.numpy_policy import numpy_policy
+from coach_rl.architectures.torso import TorsoParameters
+
+VECTOR = {"x": spaces.Box(-3, 3, (4,))}
+ACTIONS = [spaces.Box(-1, 1, (2,)), spaces.Discrete(3), spaces.MultiDiscrete([2, 3])]
+
+
+def build(observed, action=ACTIONS[0], **torso):
+    return ActorCriticParameters(
+        torso=TorsoParameters(**torso), policy_gain=1.0, initial_log_std=-0.3
+    ).build(
+        observation_space=spaces.Dict(observed),
+        action_space=action,
+        rng=torch.Generator().manual_seed(0),
+    )
+
+
+def observations(observed, rows=5):
+    space = spaces.Dict(observed, seed=1)
+    samples = [space.sample() for _ in range(rows)]
+    return {key: np.stack([sample[key] for sample in samples]) for key in space}
+
+
+def in_torch(model, observation):
+    with torch.no_grad():
+        return model.policy({key: torch.from_numpy(v) for key, v in observation.items()}).numpy()
+
+
+SEVERAL = {
+    "a": spaces.Box(-1, 1, (2, 3), np.float64),
+    "b.c": spaces.MultiBinary(4),
+    "d": spaces.Box(0, 9, (2,), np.int64),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=str)
+@pytest.mark.parametrize("activation", ["tanh", "relu", "none"])
+@pytest.mark.parametrize(
+    ("observed", "layers"),
+    [
+        (VECTOR, {}),
+        (VECTOR, {"middleware": ()}),
+        (VECTOR, {"middleware": (7,), "embedder": (6, 5)}),
+        (SEVERAL, {"embedder": (6,)}),
+        (SEVERAL, {"middleware": (), "orthogonal": False}),
+    ],
+    ids=["plain", "linear", "embedded", "several keys", "several keys linear"],
+)
+def test_it_equals_the_torch_policy_to_rounding(observed, layers, activation, action):
+    model = build(observed, action, activation=activation, **layers)
+    policy = numpy_policy(model)
+    assert policy is not None
+    observation = observations(observed)
+    given = {key: values.copy() for key, values in observation.items()}
+    found = policy(observation)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, in_torch(model, observation), rtol=2e-5, atol=2e-6)
+    for key, values in given.items():
+        np.testing.assert_array_equal(observation[key], values)
+
+
+def test_it_follows_updates_made_in_place():
+    model = build(VECTOR)
+    network = NetworkWrapper(model, device=torch.device("cpu"))
+    policy, observation = numpy_policy(model), observations(VECTOR)
+    before = policy(observation)
+    network.online.mul_(1.5).add_(0.01)
+    after = policy(observation)
+    assert np.abs(after - before).min() > 1e-3
+    np.testing.assert_allclose(after, in_torch(model, observation), rtol=2e-5, atol=2e-6)
+    other = NetworkWrapper(build(VECTOR), device=torch.device("cpu"))
+    network.load_state_dict(other.state_dict())
+    np.testing.assert_allclose(policy(observation), before, rtol=1e-6)
+
+
+def test_results_of_two_calls_share_no_memory():
+    for action in ACTIONS:
+        policy, observation = numpy_policy(build(VECTOR, action)), observations(VECTOR)
+        first = policy(observation)
+        kept = first.copy()
+        policy({"x": observation["x"] + 1})
+        np.testing.assert_array_equal(first, kept)
+
+
+@pytest.mark.parametrize(
+    ("observed", "torso"),
+    [
+        ({"x": spaces.Discrete(3)}, {}),
+        ({"x": spaces.MultiDiscrete([3, 2])}, {}),
+        ({"x": spaces.Box(0, 255, (8, 8, 1), np.uint8)}, {"convolutions": "shallow"}),
+        ({**VECTOR, "y": spaces.Discrete(3)}, {}),
+        (VECTOR, {"activation": "elu"}),
+        (VECTOR, {"activation": "selu", "middleware": (), "embedder": (3,)}),
+    ],
+)
+def test_what_it_cannot_do_is_left_to_torch(observed, torso):
+    assert numpy_policy(build(observed, **torso)) is None
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=TypeError,
+    reason="the layers are read in numpy before the device is looked at",
+)
+def test_a_model_elsewhere_than_on_the_cpu_is_left_to_torch():
+    assert numpy_policy(build(VECTOR).to("meta")) is None

@@ -1,0 +1,206 @@
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch import nn
+
+from coach_rl.architectures.layers import ACTIVATIONS, convolution, linear
+from coach_rl.architectures.torso import CONVOLUTIONS, ImageScale, OneHot, TorsoParameters
+from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def build(space, **changes):
+    return TorsoParameters(**changes).build(spaces.Dict(space), rng())
+
+
+def batch(space, size=3):
+    observed = spaces.Dict(space, seed=0)
+    rows = [observed.sample() for _ in range(size)]
+    return {key: torch.from_numpy(np.stack([row[key] for row in rows])) for key in observed}
+
+
+EVERY_KIND = {
+    "vector": (spaces.Box(-1, 1, (5,)), 5),
+    "float64 matrix": (spaces.Box(-1, 1, (2, 3), np.float64), 6),
+    "bytes": (spaces.Box(0, 255, (4,), np.uint8), 4),
+    "float image": (spaces.Box(0, 1, (2, 3, 4)), 24),
+    "bits": (spaces.MultiBinary(3), 3),
+    "discrete": (spaces.Discrete(4, start=-1), 4),
+    "multidiscrete": (spaces.MultiDiscrete([2, 3], start=[5, 0]), 5),
+}
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_every_kind_of_observation_becomes_a_vector(kind):
+    space, width = EVERY_KIND[kind]
+    torso = build({kind: space}, middleware=())
+    assert torso.output_size == width
+    features = torso(batch({kind: space}))
+    assert features.shape == (3, width)
+    assert features.dtype == torch.float32
+
+
+def test_vectors_are_flattened_in_order():
+    torso = build({"x": spaces.Box(-9, 9, (2, 2), np.float64)}, middleware=())
+    values = torch.arange(8, dtype=torch.float64).reshape(2, 2, 2)
+    assert torso({"x": values}).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_whole_numbers_become_one_hot_counted_from_their_start():
+    torso = build({"x": spaces.MultiDiscrete([2, 3], start=[5, -1])}, middleware=())
+    features = torso({"x": torch.tensor([[5, 1], [6, -1]])})
+    assert features.tolist() == [[1, 0, 0, 0, 1], [0, 1, 1, 0, 0]]
+    assert OneHot((3,), (2,))(torch.tensor([4, 2])).tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+def test_keys_are_joined_in_the_order_of_the_space():
+    space = {"b": spaces.Discrete(2), "a": spaces.Box(-9, 9, (1,)), "c.d": spaces.Box(-9, 9, (1,))}
+    torso = build(space, middleware=())
+    observation = {
+        "c.d": torch.tensor([[3.0]]),
+        "b": torch.tensor([1]),
+        "a": torch.tensor([[2.0]]),
+    }
+    by_key = {"a": [2.0], "b": [0.0, 1.0], "c.d": [3.0]}
+    expected = [number for key in spaces.Dict(space) for number in by_key[key]]
+    assert torso(observation).tolist() == [expected]
+
+
+def test_each_key_has_an_embedder_of_its_own_and_the_middleware_takes_them_all():
+    space = {"a": spaces.Box(-1, 1, (2,)), "b": spaces.Discrete(3)}
+    torso = build(space, embedder=(7, 4), middleware=(6,))
+    shapes = {name: tuple(p.shape) for name, p in torso.named_parameters() if "weight" in name}
+    assert sorted(shapes.values()) == sorted([(7, 2), (4, 7), (7, 3), (4, 7), (6, 8)])
+    features = torso(batch(space))
+    assert features.shape == (3, 6)
+    assert torso.output_size == 6
+    assert features.abs().max() <= 1  # ends in tanh
+
+
+def test_a_dense_torso_by_hand():
+    torso = build({"x": spaces.Box(-9, 9, (2,))}, middleware=(1,), activation="relu")
+    with torch.no_grad():
+        torso.middleware[0].weight.copy_(torch.tensor([[2.0, -1.0]]))
+        torso.middleware[0].bias.copy_(torch.tensor([0.5]))
+    assert torso({"x": torch.tensor([[1.0, 1.0], [0.0, 3.0]])}).tolist() == [[1.5], [0.0]]
+
+
+@pytest.mark.parametrize(("name", "side"), [("shallow", 3), ("medium", 36), ("deep", 60)])
+def test_images_go_through_their_convolutions(name, side):
+    space = {"image": spaces.Box(0, 255, (side, side + 4, 3), np.uint8)}
+    torso = build(space, convolutions=name, middleware=(5,))
+    layers = [m for m in torso.embedders["image"].modules() if isinstance(m, nn.Conv2d)]
+    found = tuple((m.out_channels, m.kernel_size[0], m.stride[0]) for m in layers)
+    assert found == CONVOLUTIONS[name]
+    assert torso(batch(space)).shape == (3, 5)
+
+
+def test_the_medium_convolutions_of_an_atari_screen_have_the_published_size():
+    torso = build({"image": spaces.Box(0, 255, (84, 84, 4), np.uint8)}, middleware=())
+    assert torso.output_size == 7 * 7 * 64  # Mnih et al. 2015
+
+
+def test_bytes_are_scaled_and_their_channels_come_first():
+    image = torch.arange(2 * 3 * 4, dtype=torch.uint8).reshape(1, 2, 3, 4)
+    scaled = ImageScale()(image)
+    assert scaled.shape == (1, 4, 2, 3)
+    assert scaled.dtype == torch.float32
+    assert scaled[0, 3, 1, 2] == pytest.approx(image[0, 1, 2, 3].item() / 255)
+
+
+def test_an_image_too_small_for_its_convolutions_says_what_to_do():
+    with pytest.raises(SpaceError, match=r"'camera' of \(20, 20, 3\).*'medium'.*use 'shallow'"):
+        build({"camera": spaces.Box(0, 255, (20, 20, 3), np.uint8)})
+
+
+def test_an_observation_nobody_can_embed_is_refused_by_name():
+    with pytest.raises(SpaceError, match="cannot embed observation 'words'"):
+        build({"words": spaces.Text(5)})
+
+
+@pytest.mark.xfail(
+    strict=True, reason="both keys are called a_b inside, so the second embedder replaces the first"
+)
+def test_keys_that_differ_only_by_a_dot_keep_their_own_embedders():
+    space = {"a.b": spaces.Box(-1, 1, (2,)), "a_b": spaces.Box(-1, 1, (2,))}
+    torso = build(space, embedder=(3,))
+    assert sum(p.numel() for p in torso.embedders.parameters()) == 2 * (2 * 3 + 3)
+
+
+@pytest.mark.xfail(
+    strict=True, raises=KeyError, reason="the key is used as an attribute of a torch ModuleDict"
+)
+@pytest.mark.parametrize("key", ["keys", "values", "type"])
+def test_any_key_may_be_observed(key):
+    assert build({key: spaces.Box(-1, 1, (2,))}).output_size == 64
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"convolutions": "medum"}, UnknownNameError, "did you mean 'medium'"),
+        ({"activation": "rely"}, UnknownNameError, "did you mean 'relu'"),
+        ({"middleware": (64, 0)}, ParameterError, "layer sizes must be more than 0"),
+        ({"embedder": (-1,)}, ParameterError, "layer sizes must be more than 0"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        TorsoParameters(**changes)
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+def test_weights_come_from_the_generator_alone(orthogonal):
+    space = spaces.Dict(
+        {"x": spaces.Box(-1, 1, (3,)), "image": spaces.Box(0, 255, (5, 5, 1), np.uint8)}
+    )
+    params = TorsoParameters(convolutions="shallow", orthogonal=orthogonal)
+    before = torch.get_rng_state()
+    first, same, other = (params.build(space, rng(seed)).state_dict() for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(first[name], same[name]) for name in first)
+    weights = [name for name in first if name.endswith("weight")]
+    assert len(weights) == 3
+    assert not any(torch.equal(first[name], other[name]) for name in weights)
+
+
+def test_orthogonal_layers_have_their_gain_and_no_bias():
+    layer = linear(8, 5, rng=rng(), gain=1.5, orthogonal=True)
+    torch.testing.assert_close(layer.weight @ layer.weight.T, 1.5**2 * torch.eye(5))
+    assert not layer.bias.any()
+    image = convolution(3, 4, kernel=2, stride=1, rng=rng(), gain=2.0, orthogonal=True)
+    flat = image.weight.flatten(1)
+    torch.testing.assert_close(flat @ flat.T, 4 * torch.eye(4), atol=1e-5, rtol=0)
+
+
+def test_plain_layers_are_uniform_within_one_over_the_root_of_their_inputs():
+    layer = linear(16, 500, rng=rng(), gain=100.0, orthogonal=False)
+    for values in (layer.weight, layer.bias):
+        assert values.abs().max() <= 0.25
+        assert values.abs().max() > 0.24
+    assert layer.weight.var().item() == pytest.approx(0.25**2 / 3, rel=0.05)
+    image = convolution(4, 50, kernel=2, stride=1, rng=rng(), gain=1.0, orthogonal=False)
+    assert 0.24 < image.weight.abs().max() <= 0.25
+
+
+def test_activations_are_what_they_are_called():
+    values = torch.tensor([-2.0, 3.0])
+    found = {name: function(values).tolist() for name, function in ACTIVATIONS.items()}
+    e = np.exp
+    scale, alpha = 1.0507009873554805, 1.6732632423543772  # Klambauer et al. 2017
+    expected = {
+        "tanh": [np.tanh(-2), np.tanh(3)],
+        "relu": [0, 3],
+        "elu": [e(-2) - 1, 3],
+        "selu": [scale * alpha * (e(-2) - 1), scale * 3],
+        "leaky_relu": [-0.02, 3],
+        "sigmoid": [1 / (1 + e(2)), 1 / (1 + e(-3))],
+        "none": [-2, 3],
+    }
+    assert found.keys() == expected.keys()
+    for name, numbers in expected.items():
+        assert found[name] == pytest.approx(numbers, rel=1e-5), name

@@ -1,0 +1,239 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from coach_rl.architectures import update_engine
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.update_engine import (
+    COMPILE_REPAID_AFTER,
+    AdamParameters,
+    UpdateEngine,
+    compiler_present,
+)
+from coach_rl.core.errors import ParameterError
+
+CPU = torch.device("cpu")
+CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), epsilon=1e-5, max_gradient_norm=0.5)
+
+
+def module(seed=0):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1))
+
+
+def data(rows=24, seed=1):
+    rng = torch.Generator().manual_seed(seed)
+    x = torch.randn(rows, 3, generator=rng)
+    return {"x": x, "y": (x**2).sum(dim=1, keepdim=True)}
+
+
+def minibatches(steps, rows=24, size=8):
+    rng = torch.Generator().manual_seed(2)
+    return [torch.randperm(rows, generator=rng)[:size] for _ in range(steps)]
+
+
+def engine_for(network, optimizer=CLIPPED, mode="eager", planned=0):
+    def loss(flat, batch, scalars):
+        error = ((network.call(flat, batch["x"]) - batch["y"]) ** 2).mean()
+        scaled = error * scalars["weight"]
+        return scaled, {"error": error.detach(), "first_x": batch["x"][0, 0]}
+
+    engine = UpdateEngine(network, loss, optimizer, mode=mode, planned_updates=planned)
+    engine.set_scalars(weight=2.0)
+    return engine
+
+
+def made(optimizer=CLIPPED, mode="eager"):
+    network = NetworkWrapper(module(), device=CPU)
+    return network, engine_for(network, optimizer, mode)
+
+
+def plain_torch(optimizer, steps):
+    """The same training by torch's own optimiser; returns parameters, errors and norms."""
+    model, columns, errors, norms = module(), data(), [], []
+    adam = torch.optim.Adam(
+        model.parameters(), optimizer.learning_rate, optimizer.betas, optimizer.epsilon
+    )
+    for index in minibatches(steps):
+        error = ((model(columns["x"][index]) - columns["y"][index]) ** 2).mean()
+        adam.zero_grad()
+        (2 * error).backward()
+        largest = optimizer.max_gradient_norm or float("inf")
+        norms.append(float(nn.utils.clip_grad_norm_(model.parameters(), largest)))
+        adam.step()
+        errors.append(float(error.detach()))
+    flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    return flat, errors, norms
+
+
+@pytest.mark.parametrize(
+    "optimizer", [CLIPPED, AdamParameters()], ids=["clipped", "torch's defaults"]
+)
+def test_eager_equals_a_plain_torch_loop(optimizer):
+    network, engine = made(optimizer)
+    start = network.online.clone()
+    for index in minibatches(40):
+        engine.step(data(), index)
+    flat, errors, norms = plain_torch(optimizer, 40)
+    assert (flat - start).abs().max() > 0.02
+    torch.testing.assert_close(network.online, flat, rtol=1e-4, atol=1e-5)
+    metrics = engine.drain_metrics()
+    assert metrics["error"] == pytest.approx(sum(errors) / 40, rel=1e-4)
+    assert metrics["gradient_norm"] == pytest.approx(sum(norms) / 40, rel=1e-4)
+    if optimizer is CLIPPED:
+        assert min(norms) > 0.5  # clipping was at work
+
+
+def test_metrics_are_means_since_they_were_last_drained():
+    _, engine = made()
+    columns = {"x": torch.zeros(4, 3), "y": torch.zeros(4, 1)}
+    columns["x"][:, 0] = torch.tensor([1.0, 2.0, 6.0, 100.0])
+    assert engine.drain_metrics() == {}
+    for row in (0, 1, 2):
+        engine.step(columns, torch.tensor([row]))
+    metrics = engine.drain_metrics()
+    assert list(metrics) == ["error", "first_x", "gradient_norm"]
+    assert metrics["first_x"] == 3.0
+    assert engine.drain_metrics() == {}
+    engine.step(columns, torch.tensor([3]))
+    assert engine.drain_metrics()["first_x"] == 100.0
+
+
+def test_scalars_keep_until_they_are_set_again():
+    network, engine = made(AdamParameters(learning_rate=0.5))
+    before = network.online.clone()
+    engine.set_scalars(learning_rate=0.0)
+    engine.step(data(), torch.arange(8))
+    assert torch.equal(network.online, before)
+    engine.set_scalars(learning_rate=0.01)
+    engine.step(data(), torch.arange(8))
+    moved = (network.online - before).abs()
+    # Adam's step is at most about the step size: 0.01, not the 0.5 of the parameters
+    assert 0.005 < moved.max() < 0.02
+
+
+def test_a_loss_reads_the_scalars():
+    _, engine = made(AdamParameters())
+    engine.step(data(), torch.arange(8))
+    first = engine.drain_metrics()["gradient_norm"]
+    _, engine = made(AdamParameters())
+    engine.set_scalars(weight=6.0)
+    engine.step(data(), torch.arange(8))
+    assert engine.drain_metrics()["gradient_norm"] == pytest.approx(3 * first, rel=1e-5)
+
+
+def test_a_restored_engine_goes_on_identically():
+    network, engine = made()
+    for index in minibatches(7):
+        engine.step(data(), index)
+    saved = copy.deepcopy((network.state_dict(), engine.state_dict()))
+    shared = network.state_dict(), engine.state_dict()
+    engine.drain_metrics()
+    for index in minibatches(5):
+        engine.step(data(), index)
+    for name, value in saved[1].items():
+        assert value == shared[1][name] if name == "mode" else torch.equal(value, shared[1][name])
+    again = NetworkWrapper(module(seed=9), device=CPU)
+    restored = engine_for(again)
+    again.load_state_dict(saved[0])
+    restored.load_state_dict(saved[1])
+    for index in minibatches(5):
+        restored.step(data(), index)
+    assert torch.equal(again.online, network.online)
+    assert restored.drain_metrics() == engine.drain_metrics()
+    assert restored.state_dict()["steps"] == 12
+
+
+def test_without_its_moments_an_engine_would_not_go_on_identically():
+    network, engine = made()
+    for index in minibatches(7):
+        engine.step(data(), index)
+    again = NetworkWrapper(module(seed=9), device=CPU)
+    again.load_state_dict(network.state_dict())
+    fresh = engine_for(again)
+    for each in (engine, fresh):
+        each.step(data(), torch.arange(8))
+    assert not torch.equal(again.online, network.online)
+
+
+@pytest.mark.parametrize(
+    ("planned", "compiler", "expected"),
+    [
+        (COMPILE_REPAID_AFTER, True, "compiled"),
+        (COMPILE_REPAID_AFTER - 1, True, "eager"),
+        (COMPILE_REPAID_AFTER, False, "eager"),
+    ],
+)
+def test_auto_compiles_where_it_is_possible_and_repaid(monkeypatch, planned, compiler, expected):
+    monkeypatch.setattr(update_engine, "compiler_present", lambda: compiler)
+    network = NetworkWrapper(module(), device=CPU)
+    assert engine_for(network, mode="auto", planned=planned).mode == expected
+
+
+def test_auto_is_eager_off_the_cpu(monkeypatch):
+    monkeypatch.setattr(update_engine, "compiler_present", lambda: True)
+    planned = COMPILE_REPAID_AFTER
+    assert update_engine._resolved("auto", torch.device("cuda"), planned) == "eager"
+    assert update_engine._resolved("auto", CPU, planned) == "compiled"
+
+
+def test_asking_for_compiled_without_a_compiler_says_what_to_do(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert not compiler_present()
+    network = NetworkWrapper(module(), device=CPU)
+    with pytest.raises(ParameterError, match="install g\\+\\+ or use 'eager'"):
+        engine_for(network, mode="compiled")
+
+
+def test_a_saved_mode_wins_over_the_one_asked_for(monkeypatch):
+    monkeypatch.setattr(update_engine, "compiler_present", lambda: True)
+    eager = engine_for(NetworkWrapper(module(), device=CPU))
+    other = NetworkWrapper(module(), device=CPU)
+    engine = engine_for(other, mode="compiled")  # compiles at its first step only
+    engine.load_state_dict(eager.state_dict())
+    assert engine.mode == "eager"
+    engine.step(data(), torch.arange(8))
+    eager.step(data(), torch.arange(8))
+    assert engine.drain_metrics() == eager.drain_metrics()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rate": 0.0}, r"learning_rate must be more than 0, got 0\.0"),
+        ({"betas": (0.9, 1.0)}, r"betas must lie in \[0, 1\)"),
+        ({"betas": (-0.1, 0.9)}, r"betas must lie in \[0, 1\)"),
+        ({"max_gradient_norm": 0.0}, "max_gradient_norm must be more than 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        AdamParameters(**changes)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
+def test_compiled_equals_eager_to_rounding():
+    (eager, plain), (compiled, fast) = made(), made(mode="compiled")
+    assert fast.mode == "compiled"
+    columns = data()
+    for number, index in enumerate(minibatches(20)):
+        if number == 10:  # a scalar that changes must not be compiled in
+            plain.set_scalars(learning_rate=0.005)
+            fast.set_scalars(learning_rate=0.005)
+        plain.step(columns, index)
+        fast.step(columns, index)
+    torch.testing.assert_close(compiled.online, eager.online, rtol=1e-4, atol=1e-5)
+    expected, found = plain.drain_metrics(), fast.drain_metrics()
+    assert found == pytest.approx(expected, rel=1e-4)
+    assert fast.state_dict()["steps"] == 20
+    torch.testing.assert_close(
+        fast.state_dict()["second_moment"],
+        plain.state_dict()["second_moment"],
+        rtol=1e-3,
+        atol=1e-6,
+    )
