@@ -1,6 +1,7 @@
 """Build the wheel, import all of it outside the checkout, check the types of what was installed."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ print(f"wheel: {len(names)} modules imported, {len(presets)} presets shipped")
 
 def main() -> None:
     """Raise CalledProcessError at the first step that fails."""
+    shutil.rmtree(CHECKOUT / "build", ignore_errors=True)  # or its leftovers go into the wheel
     with tempfile.TemporaryDirectory() as folder:
         built, installed = Path(folder, "built"), Path(folder, "installed")
         run("-m", "build", "--wheel", "--no-isolation", "--outdir", str(built), str(CHECKOUT))
