@@ -1,0 +1,500 @@
+"""The half that all agents share, under an algorithm that only writes down what it is given."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.agents.agent import FilteredAgent
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import NonFiniteError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.records import ActionInfo, Outcome
+from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+
+BOX = spaces.Box(-1, 1, (1,), np.float32)
+SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,)), GOAL_KEY: spaces.Box(-99, 99, (1,))})
+HEATUP, TRAIN, TEST = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST))
+
+
+class CountingFilter:
+    """Observations plus 1000, rewards times 2; writes down what it was asked."""
+
+    observation_space = SEEN
+
+    def __init__(self):
+        self.asked, self.learned = [], 0
+
+    def build(self, space):
+        return self
+
+    def new_rows(self, num_rows):
+        return {"seen": np.zeros(num_rows, np.int64)}
+
+    def observation(self, memory, rows, observation, *, starts, learn):
+        self.asked.append((sorted(observation), rows.tolist(), starts.tolist(), learn))
+        self.learned += learn * len(rows)
+        memory["seen"][rows] += 1
+        return {key: values + 1000 for key, values in observation.items()}
+
+    def reward(self, memory, rows, reward, *, ends, learn):
+        self.asked.append(("reward", rows.tolist(), ends.tolist(), learn))
+        return reward * 2
+
+    def state_dict(self):
+        return {"learned": self.learned}
+
+    def load_state_dict(self, state):
+        self.learned = state["learned"]
+
+
+class TimesTen:
+    """The environment takes ten times what the agent says."""
+
+    agent_space = BOX
+
+    def build(self, space):
+        return self
+
+    def apply(self, action):
+        return action * 10
+
+    def state_dict(self):
+        return {"kind": "ten"}
+
+    def load_state_dict(self, state):
+        assert state == {"kind": "ten"}
+
+
+class Scribe(FilteredAgent):
+    """Acts as told by `script`, writes down its observations and transitions."""
+
+    def __init__(self, *, heatup=False, action_space=BOX, filtered=True, scaled=True):
+        super().__init__(
+            name="scribe",
+            spaces=EnvironmentSpaces(observation=SEEN, action=action_space),
+            input_filter=CountingFilter() if filtered else None,
+            output_filter=TimesTen() if scaled else None,
+        )
+        self.heatup, self.stored, self.saw, self.quiet = heatup, [], [], []
+        self.script = lambda rows: ActionInfo(
+            action=rows[:, None].astype(np.float32) / 10,
+            extras={"log_prob": -rows.astype(np.float32)},
+        )
+
+    def new_rows(self, num_envs, seed):
+        return self._rows(num_envs, seed, noise_size=1, noise_kind="normal")
+
+    def choose(self, rows, noise, observation, quiet):
+        self.saw.append({key: values[:, 0].tolist() for key, values in observation.items()})
+        self.quiet.append(quiet.tolist())
+        return self.script(rows)
+
+    def store(self, transition):
+        self.stored.append(transition)
+
+    def keeps_heatup(self):
+        return self.heatup
+
+    def train(self, clock):
+        return None
+
+
+def index(*rows):
+    return np.array(rows, np.int64)
+
+
+def flags(*values):
+    return np.array(values, bool)
+
+
+def seen(x, goal):
+    return {"x": np.array(x, np.float32)[:, None], GOAL_KEY: np.array(goal, np.float32)[:, None]}
+
+
+def act(agent, rows, x, goal, *, starts, fresh, clock=TRAIN, state=None, quiet=None):
+    return agent.act(
+        state,
+        rows,
+        seen(x, goal),
+        starts=flags(*starts),
+        fresh=flags(*fresh),
+        quiet=np.zeros(len(rows), bool) if quiet is None else flags(*quiet),
+        clock=clock,
+    )
+
+
+def outcome(rows, x, goal, reward=None, terminated=None, truncated=None, **changes):
+    count = len(rows)
+    values = {
+        "rows": rows,
+        "observation": seen(x, goal),
+        "reward": np.arange(count) + 1.0 if reward is None else np.array(reward),
+        "terminated": np.zeros(count, bool) if terminated is None else flags(*terminated),
+        "truncated": np.zeros(count, bool) if truncated is None else flags(*truncated),
+        "duration": np.arange(count) + 3,
+        "end": np.zeros(count, np.uint8),
+        "below": np.zeros(count, np.uint8),
+    }
+    return Outcome(**{**values, **changes})
+
+
+def started(agent, *, clock=TRAIN):
+    """Three rows that have acted on x = 1, 2, 3 under goals 7, 8, 9."""
+    state = agent.new_rows(3, seed=0)
+    act(
+        agent,
+        index(0, 1, 2),
+        [1, 2, 3],
+        [7, 8, 9],
+        starts=[1, 1, 1],
+        fresh=[1, 1, 1],
+        clock=clock,
+        state=state,
+    )
+    return state
+
+
+def flat(transition):
+    """A transition as plain numbers, filtered observations minus the filter's 1000."""
+    return {
+        "rows": transition.rows.tolist(),
+        "x": (transition.observation["x"][:, 0] - 1000).tolist(),
+        "goal": (transition.observation[GOAL_KEY][:, 0] - 1000).tolist(),
+        "next_x": (transition.next_observation["x"][:, 0] - 1000).tolist(),
+        "reward": transition.reward.tolist(),
+        "terminated": transition.terminated.tolist(),
+        "truncated": transition.truncated.tolist(),
+        "duration": transition.duration.tolist(),
+    }
+
+
+def test_a_transition_joins_what_was_seen_chosen_and_came_of_it():
+    agent = Scribe()
+    state = started(agent)
+    agent.observe(
+        state,
+        outcome(index(2, 0), [5, 4], [9, 7], terminated=[1, 0], truncated=[0, 1]),
+        clock=TRAIN,
+    )
+    (transition,) = agent.stored
+    assert flat(transition) == {
+        "rows": [2, 0],
+        "x": [3, 1],
+        "goal": [9, 7],
+        "next_x": [5, 4],
+        "reward": [2.0, 4.0],  # 1 and 2, doubled by the filter
+        "terminated": [True, False],
+        "truncated": [False, True],
+        "duration": [3, 4],
+    }
+    np.testing.assert_allclose(transition.action, [[0.2], [0.0]])
+    assert list(transition.extras) == ["log_prob"]
+    np.testing.assert_array_equal(transition.extras["log_prob"], [-2.0, 0.0])
+
+
+def test_rows_that_answer_at_other_times_keep_their_own_pending_observation():
+    agent = Scribe()
+    state = started(agent)
+    agent.observe(state, outcome(index(1), [20], [8]), clock=TRAIN)
+    act(agent, index(1), [20], [8], starts=[0], fresh=[0], state=state)
+    agent.observe(state, outcome(index(0, 1), [10, 21], [7, 8]), clock=TRAIN)
+    first, second = (flat(transition) for transition in agent.stored)
+    assert (first["rows"], first["x"], first["next_x"]) == ([1], [2], [20])
+    assert (second["rows"], second["x"], second["next_x"]) == ([0, 1], [1, 20], [10, 21])
+
+
+def test_an_observation_is_filtered_once_and_acted_on_as_it_was_filtered():
+    agent = Scribe()
+    state = started(agent)
+    agent.observe(state, outcome(index(0), [5], [7]), clock=TRAIN)
+    agent.input_filter.asked.clear()
+    # what the level shows again is not filtered again: 55 is never looked at
+    act(agent, index(0), [55], [7], starts=[0], fresh=[0], state=state)
+    assert agent.input_filter.asked == []
+    assert agent.saw[-1] == {"x": [1005], GOAL_KEY: [1007]}
+
+
+def test_the_filter_hears_what_starts_and_what_ends():
+    agent = Scribe()
+    state = started(agent)
+    agent.observe(
+        state,
+        outcome(index(0, 1, 2), [4, 5, 6], [7, 8, 9], terminated=[1, 0, 0], truncated=[0, 1, 0]),
+        clock=TRAIN,
+    )
+    keys = [GOAL_KEY, "x"]
+    assert agent.input_filter.asked == [
+        (keys, [0, 1, 2], [True, True, True], True),
+        (keys, [0, 1, 2], [False, False, False], True),
+        ("reward", [0, 1, 2], [True, True, False], True),
+    ]
+
+
+def test_after_a_real_end_the_first_observation_is_taken_in_and_the_last_one_stored():
+    agent = Scribe()
+    state = started(agent)
+    rows = index(0, 1, 2)
+    agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], terminated=[0, 1, 0]), clock=TRAIN)
+    agent.input_filter.asked.clear()
+    act(agent, rows, [4, 50, 6], [7, 8, 9], starts=[0, 1, 0], fresh=[0, 1, 0], state=state)
+    assert agent.input_filter.asked == [([GOAL_KEY, "x"], [1], [True], True)]
+    assert agent.saw[-1]["x"] == [1004, 1050, 1006]
+    assert flat(agent.stored[0])["next_x"] == [4, 5, 6]
+
+
+def test_a_new_goal_inside_an_episode_refilters_the_goal_alone_and_teaches_nothing():
+    agent = Scribe()
+    state = started(agent)
+    rows = index(0, 1, 2)
+    agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9]), clock=TRAIN)
+    agent.input_filter.asked.clear()
+    act(agent, rows, [4, 5, 60], [70, 71, 72], starts=[1, 0, 1], fresh=[0, 0, 1], state=state)
+    assert agent.input_filter.asked == [
+        ([GOAL_KEY, "x"], [2], [True], True),
+        ([GOAL_KEY], [0], [False], False),
+    ]
+    # row 0 has a new goal, row 1 goes on under its old one, row 2 begins anew
+    assert agent.saw[-1] == {"x": [1004, 1005, 1060], GOAL_KEY: [1070, 1008, 1072]}
+
+
+def test_a_level_without_goals_has_nothing_to_refilter():
+    agent = Scribe()
+    state = started(agent)
+    agent.observe(state, outcome(index(0), [4], [7]), clock=TRAIN)
+    agent.input_filter.asked.clear()
+    agent.act(
+        state,
+        index(0),
+        {"x": np.ones((1, 1), np.float32)},
+        starts=flags(1),
+        fresh=flags(0),
+        quiet=flags(0),
+        clock=TRAIN,
+    )
+    assert agent.input_filter.asked == []
+
+
+def test_actions_are_clipped_and_mapped_for_the_environment_and_stored_as_chosen():
+    agent = Scribe()
+    agent.script = lambda rows: ActionInfo(action=np.array([[-3.0], [0.5], [1.5]], np.float32))
+    state = agent.new_rows(3, seed=0)
+    sent = act(
+        agent,
+        index(0, 1, 2),
+        [1, 2, 3],
+        [7, 8, 9],
+        starts=[1, 1, 1],
+        fresh=[1, 1, 1],
+        state=state,
+    )
+    np.testing.assert_array_equal(sent, [[-10.0], [5.0], [10.0]])
+    agent.observe(state, outcome(index(0, 1, 2), [1, 2, 3], [7, 8, 9]), clock=TRAIN)
+    np.testing.assert_array_equal(agent.stored[0].action, [[-3.0], [0.5], [1.5]])
+
+
+def test_dict_actions_are_clipped_sent_and_stored_part_by_part():
+    space = spaces.Dict({"grip": spaces.Discrete(5), "move": BOX})
+    agent = Scribe(action_space=space, scaled=False)
+    action = {"grip": np.array([4]), "move": np.array([[2.0]], np.float32)}
+    agent.script = lambda rows: ActionInfo(action=action, extras={"value": np.array([0.5])})
+    state = agent.new_rows(2, seed=0)
+    sent = act(agent, index(1), [1], [7], starts=[1], fresh=[1], state=state)
+    assert {key: part.tolist() for key, part in sent.items()} == {"grip": [4], "move": [[1.0]]}
+    agent.observe(state, outcome(index(1), [1], [7]), clock=TRAIN)
+    (transition,) = agent.stored
+    stored = {key: part.tolist() for key, part in transition.action.items()}
+    assert stored == {"grip": [4], "move": [[2.0]]}
+    assert {key: part.tolist() for key, part in transition.extras.items()} == {"value": [0.5]}
+
+
+def test_heatup_acts_at_random_all_over_the_space_without_the_policy():
+    agent = Scribe(scaled=False)
+    state = agent.new_rows(3, seed=0)
+    rows, actions = index(0, 1, 2), []
+    for step in range(300):
+        first = [step == 0] * 3
+        sent = act(
+            agent, rows, [1, 2, 3], [7, 8, 9], starts=first, fresh=first, clock=HEATUP, state=state
+        )
+        check_actions(BOX, sent)
+        actions.append(sent[:, 0])
+    assert agent.saw == []
+    # 900 uniform numbers in four bins: 225 each, standard error 13
+    assert np.abs(np.histogram(actions, bins=4, range=(-1, 1))[0] - 225).max() < 65
+
+
+def test_random_actions_do_not_depend_on_the_number_of_rows():
+    def random_action(num_rows):
+        agent = Scribe(scaled=False)
+        state = agent.new_rows(num_rows, seed=5)
+        return act(
+            agent, index(1), [1], [7], starts=[1], fresh=[1], clock=HEATUP, state=state
+        ).tolist()
+
+    assert random_action(2) == random_action(6)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_decisions_made_in_heatup_are_stored_only_where_the_algorithm_keeps_them(keeps):
+    agent = Scribe(heatup=keeps)
+    state = started(agent, clock=HEATUP)
+    agent.observe(state, outcome(index(0, 1, 2), [4, 5, 6], [7, 8, 9]), clock=HEATUP)
+    assert [flat(transition)["rows"] for transition in agent.stored] == [[0, 1, 2]] * keeps
+    assert agent.input_filter.learned == 6  # statistics learn from them either way
+
+
+def test_a_decision_left_open_by_heatup_keeps_the_phase_it_was_made_in():
+    agent = Scribe()
+    state = started(agent, clock=HEATUP)
+    agent.observe(state, outcome(index(0), [4], [7]), clock=HEATUP)
+    act(agent, index(0), [4], [7], starts=[0], fresh=[0], clock=TRAIN, state=state)
+    ended = outcome(
+        index(2, 0, 1), [40, 41, 42], [9, 7, 8], reward=[1.0, 2.0, 3.0], terminated=[1, 0, 0]
+    )
+    agent.observe(state, ended, clock=TRAIN)
+    (transition,) = agent.stored
+    assert flat(transition) == {
+        "rows": [0],
+        "x": [4],
+        "goal": [7],
+        "next_x": [41],
+        "reward": [4.0],
+        "terminated": [False],
+        "truncated": [False],
+        "duration": [4],
+    }
+
+
+def test_what_follows_a_dropped_decision_starts_from_its_outcome():
+    agent = Scribe()
+    state = started(agent, clock=HEATUP)
+    agent.observe(state, outcome(index(0), [4], [7]), clock=TRAIN)
+    act(agent, index(0), [4], [7], starts=[0], fresh=[0], clock=TRAIN, state=state)
+    agent.observe(state, outcome(index(0), [5], [7]), clock=TRAIN)
+    assert [(t["x"], t["next_x"]) for t in map(flat, agent.stored)] == [([4], [5])]
+
+
+def test_testing_stores_nothing_and_teaches_the_filter_nothing():
+    agent = Scribe()
+    state = started(agent, clock=TEST)
+    rows = index(0, 1, 2)
+    for step in range(3):
+        agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], truncated=[0, 0, 1]), clock=TEST)
+        act(
+            agent,
+            rows,
+            [4, 5, step],
+            [7, 8, 9],
+            starts=[1, 0, 1],
+            fresh=[0, 0, 1],
+            clock=TEST,
+            state=state,
+        )
+    assert agent.stored == []
+    assert agent.input_filter.learned == 0
+    assert all(learn is False for *_, learn in agent.input_filter.asked)
+    # observations still pass through the filter, and the policy sees them
+    assert agent.saw[-1]["x"] == [1004, 1005, 1002]
+
+
+def test_testing_silences_every_row_and_training_those_that_are_tested():
+    agent = Scribe()
+    state = started(agent, clock=TEST)
+    act(agent, index(0, 1), [1, 1], [7, 7], starts=[0, 0], fresh=[0, 0], state=state, quiet=[1, 0])
+    assert agent.quiet == [[True, True, True], [True, False]]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("reward", "a reward that is not finite in row 5"),
+        ("x", "observation 'x' that is not finite in row 5"),
+        (GOAL_KEY, "observation 'desired_goal' that is not finite in row 5"),
+    ],
+)
+def test_numbers_that_are_not_finite_are_named_by_what_and_row(what, message, bad):
+    agent = Scribe()
+    state = agent.new_rows(6, seed=0)
+    rows = index(3, 5)
+    act(agent, rows, [1, 2], [7, 8], starts=[1, 1], fresh=[1, 1], state=state)
+    answer = outcome(rows, [1, 2], [7, 8])
+    (answer.reward if what == "reward" else answer.observation[what])[1] = bad
+    learned = agent.input_filter.learned
+    with pytest.raises(NonFiniteError, match=message):
+        agent.observe(state, answer, clock=TRAIN)
+    assert agent.stored == []
+    assert agent.input_filter.learned == learned
+
+
+@pytest.mark.xfail(strict=True, reason="an observation key named reward is taken for the reward")
+def test_an_observation_called_reward_is_not_taken_for_the_reward():
+    agent = Scribe(filtered=False)
+    answer = outcome(index(0), [1], [7], observation={"reward": np.array([[np.nan]])})
+    with pytest.raises(NonFiniteError, match="observation 'reward'"):
+        agent.observe(agent.new_rows(1, seed=0), answer, clock=TRAIN)
+
+
+def test_whole_numbers_are_never_taken_for_not_finite():
+    agent = Scribe(filtered=False)
+    state = agent.new_rows(1, seed=0)
+    whole = {"x": np.array([[255]], np.uint8), GOAL_KEY: np.array([[3]])}
+    agent.act(state, index(0), whole, starts=flags(1), fresh=flags(1), quiet=flags(0), clock=TRAIN)
+    agent.observe(state, outcome(index(0), [0], [0], observation=whole), clock=TRAIN)
+    assert agent.stored[0].next_observation["x"].dtype == np.uint8
+
+
+def test_an_agent_without_filters_sees_and_acts_as_it_is():
+    agent = Scribe(filtered=False, scaled=False)
+    assert agent.observation_space is SEEN
+    assert agent.action_space is BOX
+    state = agent.new_rows(2, seed=0)
+    sent = act(agent, index(1), [5], [7], starts=[1], fresh=[1], state=state)
+    np.testing.assert_allclose(sent, [[0.1]])
+    assert agent.saw == [{"x": [5], GOAL_KEY: [7]}]
+    assert agent.filters_state_dict() == {"input": {}, "output": {}}
+
+
+def test_the_filters_state_is_saved_and_restored():
+    agent = Scribe()
+    started(agent)
+    saved = agent.filters_state_dict()
+    assert saved == {"input": {"learned": 3}, "output": {"kind": "ten"}}
+    other = Scribe()
+    other.load_filters_state_dict(saved)
+    assert other.input_filter.learned == 3
+
+
+def test_rows_restored_with_open_decisions_go_on_as_if_never_stopped():
+    def finish(agent, state):
+        agent.observe(state, outcome(index(0, 2), [4, 6], [7, 9]), clock=TRAIN)
+        random = act(agent, index(1), [0], [8], starts=[0], fresh=[0], clock=HEATUP, state=state)
+        noise = state.policy_noise.draw(index(0, 1, 2))
+        return [flat(t) for t in agent.stored], random.tolist(), noise.tolist(), state.filters
+
+    agent = Scribe()
+    state = started(agent)
+    state.policy_noise.draw(index(1))
+    saved = state.state_dict()
+    expected = finish(agent, state)
+    other = Scribe()
+    restored = other.new_rows(3, seed=77)
+    restored.load_state_dict(saved)
+    found = finish(other, restored)
+    assert found[:3] == expected[:3]
+    np.testing.assert_array_equal(found[3]["seen"], expected[3]["seen"])
+    assert expected[0][0]["x"] == [1, 3]
+
+
+def test_a_saved_row_state_shares_nothing_with_the_rows():
+    agent = Scribe()
+    state = started(agent)
+    saved = state.state_dict()
+    kept = saved["pending"]["x"].tolist(), saved["choice"]["log_prob"].tolist()
+    agent.observe(state, outcome(index(0), [4], [7]), clock=TRAIN)
+    state.choice["log_prob"][:] = 99
+    assert (saved["pending"]["x"].tolist(), saved["choice"]["log_prob"].tolist()) == kept
+    restored = agent.new_rows(3, seed=0)
+    restored.load_state_dict(saved)
+    restored.pending["x"][:] = -5
+    assert saved["pending"]["x"].tolist() == kept[0]
