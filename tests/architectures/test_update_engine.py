@@ -70,7 +70,9 @@ def plain_torch(optimizer, steps):
 
 
 @pytest.mark.parametrize(
-    "optimizer", [CLIPPED, AdamParameters()], ids=["clipped", "torch's defaults"]
+    "optimizer",
+    [CLIPPED, AdamParameters(learning_rate=0.02, max_gradient_norm=8.0), AdamParameters()],
+    ids=["clipped", "clipped at times", "torch's defaults"],
 )
 def test_eager_equals_a_plain_torch_loop(optimizer):
     network, engine = made(optimizer)
@@ -85,6 +87,9 @@ def test_eager_equals_a_plain_torch_loop(optimizer):
     assert metrics["gradient_norm"] == pytest.approx(sum(norms) / 40, rel=1e-4)
     if optimizer is CLIPPED:
         assert min(norms) > 0.5  # clipping was at work
+    elif optimizer.max_gradient_norm is not None:
+        assert min(norms) < 6
+        assert max(norms) > 10
 
 
 def test_metrics_are_means_since_they_were_last_drained():
