@@ -1,13 +1,15 @@
 """Telemetry: what a run says, and where it goes.
 
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
-`statistics` and `summary` turn evaluations into numbers one may quote. Start with `records`.
+`statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
+run takes of the machine. Start with `records`.
 """
 
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.csv import CsvSink
 from coach_rl.telemetry.jsonl import JsonlSink
-from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.sinks import Sink
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
 from coach_rl.telemetry.summary import Summary, evaluation_table
@@ -17,7 +19,9 @@ __all__ = [
     "ConsoleSink",
     "CsvSink",
     "JsonlSink",
+    "Kind",
     "LogRecord",
+    "ResourceSampler",
     "Sink",
     "Summary",
     "TensorBoardSink",

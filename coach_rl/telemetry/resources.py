@@ -2,7 +2,7 @@
 
 import time
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 
 MIB = 2**20
@@ -37,7 +37,7 @@ class ResourceSampler:
             "resources/cpu_percent": 100 * used / elapsed,
             "resources/memory_mib": memory / MIB,
         }
-        if torch.cuda.is_initialized():  # asking an idle device would take a part of its memory
+        if torch.cuda.is_available():
             scalars["resources/gpu_memory_mib"] = torch.cuda.memory_allocated() / MIB
             scalars["resources/gpu_memory_reserved_mib"] = torch.cuda.memory_reserved() / MIB
         return scalars

@@ -1,6 +1,8 @@
 import io
+import math
 import re
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -77,31 +79,83 @@ def test_a_line_about_every_ten_seconds(clock):
     assert steps == [0, 10, 20, 30]
 
 
+def plain_text(output):
+    """What stands on the screen, without colours and cursor movements."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
+    return [line.rstrip() for line in text.replace("\r", "").splitlines()]
+
+
 def test_a_terminal_gets_a_panel_with_the_newest_numbers(clock):
     sink, output = sink_and_output(terminal=True)
     speak(sink)
     before = output.getvalue()
     assert "900.5" not in before  # the clock stands: nothing is due
     sink.close()
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.getvalue().removeprefix(before))
-    assert max(map(len, text.splitlines())) <= 80
-    for part in (
-        "test",
-        "40%",
-        "0:12 left",
-        "4,000 / 10,000",
-        "500",
-        "2,000",
-        "20.0",
-        "900.5",
-        "1,250.0",
-        "policy loss",
-        "-0.0125",
-        "value loss",
-        "3.5",
-    ):
-        assert part in text
+    bar, *numbers = plain_text(output.getvalue())[-6:]  # what was drawn last
+    assert re.search(r"test   [━╸╺]{55}  40%    0:12 left$", bar)
+    assert numbers == [
+        "steps             4,000 of 10,000            episode reward    20.0",
+        "steps/s           500                        evaluation        900.5",
+        "updates           2,000                      best              1,250.0",
+        "episodes          40                         elapsed           0:00",
+        "policy loss -0.0125                         value loss 3.5",
+    ]
     assert output.getvalue().endswith("\x1b[?25h")  # the cursor is back
+
+
+def test_a_line_for_each_level_of_a_hierarchy(clock):
+    sink, output = sink_and_output(terminal=True)
+    sink.write(record("phase", 0))
+    for level, loss in (("top", 1.0), ("low", 2.0), ("top", 3.0)):
+        learned = record("train", 10, train__q_loss=loss, train__learning_rate=0.1)
+        sink.write(replace(learned, level=level, agent="ddpg"))
+    sink.close()
+    top, low = plain_text(output.getvalue())[-2:]
+    assert top.split() == ["top", "q", "loss", "3"]
+    assert low.split() == ["low", "q", "loss", "2"]
+    lines, output = sink_and_output(terminal=False)
+    for level, loss in (("top", 1.0), ("low", 2.0)):
+        lines.write(replace(record("train", 10, train__q_loss=loss), level=level, agent="ddpg"))
+    lines.write(record("phase", 10))
+    assert output.getvalue().endswith("top q loss 1  low q loss 2\n")
+
+
+def test_evaluations_lengthen_the_time_left(clock):
+    sink, output = sink_and_output(terminal=False)
+    sink.write(record("progress", 1000, time__training_seconds=1.0))
+    progress = record("progress", 2000, time__training_seconds=2.0)
+    sink.write(replace(progress, wall_seconds=3.0))  # a second of three went elsewhere
+    sink.write(record("phase", 2000))
+    # 8,000 steps at 1,000 steps/s, times 3 / 2
+    assert "1,000 steps/s  0:12 left" in output.getvalue().splitlines()[-1]
+
+
+def test_an_evaluation_that_is_not_a_number(clock):
+    sink, output = sink_and_output(terminal=False)
+    for reward in (math.nan, -5.0, math.nan, -7.0):
+        sink.write(record("evaluation", 1, Phase.TEST, evaluation__reward_mean=reward))
+    lines = [line.partition("evaluation ")[2] for line in output.getvalue().splitlines()]
+    assert lines == ["", "-5 (best -5)", "", "-7 (best -5)"]
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines(clock, monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    sink, output = sink_and_output(terminal=True)
+    sink.write(record("phase", 0, Phase.HEATUP))
+    assert output.getvalue().startswith("heatup")
+    assert "\x1b" not in output.getvalue()
+
+
+def test_a_panel_without_a_plan(clock):
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=True, width=80)
+    sink = ConsoleSink(console=console)
+    sink.write(record("progress", 1000, time__training_seconds=1.0))
+    sink.write(record("progress", 2000, time__training_seconds=2.0))
+    sink.close()
+    bar, steps, *_ = plain_text(output.getvalue())[-6:]
+    assert not re.search(r"%|left", bar)
+    assert steps.startswith("steps             2,000   ")
 
 
 def test_four_times_a_second_at_most(clock, monkeypatch):

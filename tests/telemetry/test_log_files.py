@@ -90,6 +90,14 @@ def test_jsonl_is_strict(tmp_path):
     assert line["arrays"] == {"episode/reward": [1.0, None]}
 
 
+def test_jsonl_takes_numbers_of_numpy(tmp_path):
+    sink = JsonlSink(tmp_path / "log.jsonl")
+    sink.write(learned(1, a=np.float32(0.5), b=np.int64(3), c=np.bool_(True)))
+    sink.close()
+    line = json.loads((tmp_path / "log.jsonl").read_text())
+    assert line["scalars"] == {"train/a": 0.5, "train/b": 3.0, "train/c": 1.0}
+
+
 def test_a_killed_process_keeps_its_lines(tmp_path):
     program = f"""
 import os, signal
@@ -245,6 +253,15 @@ def test_tensorboard_forgets_what_a_resumed_run_says_again(tmp_path):
     part([10, 20, 30, 40], 1.0)
     part([30, 50], 2.0)  # from a checkpoint after 20
     assert curve(tmp_path, "episode/reward") == [(10, 1.0), (20, 1.0), (30, 2.0), (50, 2.0)]
+
+
+def test_tensorboard_has_at_a_checkpoint_what_was_said_before_it(tmp_path):
+    sink = TensorBoardSink(tmp_path)
+    sink.write(record("episode", 10, scalars={"episode/reward": 2.5}))
+    sink.write(record("checkpoint", 10, scalars={"checkpoint/best": 1.0}))
+    read = curve(tmp_path, "episode/reward")  # before the sink is closed
+    sink.close()
+    assert read == [(10, 2.5)]
 
 
 def test_tensorboard_closes_without_a_record(tmp_path):

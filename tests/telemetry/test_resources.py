@@ -1,0 +1,95 @@
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.telemetry import ResourceSampler
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time the sampler sees; add to `clock[0]`."""
+    now = [50.0]
+    monkeypatch.setattr("coach_rl.telemetry.resources.time.monotonic", lambda: now[0])
+    return now
+
+
+def work(seconds):
+    """Keep this process's processor busy; returns how long in processor time."""
+    begin = time.process_time()
+    while (worked := time.process_time() - begin) < seconds:
+        pass
+    return worked
+
+
+def test_the_processor_by_hand(clock):
+    sampler = ResourceSampler(every_seconds=1.0)
+    worked = work(0.3)
+    clock[0] += 2.0
+    # Ticks of the kernel's clock are 10 ms: 0.5 points of 2 s, twice.
+    assert sampler.sample_if_due()["resources/cpu_percent"] == pytest.approx(
+        100 * worked / 2.0, abs=1.5
+    )
+    clock[0] += 2.0
+    assert sampler.sample_if_due()["resources/cpu_percent"] < 2.0  # idle since
+
+
+def test_children_count_also_when_they_have_ended(clock):
+    sampler = ResourceSampler(every_seconds=1.0)
+    program = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    clock[0] += 1.0
+    assert 29.0 <= sampler.sample_if_due()["resources/cpu_percent"] < 60.0
+
+
+def test_memory_of_this_process_and_a_child(clock):
+    sampler = ResourceSampler(every_seconds=1.0)
+
+    def memory():
+        clock[0] += 1.0
+        return sampler.sample_if_due()["resources/memory_mib"]
+
+    before = memory()
+    held = np.ones(64 * 2**20, np.uint8)
+    grown = memory()
+    assert grown - before == pytest.approx(64, abs=4)
+    program = "held = b'x' * (32 * 2**20); print(flush=True); input()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    with_child = memory()
+    child.communicate(b"\n")
+    assert 32 < with_child - grown < 64
+    assert held[-1] == 1
+
+
+def test_nothing_before_it_is_due(clock):
+    sampler = ResourceSampler(every_seconds=10.0)
+    due = []
+    for _ in range(25):
+        clock[0] += 1.0
+        due.append(bool(sampler.sample_if_due()))
+    assert [second for second, is_due in enumerate(due, 1) if is_due] == [10, 20]
+
+
+def test_gpu_memory_where_there_is_a_gpu(clock, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 3 * 2**20)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 5 * 2**20)
+    sampler = ResourceSampler(every_seconds=1.0)
+    clock[0] += 1.0
+    scalars = sampler.sample_if_due()
+    assert scalars["resources/gpu_memory_mib"] == 3.0
+    assert scalars["resources/gpu_memory_reserved_mib"] == 5.0
+
+
+def test_no_gpu_metrics_where_there_is_none(clock, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    sampler = ResourceSampler(every_seconds=1.0)
+    clock[0] += 1.0
+    assert set(sampler.sample_if_due()) == {"resources/cpu_percent", "resources/memory_mib"}
