@@ -167,7 +167,7 @@ class FilteredAgent(ABC):
     def observe(self, row_state: AgentRows, outcome: Outcome, *, clock: Clock) -> None:
         """Filter what came of the rows' decisions and store the transitions, unless in TEST."""
         rows, learn = outcome.rows, clock.phase is not Phase.TEST
-        _check_finite(outcome)
+        _check_finite(rows, outcome.observation, outcome.reward)
         ends = outcome.terminated | outcome.truncated
         next_observation = self.input_filter.observation(
             row_state.filters,
@@ -224,10 +224,12 @@ class FilteredAgent(ABC):
         """Filter what `observe` has not seen: a new episode's first observation, a new goal."""
         num_rows = len(row_state.heatup)
         if fresh.any():
+            seen = take(observation, fresh)
+            _check_finite(rows[fresh], seen, None)
             first = self.input_filter.observation(
                 row_state.filters,
                 rows[fresh],
-                take(observation, fresh),
+                seen,
                 starts=np.ones(int(fresh.sum()), np.bool_),
                 learn=learn,
             )
@@ -303,12 +305,15 @@ def _write(
         array[rows] = value
 
 
-def _check_finite(outcome: Outcome) -> None:
-    for name, values in (("reward", outcome.reward), *outcome.observation.items()):
-        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-            flat = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-            row = int(outcome.rows[np.flatnonzero(~flat)[0]])
-            what = "a reward" if name == "reward" else f"an observation '{name}'"
+def _check_finite(rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
+    """Raise `NonFiniteError` naming what is not finite, and where; no reward at a start."""
+    named = {f"an observation '{key}'": values for key, values in observation.items()}
+    if reward is not None:
+        named["a reward"] = reward
+    for what, values in named.items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+            row = int(rows[np.flatnonzero(~finite)[0]])
             raise NonFiniteError(
                 f"the environment returned {what} that is not finite in row {row}; "
                 "check the environment, or the size of the actions"

@@ -104,6 +104,10 @@ class PPOAlgorithmParameters:
         require(
             self.rollout.count >= 2, f"rollout must be 2 steps or more, got {self.rollout.count}"
         )
+        require(self.kl_target > 0, f"kl_target must be more than 0, got {self.kl_target}")
+        for name in ("initial_kl_coefficient", "value_coefficient", "entropy_coefficient"):
+            value = getattr(self, name)
+            require(value >= 0, f"{name} must be 0 or more, got {value}")
         for name in ("discount", "gae_lambda"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value}")
@@ -222,14 +226,14 @@ class PPOAgent(FilteredAgent):
     ) -> ActionInfo:
         """Sample from the policy, or take its mode where `quiet`; keeps the log-probability."""
         parameters = self._policy(observation)
-        if quiet.all():
-            action = self._sampler.greedy(parameters)
-            log_prob = np.zeros(len(rows), np.float32)  # never learned from
-        else:
+        if not quiet.any():
             action, log_prob = self._sampler.draw(parameters, noise.draw(rows))
-            if quiet.any():
-                action = action.copy()
-                action[quiet] = self._sampler.greedy(parameters[quiet])
+        else:
+            action, log_prob = self._sampler.greedy(parameters)
+            if not quiet.all():
+                loud = ~quiet
+                draws = noise.draw(rows[loud])
+                action[loud], log_prob[loud] = self._sampler.draw(parameters[loud], draws)
         extras = {"log_prob": log_prob}
         if self.params.algorithm.objective == "kl":
             extras["policy"] = parameters

@@ -67,6 +67,8 @@ class NetworkWrapper:
         """Take over both sets of parameters; CheckpointError names what doesn't fit."""
         self._load(self.online, state["online"])
         if self.target is not None:
+            if "target" not in state:
+                raise CheckpointError("the checkpoint has no target network, this one needs it")
             self._load(self.target, state["target"])
 
     def summary(self) -> str:
@@ -86,6 +88,11 @@ class NetworkWrapper:
                     f"{tuple(view.shape)}, found {found}"
                 )
             view.copy_(named[name])
+        strange = sorted(set(named) - set(self._names))
+        if strange:
+            raise CheckpointError(
+                f"the checkpoint doesn't fit this network, which has no {', '.join(strange)}"
+            )
 
 
 def _clone(named: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -31,10 +31,13 @@ def numpy_policy(model: ActorCritic) -> Callable[[Observation], FloatArray] | No
     where the model is not on the CPU or has layers other than dense ones with the activations of
     `ACTIVATIONS`.
     """
+    if model.policy_head.weight.device.type != "cpu":
+        return None
     torso = model.actor_torso
-    embedders = {key: _layers(torso.embedders[name]) for key, name in torso.keys.items()}
+    embedded = zip(torso.keys, torso.embedders, strict=True)
+    embedders = {key: _layers(embedder) for key, embedder in embedded}
     middleware, head = _layers(torso.middleware), _layers(nn.Sequential(model.policy_head))
-    if middleware is None or head is None or model.policy_head.weight.device.type != "cpu":
+    if middleware is None or head is None:
         return None
     known = {key: layers for key, layers in embedders.items() if layers is not None}
     if len(known) < len(embedders):

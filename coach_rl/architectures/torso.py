@@ -61,20 +61,21 @@ class Torso(nn.Module):
 
     def __init__(self, params: TorsoParameters, space: spaces.Dict, rng: torch.Generator) -> None:
         super().__init__()
-        self.embedders = nn.ModuleDict()
+        self.keys = list(space.spaces)
+        self.embedders = nn.ModuleList()
         size = 0
         for key, part in space.spaces.items():
             encoder, width = _encoder(part, key, params, rng)
             layers = _dense(width, params.embedder, params, rng)
-            self.embedders[_module_name(key)] = nn.Sequential(encoder, *layers)
+            self.embedders.append(nn.Sequential(encoder, *layers))
             size += params.embedder[-1] if layers else width
-        self.keys = {key: _module_name(key) for key in space.spaces}
         self.middleware = nn.Sequential(*_dense(size, params.middleware, params, rng))
         self.output_size = params.middleware[-1] if params.middleware else size
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """Features [B, output_size] of observations [B, ...] each."""
-        parts = [self.embedders[name](observation[key]) for key, name in self.keys.items()]
+        embedded = zip(self.keys, self.embedders, strict=True)
+        parts = [embedder(observation[key]) for key, embedder in embedded]
         features = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         merged: Tensor = self.middleware(features)
         return merged
@@ -165,8 +166,3 @@ def _dense(
         layers += [layer, Activate(params.activation)]
         inputs = outputs
     return layers
-
-
-def _module_name(key: str) -> str:
-    # Module names may not hold dots.
-    return key.replace(".", "_") or "_"

@@ -43,6 +43,7 @@ from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.csv import CsvSink
 from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.sinks import Sink
 from coach_rl.telemetry.summary import Summary
 from coach_rl.telemetry.tensorboard import TensorBoardSink
@@ -220,9 +221,9 @@ class _Run:
         )
 
     def _train(self, sinks: Sequence[Sink], stop: StopRequests) -> None:
-        record, is_saved = None, False
+        record, is_saved, resources = None, False, ResourceSampler()
         for record in self.graph_manager.improve():
-            _write(sinks, record)
+            _write(sinks, _with_resources(record, resources))
             is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
             if stop.signal is not None and self.graph_manager.is_settled:
                 break
@@ -300,6 +301,13 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
             f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
             f"steps; give a total above {done} with --steps"
         )
+
+
+def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
+    """A progress record also says what the run takes of the machine, every few seconds."""
+    if record.kind != "progress" or not (taken := resources.sample_if_due()):
+        return record
+    return replace(record, scalars={**record.scalars, **taken})
 
 
 def _write(sinks: Sequence[Sink], record: LogRecord) -> None:

@@ -37,8 +37,8 @@ class Sampler(Protocol):
         """
         ...
 
-    def greedy(self, parameters: FloatArray) -> Array:
-        """The most likely actions, [R, ...]."""
+    def greedy(self, parameters: FloatArray) -> tuple[Array, FloatArray]:
+        """The most likely actions [R, ...] and their log-probabilities [R]."""
         ...
 
 
@@ -61,9 +61,10 @@ class GaussianSampler:
         log_prob = -(0.5 * noise * noise + log_std).sum(axis=1) - self.size * _LOG_SQRT_TWO_PI
         return action, log_prob
 
-    def greedy(self, parameters: FloatArray) -> Array:
+    def greedy(self, parameters: FloatArray) -> tuple[Array, FloatArray]:
         """The mean."""
-        return parameters[:, : self.size]
+        mean, log_std = parameters[:, : self.size], parameters[:, self.size :]
+        return mean.copy(), -log_std.sum(axis=1) - self.size * _LOG_SQRT_TWO_PI
 
 
 @dataclass(frozen=True)
@@ -83,24 +84,31 @@ class CategoricalSampler:
 
     def draw(self, parameters: FloatArray, noise: FloatArray) -> tuple[Array, FloatArray]:
         """Invert each choice's cumulative distribution at the noise."""
-        actions, log_prob = [], np.zeros(len(parameters), np.float32)
-        for number, logits in enumerate(self._split(parameters)):
-            log_probs = logits - logits.max(axis=1, keepdims=True)
-            log_probs -= np.log(np.exp(log_probs).sum(axis=1, keepdims=True))
+        choices = self._log_probs(parameters)
+        actions = []
+        for number, log_probs in enumerate(choices):
             cumulative = np.exp(log_probs).cumsum(axis=1)
             below = (cumulative <= noise[:, number : number + 1]).sum(axis=1)
             # The last cumulative value may round to less than 1.
-            action = np.minimum(below, logits.shape[1] - 1)
-            log_prob += np.take_along_axis(log_probs, action[:, None], axis=1)[:, 0]
-            actions.append(action)
-        return self._joined(actions), log_prob
+            actions.append(np.minimum(below, log_probs.shape[1] - 1))
+        return self._joined(actions, choices)
 
-    def greedy(self, parameters: FloatArray) -> Array:
+    def greedy(self, parameters: FloatArray) -> tuple[Array, FloatArray]:
         """The largest logit of each choice."""
-        return self._joined([logits.argmax(axis=1) for logits in self._split(parameters)])
+        choices = self._log_probs(parameters)
+        return self._joined([log_probs.argmax(axis=1) for log_probs in choices], choices)
 
-    def _split(self, parameters: FloatArray) -> list[FloatArray]:
-        return np.split(parameters, np.cumsum(self.sizes)[:-1], axis=1)
+    def _log_probs(self, parameters: FloatArray) -> list[FloatArray]:
+        """Normalised logits of each choice, [R, size] each."""
+        choices = []
+        for logits in np.split(parameters, np.cumsum(self.sizes)[:-1], axis=1):
+            shifted = logits - logits.max(axis=1, keepdims=True)
+            choices.append(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+        return choices
 
-    def _joined(self, actions: list[Array]) -> Array:
-        return actions[0] if self.single else np.stack(actions, axis=1)
+    def _joined(self, actions: list[Array], choices: list[FloatArray]) -> tuple[Array, FloatArray]:
+        """Actions as the space has them, and the sum of their log-probabilities."""
+        log_prob = np.zeros(len(actions[0]), np.float32)
+        for action, log_probs in zip(actions, choices, strict=True):
+            log_prob += np.take_along_axis(log_probs, action[:, None], axis=1)[:, 0]
+        return (actions[0] if self.single else np.stack(actions, axis=1)), log_prob

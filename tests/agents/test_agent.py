@@ -427,7 +427,6 @@ def test_numbers_that_are_not_finite_are_named_by_what_and_row(what, message, ba
     assert agent.input_filter.learned == learned
 
 
-@pytest.mark.xfail(strict=True, reason="an observation key named reward is taken for the reward")
 def test_an_observation_called_reward_is_not_taken_for_the_reward():
     agent = Scribe(filtered=False)
     answer = outcome(index(0), [1], [7], observation={"reward": np.array([[np.nan]])})

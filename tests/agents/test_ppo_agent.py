@@ -578,10 +578,6 @@ def test_only_the_tested_rows_are_silent():
     assert not np.allclose(loud[1], silent[1])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a tested decision in TRAIN is stored with 0, or the sampled action's log-probability",
-)
 def test_what_is_learned_from_carries_the_log_probability_of_what_was_done():
     agent = build(action=ACTIONS["box"])
     bandit = Bandit(agent, flat_pay)

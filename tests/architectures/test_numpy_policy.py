@@ -104,10 +104,5 @@ def test_what_it_cannot_do_is_left_to_torch(observed, torso):
     assert numpy_policy(build(observed, **torso)) is None
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=TypeError,
-    reason="the layers are read in numpy before the device is looked at",
-)
 def test_a_model_elsewhere_than_on_the_cpu_is_left_to_torch():
     assert numpy_policy(build(VECTOR).to("meta")) is None

@@ -112,12 +112,19 @@ def test_large_logits_do_not_overflow():
 
 def test_the_greedy_action_is_the_most_likely_one():
     parameters = np.array([[1.0, -2.0, 5.0, 6.0]], np.float32)
-    np.testing.assert_array_equal(GaussianSampler(2).greedy(parameters), [[1.0, -2.0]])
+    np.testing.assert_array_equal(GaussianSampler(2).greedy(parameters)[0], [[1.0, -2.0]])
     logits = np.array([[0.0, 2.0, 1.0, -1.0, -3.0], [3.0, 2.0, 0.0, -1.0, 5.0]], np.float32)
     single = CategoricalSampler((5,), single=True)
-    np.testing.assert_array_equal(single.greedy(logits), [1, 4])
+    np.testing.assert_array_equal(single.greedy(logits)[0], [1, 4])
     several = CategoricalSampler((2, 3), single=False)
-    np.testing.assert_array_equal(several.greedy(logits), [[1, 0], [0, 2]])
+    np.testing.assert_array_equal(several.greedy(logits)[0], [[1, 0], [0, 2]])
+
+
+def test_the_greedy_action_comes_with_its_own_log_probability():
+    for name, (sampler, distribution, parameters, _) in CASES.items():
+        action, log_prob = sampler.greedy(parameters)
+        expected = distribution.log_prob(torch.from_numpy(parameters), torch.from_numpy(action))
+        np.testing.assert_allclose(log_prob, expected.numpy(), rtol=1e-5, err_msg=name)
 
 
 def test_actions_have_an_axis_only_where_there_are_several():
