@@ -289,6 +289,23 @@ def test_ppo_learns_the_one_step_world():
     assert records[-1].scalars["evaluation/reward_mean"] >= 0.98
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_run_on_the_gpu_can_be_saved_and_goes_on_on_the_cpu(tmp_path):
+    manager = BasicRLGraphManager(everything_on())
+    manager.create_graph(TaskParameters(device="cuda"))
+    for record in manager.improve():
+        if record.environment_steps >= 450:
+            break
+    write_checkpoint(tmp_path / "half", manager.state_dict(), {})
+    manager.close()
+    other = BasicRLGraphManager(everything_on())
+    other.create_graph(TaskParameters(device="cpu"))
+    other.load_state_dict(read_checkpoint(tmp_path / "half").state)
+    assert list(other.improve())[-1].environment_steps == 900
+    other.close()
+
+
 def test_records_can_be_written_as_json():
     records, _ = finished(parameters())
     for record in records:
