@@ -1,6 +1,5 @@
 """What the command line does: train, resume, evaluate, describe."""
 
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -29,7 +28,6 @@ from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.summary import evaluation_table
 
-_STDERR = 2
 _SIGNAL_EXIT_CODE = 128
 """A process stopped by signal n exits with this plus n."""
 
@@ -196,12 +194,11 @@ def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
         if arguments.print_networks_summary:
             print(graph_manager.description())
 
-    return Audience(sinks=(console,), on_start=on_start, announce=_announce)
-
-
-def _announce(text: str) -> None:
-    """Written without Python's buffers, which a signal may have interrupted."""
-    os.write(_STDERR, f"coach: {text}\n".encode())
+    return Audience(
+        sinks=(console,),
+        on_start=on_start,
+        announce=lambda text: console.announce(f"coach: {text}"),
+    )
 
 
 def _command(words: Sequence[str]) -> tuple[str, ...]:

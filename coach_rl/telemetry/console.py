@@ -1,6 +1,7 @@
 """A run as people watch it: a live panel on a terminal, plain lines elsewhere."""
 
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from coach_rl.telemetry.records import LogRecord
 
+_STDERR = 2
 REFRESH_SECONDS = 0.25
 PLAIN_SECONDS = 10.0
 RECENT_EPISODES = 100
@@ -47,6 +49,7 @@ class ConsoleSink:
         self._console = console or Console()
         self._plain = plain or not self._console.is_terminal or self._console.is_dumb_terminal
         self._planned = planned_steps
+        self._notice = ""
         self._live: Live | None = None
         """None until the panel is first shown, and after `close`."""
         self._last: LogRecord | None = None
@@ -62,6 +65,16 @@ class ConsoleSink:
     def plan(self, planned_steps: int) -> None:
         """Say how many environment steps the run has in all, once that is known."""
         self._planned = planned_steps
+
+    def announce(self, text: str) -> None:
+        """Show a line below the panel from its next refresh on, or at once where there is none.
+
+        May be called inside a signal handler: it writes past Python's buffers.
+        """
+        if self._live is not None:
+            self._notice = text
+        else:
+            os.write(_STDERR, f"{text}\n".encode())
 
     def write(self, record: LogRecord) -> None:
         """Take in a record; shows it when it is time to."""
@@ -104,7 +117,8 @@ class ConsoleSink:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=False)
             self._live.start()
-        panel = Group(self._bar(record), self._numbers(record), self._losses())
+        notice = [Text(self._notice)] if self._notice else []
+        panel = Group(self._bar(record), self._numbers(record), self._losses(), *notice)
         self._live.update(panel, refresh=True)
 
     def _bar(self, record: LogRecord) -> Table:

@@ -200,3 +200,15 @@ def test_closing_twice_and_before_anything(clock):
     sink.close()
     sink.close()
     assert output.getvalue() == ""
+
+
+def test_an_announcement_stands_below_the_panel_or_goes_out_at_once(capfd):
+    plain, _ = sink_and_output(terminal=False)
+    plain.announce("coach: stopping")
+    assert capfd.readouterr().err == "coach: stopping\n"
+    sink, output = sink_and_output(terminal=True)
+    speak(sink)
+    sink.announce("coach: stopping")
+    sink.close()
+    assert re.search(r"coach: stopping\s*(\x1b\S*)?$", output.getvalue())
+    assert capfd.readouterr().err == ""
