@@ -42,7 +42,7 @@ def test_children_count_also_when_they_have_ended(clock):
     program = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", program], check=True)
     clock[0] += 1.0
-    assert 29.0 <= sampler.sample_if_due()["resources/cpu_percent"] < 60.0
+    assert 28.9 <= sampler.sample_if_due()["resources/cpu_percent"] < 60.0
 
 
 def test_memory_of_this_process_and_a_child(clock):
