@@ -1,0 +1,91 @@
+"""What an off-policy agent needs of a memory."""
+
+from typing import Protocol
+
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from coach_rl.core.interfaces import Stateful
+from coach_rl.core.records import Array, Transition
+from coach_rl.core.spaces import Space
+
+Batch = dict[str, Tensor]
+"""Columns by flat path, [B, ...] each, on the learner's device."""
+
+
+class Memory(Stateful, Protocol):
+    """Keeps transitions; hands out batches of them.
+
+    memory.add(transition)
+    if len(memory) >= learning_starts:
+        batch = memory.sample(256)
+        errors = learn(batch)                                # [B], of whatever sign
+        memory.note_errors(batch["/positions"], errors)
+    """
+
+    def __len__(self) -> int:
+        """Transitions kept."""
+        ...
+
+    @property
+    def is_prioritised(self) -> bool:
+        """Whether `note_errors` changes anything: learners need not compute errors otherwise."""
+        ...
+
+    def add(self, transition: Transition) -> None:
+        """Keep R transitions, the oldest of their rows giving way when those are full."""
+        ...
+
+    def sample(self, size: int) -> Batch:
+        """A batch of B = `size` transitions, drawn with replacement from those kept.
+
+        Columns: `/observations/<key>`, `/actions` (or `/actions/<part>`), `/rewards` (float32,
+        summed and discounted over the n steps), `/next_observations/<key>` (the true state after
+        them), `/discounts` (float32: what the value of the next observation counts; 0 where the
+        episode terminated, gamma^n otherwise), `/weights` (float32, 1 unless prioritised),
+        `/positions` (int64, what `note_errors` wants back).
+        """
+        ...
+
+    def note_errors(self, positions: Tensor, errors: Tensor) -> None:
+        """Tell how wrong the learner was about sampled transitions, [B] each."""
+        ...
+
+    def scalars(self) -> dict[str, float]:
+        """What the inspectors have found since the last call, and other news, by metric name."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything."""
+        ...
+
+    def trajectories(self) -> dict[str, Array]:
+        """Everything kept by flat path, [N, T, ...] each, time in order; `/mask` [N, T]."""
+        ...
+
+
+class MemoryParameters(Protocol):
+    """A frozen description of a memory."""
+
+    def build(
+        self,
+        *,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        num_envs: int,
+        device: torch.device,
+        seed: int,
+        discount: float,
+    ) -> Memory:
+        """The memory; ConfigurationError when it can't fit the machine or the spaces.
+
+        Args:
+            observation_space: What the agent sees, behind its InputFilter.
+            action_space: Where the agent acts.
+            num_envs: N, the rows that add to it.
+            device: The learner's, where batches go.
+            seed: Of the sampling stream.
+            discount: Gamma per decision, or per simulator step where the parameters say so.
+        """
+        ...
