@@ -16,7 +16,13 @@ from coach_rl.agents.agent import AgentRows, FilteredAgent
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_policy
-from coach_rl.architectures.update_engine import AdamParameters, Batch, UpdateEngine, UpdateMode
+from coach_rl.architectures.update_engine import (
+    AdamParameters,
+    Batch,
+    Objective,
+    UpdateEngine,
+    UpdateMode,
+)
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
 from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
@@ -200,9 +206,7 @@ class PPOAgent(FilteredAgent):
         self._first_action = first_action(self.action_space)
         rounds = planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
-            self.network,
-            self._loss,
-            params.optimizer,
+            (Objective(network=self.network, loss=self._loss, optimizer=params.optimizer),),
             mode=params.update_mode,
             planned_updates=rounds * params.algorithm.updates_per_round,
         )

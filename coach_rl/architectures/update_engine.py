@@ -1,19 +1,27 @@
-"""From a pure loss to gradient steps: gather, gradient, clip, Adam, in one call.
+"""From pure losses to gradient steps: gather, gradient, clip, Adam, target sync, in one call.
 
-    engine = UpdateEngine(network, loss, optimizer, mode="auto", planned_updates=150_000)
+    engine = UpdateEngine(
+        (Objective(network=network, loss=loss, optimizer=AdamParameters()),),
+        mode="auto",
+        planned_updates=150_000,
+    )
     engine.set_scalars(learning_rate=3e-4, clip=0.2)
     for index in minibatches:
         engine.step(data, index)                  # no host synchronisation
     metrics = engine.drain_metrics()              # one
 
-Two ways to run the same step, equal to rounding: `eager` takes the gradient by autograd on the flat
-parameters; `compiled` runs the step as one function made by torch.compile from its functional form.
-`auto` compiles where a C++ compiler is present and the planned updates repay the 10 to 25 seconds.
+An actor and its critics are several objectives, stepped in their order: each sees the parameters
+that those before it have just moved, and what they computed for every sample.
+
+Three ways to run the same step, equal to rounding: `eager` takes the gradients by autograd on the
+flat parameters; `compiled` runs the step as one function made by torch.compile from its functional
+form; `captured` records the eager step once as a CUDA graph and replays it. `auto` compiles where a
+C++ compiler is present and the planned updates repay the 10 to 25 seconds; it never captures.
 """
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,11 +36,17 @@ from coach_rl.functional.adam import adam_step, clipped_gradient
 Batch = dict[str, Tensor]
 """Columns by path, e.g. `/actions`, each [B, ...]."""
 Loss = Callable[[Tensor, Batch, Batch], tuple[Tensor, dict[str, Tensor]]]
-"""(flat parameters [P], batch, scalars) to (loss, metrics); pure."""
-UpdateMode = Literal["auto", "eager", "compiled"]
+"""(flat parameters [P], batch, scalars) to (loss, metrics); pure.
+
+Metrics without axes are averaged for `drain_metrics`; those with one [B, ...] are what the loss has
+to say about each sample: later objectives find them in their batch, and `step` returns them.
+"""
+UpdateMode = Literal["auto", "eager", "compiled", "captured"]
 
 COMPILE_REPAID_AFTER = 40_000
 """Updates after which compiling has repaid itself: about 25 s at 0.6 ms saved per update."""
+CAPTURE_WARM_UP = 3
+"""Steps run, and undone, before a CUDA graph is recorded: libraries allocate in the first ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +61,8 @@ class AdamParameters:
     """Added to the root of the second moment."""
     max_gradient_norm: float | None = None
     """Largest norm of the whole gradient; None never clips."""
+    l2: float = 0.0
+    """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
 
     def __post_init__(self) -> None:
         require(
@@ -57,141 +73,338 @@ class AdamParameters:
             all(0 <= beta < 1 for beta in self.betas),
             f"AdamParameters.betas must lie in [0, 1), got {self.betas}",
         )
+        require(self.l2 >= 0, f"AdamParameters.l2 must be 0 or more, got {self.l2}")
         require(
             self.max_gradient_norm is None or self.max_gradient_norm > 0,
             f"AdamParameters.max_gradient_norm must be more than 0, got {self.max_gradient_norm}",
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """A loss, the network it moves, and how."""
+
+    network: NetworkWrapper
+    """Whose online parameters are updated in place."""
+    loss: Loss
+    """What shall become small."""
+    optimizer: AdamParameters
+    """Adam's settings; the scalar `<name>_learning_rate` overrides the step size."""
+    name: str = ""
+    """Stands before its scalars and metrics; may be empty where it is the only one."""
+
+    def named(self, quantity: str) -> str:
+        """The name of one of its scalars or metrics."""
+        return f"{self.name}_{quantity}" if self.name else quantity
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetSync:
+    """How a target network follows."""
+
+    rate: float = 1.0
+    """Polyak's tau: target += rate * (online - target); 1 copies."""
+    every: int = 1
+    """Gradient steps from one sync to the next."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.rate <= 1, f"TargetSync.rate must lie in (0, 1], got {self.rate}")
+        require(self.every >= 1, f"TargetSync.every must be 1 or more, got {self.every}")
+
+
 class UpdateEngine:
-    """Gradient steps on a network's online parameters.
+    """Gradient steps on networks' online parameters, and the sync of their targets.
 
     Args:
-        network: Whose parameters are updated in place.
-        loss: A pure function of (flat parameters, batch, scalars).
-        optimizer: Adam's settings; the scalar `learning_rate` overrides the step size.
+        objectives: What a step does, in this order.
+        targets: Networks whose targets follow, and how; counted in whole steps.
         mode: How to run a step.
         planned_updates: How many steps the run will take, for `auto`.
+        repaid_after: Steps after which compiling has repaid itself, for `auto`.
     """
 
     def __init__(
         self,
-        network: NetworkWrapper,
-        loss: Loss,
-        optimizer: AdamParameters,
+        objectives: Sequence[Objective],
         *,
+        targets: Sequence[tuple[NetworkWrapper, TargetSync]] = (),
         mode: UpdateMode,
         planned_updates: int,
+        repaid_after: int = COMPILE_REPAID_AFTER,
     ) -> None:
-        self._network, self._loss, self._optimizer = network, loss, optimizer
-        self.mode = _resolved(mode, network.online.device, planned_updates)
-        device = network.online.device
-        self._moments = torch.zeros(2, network.size, device=device)
-        self._steps = torch.zeros((), device=device)
+        self._objectives, self._targets = tuple(objectives), tuple(targets)
+        self._device = objectives[0].network.online.device
+        self.mode = _resolved(mode, self._device, planned_updates, repaid_after)
+        self._optimizers = {each.name: _Adam(each) for each in self._objectives}
         self._scalars: Batch = {}
-        self._totals: Tensor | None = None
-        self._names: list[str] = []
-        self._count = 0
-        self._step = self._made()
-        self.set_scalars(learning_rate=optimizer.learning_rate)
+        self._means = _Means()
+        self._taken = 0  # whole steps, which the targets count
+        self._made: dict[tuple[tuple[str, ...], bool], Callable[[Batch, Tensor | None], Batch]] = {}
+        for each in self._objectives:
+            self.set_scalars(**{each.named("learning_rate"): each.optimizer.learning_rate})
 
     def set_scalars(self, **values: float) -> None:
-        """Set numbers the loss or the optimiser reads; they keep until set again."""
+        """Set numbers the losses or the optimisers read; they keep until set again."""
         for name, value in values.items():
             if name in self._scalars:
                 self._scalars[name].fill_(value)
             else:
-                device = self._network.online.device
-                self._scalars[name] = torch.tensor(value, dtype=torch.float32, device=device)
+                self._scalars[name] = torch.tensor(value, dtype=torch.float32, device=self._device)
 
-    def step(self, data: Batch, index: Tensor) -> None:
-        """One gradient step on the rows `index` of `data`.
+    def step(
+        self, data: Batch, index: Tensor | None = None, *, only: tuple[str, ...] | None = None
+    ) -> Batch:
+        """One gradient step of every objective, then the targets.
 
         Args:
             data: Columns [M, ...]; keep M and the dtypes the same over a run, or it compiles anew.
-            index: int64 [B].
+            index: Which rows make the batch, int64 [B]; None takes all of them as they are.
+            only: Names of the objectives to step, the others and the targets rest; None: all.
+
+        Returns:
+            What the losses say of each sample, [B, ...] each; valid until the next step.
         """
-        self._step(data, index)
-        self._count += 1
+        names = tuple(each.name for each in self._objectives) if only is None else only
+        if (names, only is None) not in self._made:
+            self._made[names, only is None] = self._prepared(names, sync=only is None)
+        outputs = self._made[names, only is None](data, index)
+        if only is None:
+            self._taken += 1
+            for network, sync in self._targets:
+                if sync.every > 1 and self._taken % sync.every == 0:
+                    network.sync_target(sync.rate)
+        return outputs
 
     def drain_metrics(self) -> dict[str, float]:
-        """Means of the loss's metrics over the steps since the last call; waits for the device."""
-        if self._totals is None or self._count == 0:
-            return {}
-        means = (self._totals / self._count).tolist()
-        self._totals, self._count = None, 0
-        return dict(zip(self._names, means, strict=True))
+        """Means of the losses' metrics over the steps since the last call; waits for the device."""
+        return self._means.drain()
 
     def state_dict(self) -> State:
-        """Adam's moments and step count, and the mode, which must not change during a run."""
+        """Adam's moments and step counts, and the mode, which must not change during a run."""
         return {
             "mode": self.mode,
-            "first_moment": self._moments[0].clone(),
-            "second_moment": self._moments[1].clone(),
-            "steps": self._steps.clone(),
+            "taken": self._taken,
+            "optimizers": {name: adam.state_dict() for name, adam in self._optimizers.items()},
+            "means": self._means.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
         """Go on with the saved moments, in the saved mode."""
-        self._moments[0].copy_(state["first_moment"])
-        self._moments[1].copy_(state["second_moment"])
-        self._steps.copy_(state["steps"])
+        self._taken = state["taken"]
+        for name, adam in self._optimizers.items():
+            adam.load_state_dict(state["optimizers"][name])
+        self._means.load_state_dict(state["means"], self._device)
         if state["mode"] != self.mode:
-            self.mode = _resolved(state["mode"], self._network.online.device, 0)
-            self._step = self._made()
+            self.mode = _resolved(state["mode"], self._device, 0, 0)
+            self._made.clear()
 
-    def _made(self) -> Callable[[Batch, Tensor], None]:
-        return self._eager_step if self.mode == "eager" else self._compiled_step()
+    def _prepared(
+        self, names: tuple[str, ...], *, sync: bool
+    ) -> Callable[[Batch, Tensor | None], Batch]:
+        """The step of these objectives in this engine's mode."""
+        objectives = [each for each in self._objectives if each.name in names]
+        targets = [
+            (network, each.rate) for network, each in self._targets if sync and each.every == 1
+        ]
+        gradient = _functional_gradient if self.mode == "compiled" else _autograd_gradient
 
-    def _eager_step(self, data: Batch, index: Tensor) -> None:
-        batch = {name: column[index] for name, column in data.items()}
-        leaf = self._network.online.detach().requires_grad_()
-        loss, metrics = self._loss(leaf, batch, self._scalars)
-        (gradient,) = torch.autograd.grad(loss, leaf)
-        with torch.inference_mode():
-            norm = self._apply(gradient, self._scalars)
-            self._note({**metrics, "gradient_norm": norm})
+        def whole_step(batch: Batch, scalars: Batch) -> tuple[Batch, Batch]:
+            metrics: Batch = {}
+            for each in objectives:
+                found, said = gradient(each, batch, scalars)
+                said[each.named("gradient_norm")] = self._optimizers[each.name].step(found, scalars)
+                metrics |= said
+                batch = batch | {name: value for name, value in said.items() if value.ndim}
+            for network, rate in targets:
+                network.sync_target(rate)
+            means = {name: value for name, value in metrics.items() if not value.ndim}
+            return means, {name: value for name, value in metrics.items() if value.ndim}
 
-    def _compiled_step(self) -> Callable[[Batch, Tensor], None]:
-        gradient_and_value = torch.func.grad_and_value(self._loss, has_aux=True)
+        match self.mode:
+            case "compiled":
+                return self._compiled(whole_step)
+            case "captured":
+                return self._captured(whole_step)
+        return self._eager(whole_step)
 
-        def functional_step(data: Batch, index: Tensor, scalars: Batch) -> Batch:
-            batch = {name: column[index] for name, column in data.items()}
-            gradient, (_, metrics) = gradient_and_value(self._network.online, batch, scalars)
-            return {**metrics, "gradient_norm": self._apply(gradient, scalars)}
-
-        compiled = torch.compile(functional_step, fullgraph=True, dynamic=False)
-
-        def step(data: Batch, index: Tensor) -> None:
-            with torch.inference_mode():
-                self._note(compiled(data, index, self._scalars))
+    def _eager(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
+        def step(data: Batch, index: Tensor | None) -> Batch:
+            means, outputs = whole_step(_gathered(data, index), self._scalars)
+            self._means.add(means)
+            return outputs
 
         return step
 
-    def _apply(self, gradient: Tensor, scalars: Batch) -> Tensor:
-        """Clip and take Adam's step in place; returns the gradient's norm before clipping."""
-        gradient, norm = clipped_gradient(gradient, self._optimizer.max_gradient_norm)
+    def _compiled(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
+        def functional_step(
+            data: Batch, index: Tensor | None, scalars: Batch
+        ) -> tuple[Batch, Batch]:
+            return whole_step(_gathered(data, index), scalars)
+
+        compiled = torch.compile(functional_step, fullgraph=True, dynamic=False)
+
+        def step(data: Batch, index: Tensor | None) -> Batch:
+            with torch.inference_mode():
+                means, outputs = compiled(data, index, self._scalars)
+                self._means.add(means)
+            return outputs
+
+        return step
+
+    def _captured(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
+        graph = torch.cuda.CUDAGraph()
+        static: Batch = {}  # what the graph reads
+        results: list[tuple[Batch, Batch]] = []  # what it writes
+
+        def record() -> None:
+            kept = [(tensor, tensor.clone()) for tensor in self._mutable()]
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch has no types here
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(CAPTURE_WARM_UP):
+                    whole_step(static, self._scalars)
+            torch.cuda.current_stream().wait_stream(side)
+            with torch.cuda.graph(graph):
+                results.append(whole_step(static, self._scalars))
+            for tensor, value in kept:
+                tensor.copy_(value)
+
+        def step(data: Batch, index: Tensor | None) -> Batch:
+            if not static:
+                static.update(
+                    {name: value.clone() for name, value in _gathered(data, index).items()}
+                )
+                record()
+            for name, buffer in static.items():
+                if index is None:
+                    buffer.copy_(data[name], non_blocking=True)
+                else:
+                    torch.index_select(data[name], 0, index, out=buffer)
+            graph.replay()
+            means, outputs = results[0]
+            self._means.add(means)
+            return outputs
+
+        return step
+
+    def _mutable(self) -> list[Tensor]:
+        """Every tensor a step writes to."""
+        own = [tensor for adam in self._optimizers.values() for tensor in adam.tensors()]
+        targets = [network.target for network, _ in self._targets if network.target is not None]
+        return [*own, *targets]
+
+
+WholeStep = Callable[[Batch, Batch], tuple[Batch, Batch]]
+"""(batch, scalars) to (metrics to be averaged, values per sample); writes parameters."""
+
+
+class _Adam:
+    """Adam's memory for one objective."""
+
+    def __init__(self, objective: Objective) -> None:
+        self._network, self._params = objective.network, objective.optimizer
+        self._learning_rate = objective.named("learning_rate")
+        device = self._network.online.device
+        self._first = torch.zeros(self._network.size, device=device)
+        self._second = torch.zeros(self._network.size, device=device)
+        self._steps = torch.zeros((), device=device)
+
+    def step(self, gradient: Tensor, scalars: Batch) -> Tensor:
+        """Clip and step in place; returns the gradient's norm before clipping."""
+        if self._params.l2:
+            gradient = gradient + self._params.l2 * self._network.online
+        gradient, norm = clipped_gradient(gradient, self._params.max_gradient_norm)
         self._steps.add_(1)
         parameters, first, second = adam_step(
             self._network.online,
             gradient,
-            self._moments[0],
-            self._moments[1],
+            self._first,
+            self._second,
             self._steps,
-            scalars["learning_rate"],
-            betas=self._optimizer.betas,
-            epsilon=self._optimizer.epsilon,
+            scalars[self._learning_rate],
+            betas=self._params.betas,
+            epsilon=self._params.epsilon,
         )
         self._network.online.copy_(parameters)
-        self._moments[0].copy_(first)
-        self._moments[1].copy_(second)
+        self._first.copy_(first)
+        self._second.copy_(second)
         return norm
 
-    def _note(self, metrics: Mapping[str, Tensor]) -> None:
+    def tensors(self) -> tuple[Tensor, ...]:
+        """What `step` writes to."""
+        return self._network.online, self._first, self._second, self._steps
+
+    def state_dict(self) -> State:
+        return {
+            "first_moment": self._first.clone(),
+            "second_moment": self._second.clone(),
+            "steps": self._steps.clone(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._first.copy_(state["first_moment"])
+        self._second.copy_(state["second_moment"])
+        self._steps.copy_(state["steps"])
+
+
+class _Means:
+    """Running sums of metrics on the device; a metric counts the steps it was part of."""
+
+    def __init__(self) -> None:
+        self._totals: dict[tuple[str, ...], Tensor] = {}
+        self._counts: dict[tuple[str, ...], int] = {}
+
+    def add(self, metrics: Mapping[str, Tensor]) -> None:
+        names = tuple(metrics)
         values = torch.stack(list(metrics.values()))
-        if self._totals is None:
-            self._names, self._totals = list(metrics), torch.zeros_like(values)
-        self._totals += values
+        if names in self._totals:
+            self._totals[names] += values
+            self._counts[names] += 1
+        else:
+            self._totals[names], self._counts[names] = values, 1
+
+    def drain(self) -> dict[str, float]:
+        totals: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        for names, values in self._totals.items():
+            for name, total in zip(names, values.tolist(), strict=True):
+                totals[name] = totals.get(name, 0.0) + total
+                counts[name] = counts.get(name, 0) + self._counts[names]
+        self._totals.clear()
+        self._counts.clear()
+        return {name: total / counts[name] for name, total in totals.items()}
+
+    def state_dict(self) -> State:
+        return {
+            "names": [list(names) for names in self._totals],
+            "totals": [values.clone() for values in self._totals.values()],
+            "counts": list(self._counts.values()),
+        }
+
+    def load_state_dict(self, state: State, device: torch.device) -> None:
+        keys = [tuple(names) for names in state["names"]]
+        totals = [values.clone().to(device) for values in state["totals"]]
+        self._totals = dict(zip(keys, totals, strict=True))
+        self._counts = dict(zip(keys, state["counts"], strict=True))
+
+
+def _gathered(data: Batch, index: Tensor | None) -> Batch:
+    return data if index is None else {name: column[index] for name, column in data.items()}
+
+
+def _autograd_gradient(objective: Objective, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    leaf = objective.network.online.detach().requires_grad_()
+    loss, metrics = objective.loss(leaf, batch, scalars)
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    return gradient, {name: value.detach() for name, value in metrics.items()}
+
+
+def _functional_gradient(
+    objective: Objective, batch: Batch, scalars: Batch
+) -> tuple[Tensor, Batch]:
+    take = torch.func.grad_and_value(objective.loss, has_aux=True)
+    gradient, (_, metrics) = take(objective.network.online, batch, scalars)
+    return gradient, dict(metrics)
 
 
 def compiler_present() -> bool:
@@ -200,15 +413,21 @@ def compiler_present() -> bool:
 
 
 def _resolved(
-    mode: UpdateMode, device: torch.device, planned_updates: int
-) -> Literal["eager", "compiled"]:
+    mode: UpdateMode, device: torch.device, planned_updates: int, repaid_after: int
+) -> Literal["eager", "compiled", "captured"]:
     if mode == "auto":
-        worth = planned_updates >= COMPILE_REPAID_AFTER
+        worth = planned_updates >= repaid_after
         return "compiled" if worth and device.type == "cpu" and compiler_present() else "eager"
     if mode == "compiled":
         require(
             compiler_present(),
             "update_mode='compiled' needs a C++ compiler and none is on the PATH; "
             "install g++ or use 'eager'",
+        )
+    if mode == "captured":
+        require(
+            device.type == "cuda",
+            f"update_mode='captured' records a CUDA graph and this agent is on '{device}'; "
+            "use 'compiled' or 'eager'",
         )
     return mode
