@@ -56,6 +56,55 @@ def convolution(
     return layer
 
 
+class EnsembleLinear(nn.Module):
+    """K dense layers side by side, run as one batched product; PyTorch's usual initial weights.
+
+    Args:
+        members: K.
+        inputs: Size of each layer's input.
+        outputs: Size of each layer's output.
+        rng: Where the weights are drawn from.
+    """
+
+    def __init__(self, members: int, inputs: int, outputs: int, *, rng: torch.Generator) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(members, inputs, outputs))
+        self.bias = nn.Parameter(torch.empty(members, 1, outputs))
+        bound = 1 / math.sqrt(inputs)
+        with torch.no_grad():
+            self.weight.uniform_(-bound, bound, generator=rng)
+            self.bias.uniform_(-bound, bound, generator=rng)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[K, B, inputs] to [K, B, outputs]."""
+        return torch.baddbmm(self.bias, values, self.weight)
+
+
+class ScaleToBox(nn.Module):
+    """Numbers in [-1, 1] to a Box, whose bounds may lie anywhere.
+
+    Args:
+        low: Lower bounds [A].
+        high: Upper bounds [A].
+    """
+
+    low: Tensor
+    half_range: Tensor
+
+    def __init__(self, low: Tensor, high: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("low", low, persistent=False)
+        self.register_buffer("half_range", (high - low) / 2, persistent=False)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[B, A] in [-1, 1] to [B, A] in the Box."""
+        return self.low + self.half_range * (values + 1)
+
+    def inverse(self, values: Tensor) -> Tensor:
+        """[B, A] in the Box to [B, A] in [-1, 1]."""
+        return (values - self.low) / self.half_range - 1
+
+
 class Activate(nn.Module):
     """An activation by its name in `ACTIVATIONS`."""
 

@@ -11,8 +11,9 @@ import numpy as np
 from torch import nn
 
 from coach_rl.architectures.actor_critic import ActorCritic
-from coach_rl.architectures.layers import Activate
-from coach_rl.architectures.torso import FlattenVector
+from coach_rl.architectures.layers import Activate, ScaleToBox
+from coach_rl.architectures.observation_normaliser import Normalise
+from coach_rl.architectures.torso import FlattenVector, Torso
 from coach_rl.core.records import Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
@@ -24,34 +25,44 @@ ACTIVATIONS: dict[str, Layer] = {
 }
 
 
-def numpy_policy(model: ActorCritic) -> Callable[[Observation], FloatArray] | None:
-    """The model's `policy` as a function of numpy observations [R, ...] to float32 [R, P].
+def numpy_forward(torso: Torso, head: nn.Sequential) -> Callable[[Observation], FloatArray] | None:
+    """A torso and what follows it as a function of numpy observations [R, ...] to float32 [R, P].
 
-    It reads the parameters where the model keeps them, so it follows every in-place update. None
-    where the model is not on the CPU or has layers other than dense ones with the activations of
-    `ACTIVATIONS`.
+    It reads the parameters where the modules keep them, so it follows every in-place update. None
+    where the modules are not on the CPU or are of other kinds than dense layers, scalings and the
+    activations of `ACTIVATIONS`.
     """
-    if model.policy_head.weight.device.type != "cpu":
+    if any(parameter.device.type != "cpu" for parameter in head.parameters()):
         return None
-    torso = model.actor_torso
-    embedded = zip(torso.keys, torso.embedders, strict=True)
+    embedded = zip(torso.embedder.keys, torso.embedder.embedders, strict=True)
     embedders = {key: _layers(embedder) for key, embedder in embedded}
-    middleware, head = _layers(torso.middleware), _layers(nn.Sequential(model.policy_head))
-    if middleware is None or head is None:
+    middleware, last = _layers(torso.middleware), _layers(head)
+    if middleware is None or last is None:
         return None
     known = {key: layers for key, layers in embedders.items() if layers is not None}
     if len(known) < len(embedders):
         return None
-    log_std = None if model.log_std is None else model.log_std.detach().numpy()
-    rest = [*middleware, *head]
+    rest = [*middleware, *last]
 
-    def policy(observation: Observation) -> FloatArray:
+    def forward(observation: Observation) -> FloatArray:
         parts = [_through(layers, observation[key]) for key, layers in known.items()]
         values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         for layer in rest:
             values = layer(values)
-        if log_std is None:
-            return values
+        return values
+
+    return forward
+
+
+def numpy_policy(model: ActorCritic) -> Callable[[Observation], FloatArray] | None:
+    """The model's `policy` as a function of numpy observations, where `numpy_forward` can."""
+    forward = numpy_forward(model.actor_torso, nn.Sequential(model.policy_head))
+    if forward is None or model.log_std is None:
+        return forward
+    log_std = model.log_std.detach().numpy()
+
+    def policy(observation: Observation) -> FloatArray:
+        values = forward(observation)
         parameters = np.empty((len(values), 2 * len(log_std)), np.float32)
         parameters[:, : len(log_std)] = values
         parameters[:, len(log_std) :] = log_std
@@ -69,6 +80,10 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
                 layers.append(_flatten)
             case nn.Linear():
                 layers.append(_dense(module))
+            case Normalise():
+                layers.append(_normalise(module))
+            case ScaleToBox():
+                layers.append(_scale(module))
             case Activate() if module.name in ACTIVATIONS:
                 layers.append(ACTIVATIONS[module.name])
             case nn.Sequential():
@@ -101,3 +116,26 @@ def _dense(layer: nn.Linear) -> Layer:
         return output
 
     return dense
+
+
+def _normalise(layer: Normalise) -> Layer:
+    mean, scale, clip = layer.mean.numpy(), layer.scale.numpy(), layer.clip
+
+    def normalise(values: FloatArray) -> FloatArray:
+        normal = (values.astype(np.float32, copy=False) - mean) * scale
+        clipped: FloatArray = np.minimum(np.maximum(normal, -clip), clip)
+        return clipped
+
+    return normalise
+
+
+def _scale(layer: ScaleToBox) -> Layer:
+    low, half_range = layer.low.numpy(), layer.half_range.numpy()
+
+    def scale(values: FloatArray) -> FloatArray:
+        values += 1
+        values *= half_range
+        values += low
+        return values
+
+    return scale

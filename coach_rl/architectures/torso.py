@@ -8,6 +8,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.layers import ACTIVATIONS, Activate, Activation, convolution, linear
+from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import SpaceError, UnknownNameError, require
 from coach_rl.core.spaces import Space
 
@@ -47,37 +48,68 @@ class TorsoParameters:
             f"layer sizes must be more than 0, got {self.embedder} and {self.middleware}",
         )
 
-    def build(self, space: spaces.Dict, rng: torch.Generator) -> "Torso":
-        """The torso for observations of `space`."""
-        return Torso(self, space, rng)
+    def build(
+        self,
+        space: spaces.Dict,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> "Torso":
+        """The torso for observations of `space`; a normaliser sees them first where given."""
+        return Torso(self, space, rng, normaliser)
 
 
-class Torso(nn.Module):
-    """Observation keys, each embedded, concatenated in the space's order, through the middleware.
+class ObservationEmbedder(nn.Module):
+    """Observation keys, each embedded, concatenated in the space's order.
 
     Boxes are flattened, Discrete and MultiDiscrete observations become one-hot, uint8 images
     [height, width, channels] are divided by 255 and convolved.
     """
 
-    def __init__(self, params: TorsoParameters, space: spaces.Dict, rng: torch.Generator) -> None:
+    def __init__(
+        self,
+        params: TorsoParameters,
+        space: spaces.Dict,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> None:
         super().__init__()
         self.keys = list(space.spaces)
         self.embedders = nn.ModuleList()
-        size = 0
+        self.output_size = 0
         for key, part in space.spaces.items():
             encoder, width = _encoder(part, key, params, rng)
+            normalised = normaliser is not None and key in normaliser.mean
+            first = [Normalise(normaliser, key)] if normaliser is not None and normalised else []
             layers = _dense(width, params.embedder, params, rng)
-            self.embedders.append(nn.Sequential(encoder, *layers))
-            size += params.embedder[-1] if layers else width
+            self.embedders.append(nn.Sequential(*first, encoder, *layers))
+            self.output_size += params.embedder[-1] if layers else width
+
+    def forward(self, observation: dict[str, Tensor]) -> Tensor:
+        """[B, output_size] of observations [B, ...] each."""
+        embedded = zip(self.keys, self.embedders, strict=True)
+        parts = [embedder(observation[key]) for key, embedder in embedded]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+
+
+class Torso(nn.Module):
+    """Embedded observations through the middleware."""
+
+    def __init__(
+        self,
+        params: TorsoParameters,
+        space: spaces.Dict,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedder = ObservationEmbedder(params, space, rng, normaliser)
+        size = self.embedder.output_size
         self.middleware = nn.Sequential(*_dense(size, params.middleware, params, rng))
         self.output_size = params.middleware[-1] if params.middleware else size
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """Features [B, output_size] of observations [B, ...] each."""
-        embedded = zip(self.keys, self.embedders, strict=True)
-        parts = [embedder(observation[key]) for key, embedder in embedded]
-        features = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
-        merged: Tensor = self.middleware(features)
+        merged: Tensor = self.middleware(self.embedder(observation))
         return merged
 
 

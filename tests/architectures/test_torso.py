@@ -93,7 +93,7 @@ def test_a_dense_torso_by_hand():
 def test_images_go_through_their_convolutions(name, side):
     space = {"image": spaces.Box(0, 255, (side, side + 4, 3), np.uint8)}
     torso = build(space, convolutions=name, middleware=(5,))
-    layers = [m for m in torso.embedders[0].modules() if isinstance(m, nn.Conv2d)]
+    layers = [m for m in torso.embedder.embedders[0].modules() if isinstance(m, nn.Conv2d)]
     found = tuple((m.out_channels, m.kernel_size[0], m.stride[0]) for m in layers)
     assert found == CONVOLUTIONS[name]
     assert torso(batch(space)).shape == (3, 5)
@@ -125,7 +125,7 @@ def test_an_observation_nobody_can_embed_is_refused_by_name():
 def test_keys_that_differ_only_by_a_dot_keep_their_own_embedders():
     space = {"a.b": spaces.Box(-1, 1, (2,)), "a_b": spaces.Box(-1, 1, (2,))}
     torso = build(space, embedder=(3,))
-    assert sum(p.numel() for p in torso.embedders.parameters()) == 2 * (2 * 3 + 3)
+    assert sum(p.numel() for p in torso.embedder.embedders.parameters()) == 2 * (2 * 3 + 3)
 
 
 @pytest.mark.parametrize("key", ["keys", "values", "type"])

@@ -1,0 +1,175 @@
+"""Networks for actions in a Box: deterministic and squashed Gaussian actors, critics Q(s, a)."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl.architectures.layers import (
+    ACTIVATIONS,
+    Activate,
+    EnsembleLinear,
+    ScaleToBox,
+    linear,
+)
+from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.torso import ObservationEmbedder, TorsoParameters
+from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.spaces import Space
+from coach_rl.functional.squashed_gaussian import bounded_log_std
+
+
+def _plain_torso() -> TorsoParameters:
+    return TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorParameters:
+    """A policy's network. Defaults: 256-256 relu with PyTorch's initial weights."""
+
+    torso: TorsoParameters = field(default_factory=_plain_torso)
+    """How observations become features."""
+    final_bound: float | None = None
+    """The last layer's initial weights lie within +- this, 3e-3 in the DDPG paper; None: as usual."""
+    log_std_bounds: tuple[float, float] = (-20.0, 2.0)
+    """Stochastic actors: log standard deviations are kept within (Haarnoja et al. 2018)."""
+
+    def __post_init__(self) -> None:
+        low, high = self.log_std_bounds
+        require(low < high, f"ActorParameters.log_std_bounds must rise, got {self.log_std_bounds}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticParameters:
+    """A critic's network: the embedded observation and the action through the middleware.
+
+    The action joins where the middleware begins; `torso.embedder` layers come before it, so
+    embedder (400,) with middleware (300,) is the network of the DDPG paper.
+    """
+
+    torso: TorsoParameters = field(default_factory=_plain_torso)
+    """Embedder and middleware."""
+    final_bound: float | None = None
+    """The last layer's initial weights lie within +- this, 3e-3 in the DDPG paper; None: as usual."""
+
+
+class DeterministicActor(nn.Module):
+    """Actions [B, A] in the Box."""
+
+    def __init__(
+        self,
+        params: ActorParameters,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> None:
+        super().__init__()
+        to_box = scale_to(action_space)
+        self.torso = params.torso.build(observation_space, rng, normaliser)
+        head = _last_layer(self.torso.output_size, len(to_box.low), params.final_bound, rng)
+        self.head = nn.Sequential(head, Activate("tanh"), to_box)
+
+    def forward(self, observation: dict[str, Tensor]) -> Tensor:
+        """[B, A]."""
+        action: Tensor = self.head(self.torso(observation))
+        return action
+
+
+class SquashedGaussianActor(nn.Module):
+    """Means and log standard deviations [B, 2A] of a normal that tanh squashes into (-1, 1)."""
+
+    def __init__(
+        self,
+        params: ActorParameters,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> None:
+        super().__init__()
+        self.to_box = scale_to(action_space)
+        self.log_std_bounds = params.log_std_bounds
+        self.torso = params.torso.build(observation_space, rng, normaliser)
+        size = len(self.to_box.low)
+        self.head = nn.Sequential(
+            _last_layer(self.torso.output_size, 2 * size, params.final_bound, rng)
+        )
+
+    def forward(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Means and log standard deviations before squashing, [B, A] each."""
+        mean, log_std = self.head(self.torso(observation)).chunk(2, dim=-1)
+        return mean, bounded_log_std(log_std, *self.log_std_bounds)
+
+
+class Critics(nn.Module):
+    """K action-value functions side by side: values [K, B].
+
+    All members read the same embedded observation: layers of `torso.embedder` are shared.
+    """
+
+    def __init__(
+        self,
+        params: CriticParameters,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+        *,
+        members: int = 1,
+    ) -> None:
+        super().__init__()
+        self.members = members
+        self.to_box = scale_to(action_space)
+        self.embedder = ObservationEmbedder(params.torso, observation_space, rng, normaliser)
+        self.activation = ACTIVATIONS[params.torso.activation]
+        sizes = (self.embedder.output_size + len(self.to_box.low), *params.torso.middleware, 1)
+        self.layers = nn.ModuleList(
+            EnsembleLinear(members, inputs, outputs, rng=rng) for inputs, outputs in pairwise(sizes)
+        )
+        if params.final_bound is not None:
+            _within(self.layers[-1], params.final_bound, rng)
+
+    def forward(self, observation: dict[str, Tensor], action: Tensor) -> Tensor:
+        """Values [K, B] of actions [B, A] in the Box."""
+        features = self.embedder(observation)
+        values = torch.cat([features, self.to_box.inverse(action)], dim=-1)
+        values = values.expand(self.members, *values.shape)
+        *hidden, last = self.layers
+        for layer in hidden:
+            values = self.activation(layer(values))
+        outputs: Tensor = last(values)
+        return outputs.squeeze(-1)
+
+
+def scale_to(space: Space) -> ScaleToBox:
+    """From [-1, 1] to an action space; SpaceError unless it is a flat, bounded Box of floats."""
+    if not (
+        isinstance(space, spaces.Box)
+        and np.issubdtype(space.dtype, np.floating)
+        and len(space.shape) == 1
+        and np.isfinite(space.low).all()
+        and np.isfinite(space.high).all()
+    ):
+        raise SpaceError(
+            f"this agent acts in a flat Box of floats with finite bounds, got {space}; "
+            "for discrete actions use DQN or PPO, or map the space with an OutputFilter"
+        )
+    low, high = (torch.from_numpy(bound.astype(np.float32)) for bound in (space.low, space.high))
+    return ScaleToBox(low, high)
+
+
+def _last_layer(inputs: int, outputs: int, bound: float | None, rng: torch.Generator) -> nn.Linear:
+    layer = linear(inputs, outputs, rng=rng, gain=1.0, orthogonal=False)
+    if bound is not None:
+        _within(layer, bound, rng)
+    return layer
+
+
+def _within(layer: nn.Module, bound: float, rng: torch.Generator) -> None:
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.uniform_(-bound, bound, generator=rng)

@@ -1,0 +1,78 @@
+"""Observations brought to mean 0 and deviation 1 inside the networks."""
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl.core.records import Observation
+from coach_rl.core.running_statistics import RunningStatistics
+from coach_rl.core.state import State
+
+EPSILON = 1e-8
+"""Added to the variance before its root is taken."""
+
+
+class ObservationNormaliser:
+    """Statistics of an agent's observations, shared by all its networks.
+
+    The networks read `mean` and `scale` wherever they run, acting, learning or as a target, so an
+    observation means the same everywhere. What a memory keeps stays raw.
+
+    Args:
+        space: What the networks observe; keys of float Boxes are normalised, others are not.
+        clip: Largest size of a normalised number.
+        device: Where the networks live.
+    """
+
+    def __init__(self, space: spaces.Dict, *, clip: float, device: torch.device) -> None:
+        shapes = {
+            key: part.shape
+            for key, part in space.spaces.items()
+            if isinstance(part, spaces.Box) and np.issubdtype(part.dtype, np.floating)
+        }
+        self.clip = clip
+        self._statistics = {key: RunningStatistics(shape) for key, shape in shapes.items()}
+        self.mean = {key: torch.zeros(shape, device=device) for key, shape in shapes.items()}
+        """By observation key, float32."""
+        self.scale = {key: torch.ones(shape, device=device) for key, shape in shapes.items()}
+        """By observation key, 1 / deviation, float32."""
+
+    def update(self, observation: Observation) -> None:
+        """Take in observations [R, ...] each."""
+        for key, statistics in self._statistics.items():
+            statistics.update(observation[key])
+        self._write()
+
+    def state_dict(self) -> State:
+        """The statistics."""
+        return {key: each.state_dict() for key, each in self._statistics.items()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over the statistics."""
+        for key, each in self._statistics.items():
+            each.load_state_dict(state[key])
+        self._write()
+
+    def _write(self) -> None:
+        for key, statistics in self._statistics.items():
+            self.mean[key].copy_(torch.from_numpy(statistics.mean))
+            self.scale[key].copy_(torch.from_numpy(statistics.inverse_deviation(EPSILON)))
+
+
+class Normalise(nn.Module):
+    """One key's observations [B, ...], normalised and clipped."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, normaliser: ObservationNormaliser, key: str) -> None:
+        super().__init__()
+        self.clip = normaliser.clip
+        self.register_buffer("mean", normaliser.mean[key], persistent=False)
+        self.register_buffer("scale", normaliser.scale[key], persistent=False)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """In float32, of the same shape."""
+        normal = (values.to(torch.float32) - self.mean) * self.scale
+        return normal.clamp(-self.clip, self.clip)
