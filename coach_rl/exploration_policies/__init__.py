@@ -2,10 +2,45 @@
 
 May import core only. Start with `row_noise`: each row of a stack has a random stream of its own, so
 what happens in a row does not depend on how many rows there are; `sampling` turns such numbers into
-actions of a stochastic policy.
+actions of a stochastic policy. Off-policy agents explore by an `exploration_policy`: `greedy`,
+`epsilon_greedy` and `softmax` for Discrete spaces; `gaussian_noise`, `ornstein_uhlenbeck_noise` and
+`epsilon_greedy_noise` for boxes; or by a `parameter_exploration`: `parameter_noise`.
 """
 
+from coach_rl.exploration_policies.epsilon_greedy import EpsilonGreedy
+from coach_rl.exploration_policies.epsilon_greedy_noise import EpsilonGreedyNoise
+from coach_rl.exploration_policies.exploration_policy import (
+    ExplorationPolicy,
+    ExplorationPolicyParameters,
+)
+from coach_rl.exploration_policies.gaussian_noise import GaussianNoise, TruncatedNormalNoise
+from coach_rl.exploration_policies.greedy import Greedy
+from coach_rl.exploration_policies.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
+from coach_rl.exploration_policies.parameter_exploration import (
+    ParameterExploration,
+    ParameterExplorationParameters,
+)
+from coach_rl.exploration_policies.parameter_noise import ParameterNoise
 from coach_rl.exploration_policies.row_noise import RowNoise
 from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianSampler, Sampler
+from coach_rl.exploration_policies.softmax import Boltzmann, Categorical
 
-__all__ = ["CategoricalSampler", "GaussianSampler", "RowNoise", "Sampler"]
+__all__ = [
+    "Boltzmann",
+    "Categorical",
+    "CategoricalSampler",
+    "EpsilonGreedy",
+    "EpsilonGreedyNoise",
+    "ExplorationPolicy",
+    "ExplorationPolicyParameters",
+    "GaussianNoise",
+    "GaussianSampler",
+    "Greedy",
+    "OrnsteinUhlenbeckNoise",
+    "ParameterExploration",
+    "ParameterExplorationParameters",
+    "ParameterNoise",
+    "RowNoise",
+    "Sampler",
+    "TruncatedNormalNoise",
+]

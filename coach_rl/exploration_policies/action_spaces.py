@@ -1,0 +1,90 @@
+"""The two kinds of action space that exploration policies serve."""
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.errors import SpaceError
+from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.core.spaces import Space
+
+
+class DiscreteActions:
+    """The actions of a Discrete space, chosen by action values [R, n].
+
+    Args:
+        space: The agent's action space.
+        asker: Whose space it is, for the error.
+
+    Raises:
+        SpaceError: The space is not Discrete.
+    """
+
+    def __init__(self, space: Space, *, asker: str) -> None:
+        if not isinstance(space, spaces.Discrete):
+            raise SpaceError(
+                f"{asker} explores in a Discrete space, not in {space}; for a Box take "
+                "GaussianNoise, TruncatedNormalNoise, OrnsteinUhlenbeckNoise or EpsilonGreedyNoise"
+            )
+        self.count = int(space.n)
+        self._start = int(space.start)
+
+    def greedy(self, values: FloatArray) -> IntArray:
+        """Actions with the largest value, the first of equals, [R]."""
+        return self.numbered(values.argmax(axis=1))
+
+    def numbered(self, choice: IntArray) -> IntArray:
+        """The actions that choices [R], counted from 0, stand for."""
+        return choice.astype(np.int64) + self._start
+
+    def even(self, uniform: FloatArray) -> IntArray:
+        """Actions [R] that are all equally likely, of numbers [R] in [0, 1)."""
+        # The product may round up to n itself.
+        return self.numbered(np.minimum((uniform * self.count).astype(np.int64), self.count - 1))
+
+
+class BoxActions:
+    """The actions of a flat, bounded Box of floats; arrays [R, A] float32.
+
+    Scales are fractions of half the range of each element, so that noise of scale s is as large in
+    a Box from -1 to 1 as it says, and fits a Box that is unequal or off centre.
+
+    Args:
+        space: The agent's action space.
+        asker: Whose space it is, for the error.
+
+    Raises:
+        SpaceError: The space is another one.
+    """
+
+    def __init__(self, space: Space, *, asker: str) -> None:
+        if not isinstance(space, spaces.Box):
+            raise SpaceError(
+                f"{asker} explores in a Box, not in {space}; for a Discrete space take Greedy, "
+                "EpsilonGreedy, Boltzmann or Categorical"
+            )
+        if (
+            not np.issubdtype(space.dtype, np.floating)
+            or len(space.shape) != 1
+            or not space.is_bounded()
+        ):
+            raise SpaceError(
+                f"{asker} explores in a flat Box of floats with finite bounds, not in {space}; "
+                "let an output filter map such a Box to this one"
+            )
+        self.size = int(space.shape[0])
+        self.low: FloatArray = space.low.astype(np.float32)  # [A]
+        self.high: FloatArray = space.high.astype(np.float32)  # [A]
+        self.half_range: FloatArray = self.high / 2 - self.low / 2  # [A]; no overflow
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """What the network says [R, A], inside the Box."""
+        return self.clipped(values)
+
+    def clipped(self, actions: FloatArray) -> FloatArray:
+        """New array of the actions [R, A], inside the Box."""
+        inside = np.minimum(np.maximum(actions, self.low), self.high)
+        return inside.astype(np.float32, copy=False)
+
+    def even(self, uniform: FloatArray) -> FloatArray:
+        """Actions spread evenly over the Box, of numbers [R, A] in [0, 1)."""
+        return self.clipped(self.low + uniform * (2 * self.half_range))

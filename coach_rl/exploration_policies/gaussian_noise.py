@@ -1,0 +1,151 @@
+"""Independent normal noise around the actions of a Box: clipped to it, or truncated by it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.schedules import ConstantSchedule, Schedule
+from coach_rl.core.spaces import Space
+from coach_rl.exploration_policies.action_spaces import BoxActions
+from coach_rl.exploration_policies.row_noise import RowNoise
+from coach_rl.exploration_policies.scheduled import check_ends, scheduled
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianNoise:
+    """Normal noise added to each element; what leaves the Box is clipped to its bounds."""
+
+    scale: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.1))
+    """Standard deviation in halves of each element's range, 0 or more; 0.1 is that of TD3
+    (Fujimoto et al. 2018, section 6.1)."""
+
+    def __post_init__(self) -> None:
+        check_ends(self.scale, "GaussianNoise.scale")
+
+    def build(self, action_space: Space) -> "GaussianNoisePolicy":
+        """For a flat, bounded Box of floats."""
+        return GaussianNoisePolicy(self, BoxActions(action_space, asker="GaussianNoise"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedNormalNoise:
+    """Normal noise around each element, drawn under the condition that it stays in the Box.
+
+    Clipped noise piles up on the bounds; truncated noise has no action that is likelier than its
+    neighbours, but pushes the mean of an action near a bound inwards.
+    """
+
+    scale: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.1))
+    """Standard deviation, before truncation, in halves of each element's range, 0 or more."""
+
+    def __post_init__(self) -> None:
+        check_ends(self.scale, "TruncatedNormalNoise.scale")
+
+    def build(self, action_space: Space) -> "TruncatedNormalPolicy":
+        """For a flat, bounded Box of floats."""
+        return TruncatedNormalPolicy(self, BoxActions(action_space, asker="TruncatedNormalNoise"))
+
+
+class GaussianNoisePolicy:
+    """Actions [R, A] with normal noise, clipped; an `ExplorationPolicy`."""
+
+    def __init__(self, params: GaussianNoise, actions: BoxActions) -> None:
+        self._params = params
+        self._actions = actions
+
+    def new_rows(self, num_rows: int, seed: int) -> RowNoise:
+        """A standard normal number for each element."""
+        size = self._actions.size
+        return RowNoise(num_rows=num_rows, size=size, kind="normal", seed=seed, name="gaussian")
+
+    def explore(
+        self,
+        state: RowNoise,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,  # noqa: ARG002 - nothing lasts
+        clock: Clock,
+    ) -> FloatArray:
+        """Actions [R, A]."""
+        deviation = self._scale(clock) * self._actions.half_range
+        return self._actions.clipped(values + deviation * state.draw(rows))
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """The actions without noise, clipped, [R, A]."""
+        return self._actions.greedy(values)
+
+    def scalars(self, clock: Clock) -> dict[str, float]:
+        """The scale."""
+        return {"exploration/scale": self._scale(clock)}
+
+    def _scale(self, clock: Clock) -> float:
+        return scheduled(self._params.scale, clock, "GaussianNoise.scale")
+
+
+class TruncatedNormalPolicy:
+    """Actions [R, A] drawn from truncated normals; an `ExplorationPolicy`."""
+
+    def __init__(self, params: TruncatedNormalNoise, actions: BoxActions) -> None:
+        self._params = params
+        self._actions = actions
+
+    def new_rows(self, num_rows: int, seed: int) -> RowNoise:
+        """A uniform number for each element, for the inverse of the distribution."""
+        return RowNoise(
+            num_rows=num_rows,
+            size=self._actions.size,
+            kind="uniform",
+            seed=seed,
+            name="truncated_normal",
+        )
+
+    def explore(
+        self,
+        state: RowNoise,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,  # noqa: ARG002 - nothing lasts
+        clock: Clock,
+    ) -> FloatArray:
+        """Actions [R, A]."""
+        mean = self._actions.clipped(values)
+        numbers = state.draw(rows).astype(np.float64)
+        deviation = self._scale(clock) * self._actions.half_range.astype(np.float64)
+        moves = deviation > 0  # [A]; elsewhere there is nothing to draw from
+        bounds = np.where(moves, deviation, 1.0)
+        below = _cumulative((self._actions.low - mean) / bounds)
+        above = _cumulative((self._actions.high - mean) / bounds)
+        # Numbers are multiples of 2^-24 in [0, 1); their cells' centres are never 0 or 1.
+        share = below + (numbers + 2.0**-25) * (above - below)
+        return self._actions.clipped(mean + np.where(moves, deviation * _quantile(share), 0.0))
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """The actions without noise, clipped, [R, A]."""
+        return self._actions.greedy(values)
+
+    def scalars(self, clock: Clock) -> dict[str, float]:
+        """The scale."""
+        return {"exploration/scale": self._scale(clock)}
+
+    def _scale(self, clock: Clock) -> float:
+        return scheduled(self._params.scale, clock, "TruncatedNormalNoise.scale")
+
+
+def _elementwise(function: Callable[[float], float], values: Array) -> FloatArray:
+    """The function of every number, float64: numpy has no normal distribution."""
+    flat = [function(value) for value in values.ravel().tolist()]
+    return np.array(flat, np.float64).reshape(values.shape)
+
+
+def _cumulative(values: FloatArray) -> FloatArray:
+    return _elementwise(NormalDist().cdf, values)
+
+
+def _quantile(shares: FloatArray) -> FloatArray:
+    return _elementwise(NormalDist().inv_cdf, shares)

@@ -1,0 +1,120 @@
+"""Noise that drifts: an Ornstein-Uhlenbeck process added to the actions of a Box."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import require
+from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.schedules import ConstantSchedule, Schedule
+from coach_rl.core.spaces import Space
+from coach_rl.core.state import State
+from coach_rl.exploration_policies.action_spaces import BoxActions
+from coach_rl.exploration_policies.row_noise import RowNoise
+from coach_rl.exploration_policies.scheduled import check_ends, scheduled
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrnsteinUhlenbeckNoise:
+    """x += theta (mean - x) dt + sigma sqrt(dt) N(0, 1), added to the action, then clipped.
+
+    Values of Lillicrap et al. 2016, section 7. x begins at the mean with every (sub-)episode. Far
+    from a beginning its standard deviation is sigma / sqrt(2 theta - theta^2 dt), 0.365 by default,
+    and it forgets in about 1 / (theta dt) decisions, 667 by default.
+    """
+
+    theta: float = 0.15
+    """Pull towards the mean per unit of time, more than 0."""
+    sigma: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.2))
+    """Diffusion per square root of a unit of time, in halves of each element's range."""
+    dt: float = 0.01
+    """Time of a decision. The paper does not say; 0.01 is that of Coach and OpenAI Baselines. 1
+    gives noise that forgets in 7 decisions."""
+    mean: float = 0.0
+    """What x is pulled towards, in halves of each element's range; 0 is the action itself."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.theta > 0, f"OrnsteinUhlenbeckNoise.theta must be more than 0, got {self.theta}"
+        )
+        require(
+            0 < self.dt <= 1 / self.theta,
+            f"OrnsteinUhlenbeckNoise.dt must lie in (0, 1 / theta = {1 / self.theta:g}], "
+            f"got {self.dt}",
+        )
+        require(
+            math.isfinite(self.mean), f"OrnsteinUhlenbeckNoise.mean must be finite, got {self.mean}"
+        )
+        check_ends(self.sigma, "OrnsteinUhlenbeckNoise.sigma")
+
+    def build(self, action_space: Space) -> "OrnsteinUhlenbeckPolicy":
+        """For a flat, bounded Box of floats."""
+        actions = BoxActions(action_space, asker="OrnsteinUhlenbeckNoise")
+        return OrnsteinUhlenbeckPolicy(self, actions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrnsteinUhlenbeckRows:
+    """Where each row's process stands."""
+
+    noise: RowNoise
+    """A standard normal number for each element and decision."""
+    level: FloatArray
+    """x, float32 [N, A], in halves of each element's range."""
+
+    def state_dict(self) -> State:
+        """Streams and levels."""
+        return {"noise": self.noise.state_dict(), "level": self.level.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on where they were."""
+        self.noise.load_state_dict(state["noise"])
+        self.level[:] = state["level"]
+
+
+class OrnsteinUhlenbeckPolicy:
+    """Actions [R, A] with drifting noise, clipped; an `ExplorationPolicy`."""
+
+    def __init__(self, params: OrnsteinUhlenbeckNoise, actions: BoxActions) -> None:
+        self._params = params
+        self._actions = actions
+
+    def new_rows(self, num_rows: int, seed: int) -> OrnsteinUhlenbeckRows:
+        """Processes at their mean."""
+        size = self._actions.size
+        return OrnsteinUhlenbeckRows(
+            noise=RowNoise(
+                num_rows=num_rows, size=size, kind="normal", seed=seed, name="ornstein_uhlenbeck"
+            ),
+            level=np.full((num_rows, size), self._params.mean, np.float32),
+        )
+
+    def explore(
+        self,
+        state: OrnsteinUhlenbeckRows,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,
+        clock: Clock,
+    ) -> FloatArray:
+        """Actions [R, A]; the processes of these rows take a step."""
+        params = self._params
+        level = np.where(starts[:, None], np.float32(params.mean), state.level[rows])
+        pull = params.theta * params.dt * (params.mean - level)
+        level = level + pull + self._sigma(clock) * math.sqrt(params.dt) * state.noise.draw(rows)
+        state.level[rows] = level
+        return self._actions.clipped(values + level * self._actions.half_range)
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """The actions without noise, clipped, [R, A]."""
+        return self._actions.greedy(values)
+
+    def scalars(self, clock: Clock) -> dict[str, float]:
+        """Sigma."""
+        return {"exploration/sigma": self._sigma(clock)}
+
+    def _sigma(self, clock: Clock) -> float:
+        return scheduled(self._params.sigma, clock, "OrnsteinUhlenbeckNoise.sigma")

@@ -1,0 +1,94 @@
+"""Actions of a Discrete space drawn from a softmax: Boltzmann exploration, and plain logits."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.schedules import ConstantSchedule, Schedule
+from coach_rl.core.spaces import Space
+from coach_rl.exploration_policies.action_spaces import DiscreteActions
+from coach_rl.exploration_policies.row_noise import RowNoise
+from coach_rl.exploration_policies.sampling import CategoricalSampler
+from coach_rl.exploration_policies.scheduled import check_ends, scheduled
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boltzmann:
+    """An action with probability proportional to exp(value / temperature).
+
+    Sutton and Barto 2018, section 13.1 and exercise 2.9 (softmax action selection).
+    """
+
+    temperature: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
+    """In units of the action values, 0 or more: large is even, small is greedy, 0 is greedy."""
+
+    def __post_init__(self) -> None:
+        check_ends(self.temperature, "Boltzmann.temperature")
+
+    def build(self, action_space: Space) -> "SoftmaxPolicy":
+        """For a Discrete space."""
+        actions = DiscreteActions(action_space, asker="Boltzmann")
+        return SoftmaxPolicy(actions, temperature=self.temperature)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Categorical:
+    """An action by its probability; the values are logits."""
+
+    def build(self, action_space: Space) -> "SoftmaxPolicy":
+        """For a Discrete space."""
+        return SoftmaxPolicy(DiscreteActions(action_space, asker="Categorical"), temperature=None)
+
+
+class SoftmaxPolicy:
+    """Actions drawn by exp(values / temperature), values [R, n]; an `ExplorationPolicy`.
+
+    Args:
+        actions: The space.
+        temperature: None takes the values as logits and logs nothing.
+    """
+
+    def __init__(self, actions: DiscreteActions, *, temperature: Schedule | None) -> None:
+        self._actions = actions
+        self._temperature = temperature
+        self._sampler = CategoricalSampler(sizes=(actions.count,), single=True)
+
+    def new_rows(self, num_rows: int, seed: int) -> RowNoise:
+        """A uniform number a decision."""
+        return RowNoise(num_rows=num_rows, size=1, kind="uniform", seed=seed, name="softmax")
+
+    def explore(
+        self,
+        state: RowNoise,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,  # noqa: ARG002 - nothing lasts
+        clock: Clock,
+    ) -> IntArray:
+        """Actions [R]."""
+        noise = state.draw(rows)
+        logits = values
+        if self._temperature is not None:
+            temperature = scheduled(self._temperature, clock, "Boltzmann.temperature")
+            if temperature == 0:
+                return self.greedy(values)
+            # Differences to the best, so that a small temperature leads to -inf and never to NaN.
+            best = values.max(axis=1, keepdims=True)
+            with np.errstate(over="ignore"):
+                logits = (values - best).astype(np.float64) / temperature
+        return self._actions.numbered(self._sampler.draw(logits, noise)[0])
+
+    def greedy(self, values: FloatArray) -> IntArray:
+        """The largest value, the first of equals, [R]."""
+        return self._actions.greedy(values)
+
+    def scalars(self, clock: Clock) -> dict[str, float]:
+        """The temperature, where there is one."""
+        if self._temperature is None:
+            return {}
+        return {
+            "exploration/temperature": scheduled(self._temperature, clock, "Boltzmann.temperature")
+        }

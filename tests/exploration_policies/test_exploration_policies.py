@@ -1,0 +1,412 @@
+"""What every exploration policy keeps, and what each one draws."""
+
+import math
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.schedules import (
+    ConstantSchedule,
+    ExponentialSchedule,
+    LinearSchedule,
+    PiecewiseSchedule,
+)
+from coach_rl.core.spaces import check_actions
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.experiment.parameters_json import decode, encode
+from coach_rl.exploration_policies import (
+    Boltzmann,
+    Categorical,
+    EpsilonGreedy,
+    EpsilonGreedyNoise,
+    GaussianNoise,
+    Greedy,
+    OrnsteinUhlenbeckNoise,
+    TruncatedNormalNoise,
+)
+
+BUTTONS = spaces.Discrete(4, start=3)
+UNEVEN = spaces.Box(np.float32([-1, 0, 5]), np.float32([3, 1, 5]))  # half ranges 2, 0.5, 0
+CLOCK = Clock(environment_steps=500, planned_steps=1000)
+
+
+def constant(value):
+    return ConstantSchedule(value=value)
+
+
+DISCRETE = {
+    "greedy": Greedy(),
+    "epsilon_greedy": EpsilonGreedy(epsilon=constant(0.5)),
+    "boltzmann": Boltzmann(temperature=constant(0.7)),
+    "categorical": Categorical(),
+}
+BOX = {
+    "greedy": Greedy(),
+    "gaussian": GaussianNoise(scale=constant(0.4)),
+    "truncated_normal": TruncatedNormalNoise(scale=constant(0.4)),
+    "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise(dt=1.0),
+    "epsilon_and_gaussian": EpsilonGreedyNoise(),
+    "epsilon_and_drift": EpsilonGreedyNoise(
+        epsilon=constant(0.5), noise=OrnsteinUhlenbeckNoise(dt=1.0)
+    ),
+}
+ALL = [
+    *[pytest.param(params, BUTTONS, id=f"{name}_discrete") for name, params in DISCRETE.items()],
+    *[pytest.param(params, UNEVEN, id=f"{name}_box") for name, params in BOX.items()],
+]
+
+
+def some_values(space, rows, seed=0):
+    """What a network might say of these rows, inside and outside the bounds."""
+    size = space.n if isinstance(space, spaces.Discrete) else space.shape[0]
+    return (3 * np.random.default_rng(seed).standard_normal((rows, size))).astype(np.float32)
+
+
+def no_starts(rows):
+    return np.zeros(len(rows), np.bool_)
+
+
+def explore_all(policy, values, *, seed=0, clock=CLOCK):
+    """One decision of as many rows as there are values."""
+    rows = np.arange(len(values))
+    state = policy.new_rows(len(values), seed)
+    return policy.explore(state, rows, values, starts=rows >= 0, clock=clock)
+
+
+@pytest.mark.parametrize(("params", "space"), ALL)
+class TestEveryPolicy:
+    def test_actions_lie_in_the_space(self, params, space):
+        policy, values = params.build(space), some_values(space, 200)
+        before = values.copy()
+        for actions in (explore_all(policy, values), policy.greedy(values)):
+            check_actions(space, actions)
+            assert actions.dtype == (np.float32 if isinstance(space, spaces.Box) else np.int64)
+            assert not np.shares_memory(actions, values)
+        np.testing.assert_array_equal(values, before)
+
+    def test_a_row_is_the_same_alone_and_among_many(self, params, space):
+        policy, rng = params.build(space), np.random.default_rng(1)
+        values, starts = some_values(space, 300), rng.random(300) < 0.1
+        alone = policy.new_rows(3, seed=7)
+        expected = [
+            policy.explore(alone, np.array([2]), values[[k]], starts=starts[[k]], clock=CLOCK)[0]
+            for k in range(300)
+        ]
+        many, got = policy.new_rows(8, seed=7), []
+        while len(got) < 300:
+            rows = rng.permutation(8)[: rng.integers(0, 9)]
+            here, said, begins = rows == 2, some_values(space, len(rows), 5), rows % 2 == 0
+            said[here], begins[here] = values[len(got)], starts[len(got)]
+            got += list(policy.explore(many, rows, said, starts=begins, clock=CLOCK)[here])
+        np.testing.assert_array_equal(got, expected)
+
+    def test_saved_rows_go_on_bit_for_bit(self, params, space):
+        policy, rows = params.build(space), np.array([2, 0])
+        state = policy.new_rows(3, seed=4)
+
+        def life(rows_state, steps):
+            return [
+                policy.explore(
+                    rows_state, rows, some_values(space, 2, k), starts=no_starts(rows), clock=CLOCK
+                )
+                for k in range(steps)
+            ]
+
+        life(state, 150)  # past the first block of noise
+        saved = state.state_dict()
+        expected = life(state, 20)
+        other = policy.new_rows(3, seed=99)
+        life(other, 3)
+        other.load_state_dict(saved)
+        np.testing.assert_array_equal(life(other, 20), expected)
+
+    def test_greedy_draws_nothing(self, params, space):
+        policy = params.build(space)
+        values = some_values(space, 50)
+        np.testing.assert_array_equal(policy.greedy(values), policy.greedy(values))
+        if isinstance(space, spaces.Discrete):
+            np.testing.assert_array_equal(policy.greedy(values), values.argmax(axis=1) + 3)
+        else:
+            np.testing.assert_array_equal(
+                policy.greedy(values), np.clip(values, space.low, space.high)
+            )
+
+    def test_no_rows(self, params, space):
+        policy = params.build(space)
+        state = policy.new_rows(2, seed=0)
+        nobody = np.zeros(0, np.int64)
+        actions = policy.explore(
+            state, nobody, some_values(space, 0), starts=no_starts(nobody), clock=CLOCK
+        )
+        assert actions.shape == (0, *space.shape)
+
+    def test_json_rebuilds_it(self, params, space):
+        assert decode(encode(params)) == params
+
+    def test_scalars_are_numbers_of_this_moment(self, params, space):
+        scalars = params.build(space).scalars(CLOCK)
+        assert all(name.startswith("exploration/") for name in scalars)
+        assert all(isinstance(value, float) for value in scalars.values())
+
+
+@pytest.mark.parametrize(
+    ("params", "space", "line"),
+    [
+        (EpsilonGreedy(), UNEVEN, "EpsilonGreedy explores in a Discrete space, not in Box"),
+        (Boltzmann(), UNEVEN, "Boltzmann explores in a Discrete space"),
+        (Categorical(), spaces.MultiBinary(3), "Categorical explores in a Discrete space"),
+        (GaussianNoise(), BUTTONS, "GaussianNoise explores in a Box, not in Discrete"),
+        (TruncatedNormalNoise(), BUTTONS, "TruncatedNormalNoise explores in a Box"),
+        (OrnsteinUhlenbeckNoise(), BUTTONS, "OrnsteinUhlenbeckNoise explores in a Box"),
+        (EpsilonGreedyNoise(), BUTTONS, "EpsilonGreedyNoise explores in a Box"),
+        (EpsilonGreedyNoise(noise=EpsilonGreedy()), UNEVEN, "EpsilonGreedy explores in a Discrete"),
+        (Greedy(), spaces.MultiDiscrete([2, 3]), "Greedy explores in a Box, not in MultiDiscrete"),
+        (GaussianNoise(), spaces.Box(-np.inf, 1, (2,)), "with finite bounds, not in Box"),
+        (GaussianNoise(), spaces.Box(0, 9, (2,), np.int64), "a flat Box of floats"),
+        (Greedy(), spaces.Box(0, 1, (2, 2)), "a flat Box of floats"),
+    ],
+)
+def test_spaces_that_cannot_be_served(params, space, line):
+    with pytest.raises(SpaceError, match=line) as caught:
+        params.build(space)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (
+            lambda: EpsilonGreedy(epsilon=constant(1.5)),
+            r"EpsilonGreedy.epsilon must lie in \[0, 1\], got 1.5",
+        ),
+        (lambda: EpsilonGreedy(epsilon=LinearSchedule(start=1, end=-0.1)), "got -0.1"),
+        (lambda: EpsilonGreedy(epsilon=constant(math.nan)), "got nan"),
+        (lambda: EpsilonGreedyNoise(epsilon=constant(2.0)), "EpsilonGreedyNoise.epsilon"),
+        (
+            lambda: Boltzmann(temperature=constant(-1.0)),
+            "temperature must be 0 or more and finite, got -1.0",
+        ),
+        (lambda: GaussianNoise(scale=constant(-0.1)), "GaussianNoise.scale must be 0 or more"),
+        (
+            lambda: GaussianNoise(scale=constant(math.inf)),
+            "scale must be 0 or more and finite, got inf",
+        ),
+        (lambda: TruncatedNormalNoise(scale=constant(-0.1)), "TruncatedNormalNoise.scale"),
+        (lambda: OrnsteinUhlenbeckNoise(theta=0), "theta must be more than 0, got 0"),
+        (lambda: OrnsteinUhlenbeckNoise(dt=0), r"dt must lie in \(0, 1 / theta = 6.66667\]"),
+        (lambda: OrnsteinUhlenbeckNoise(theta=0.5, dt=3), r"1 / theta = 2\], got 3"),
+        (lambda: OrnsteinUhlenbeckNoise(sigma=constant(-1.0)), "sigma must be 0 or more"),
+        (lambda: OrnsteinUhlenbeckNoise(mean=math.inf), "mean must be finite, got inf"),
+    ],
+)
+def test_bad_parameters(make, line):
+    with pytest.raises(ParameterError, match=line):
+        make()
+
+
+def test_a_schedule_that_leaves_its_range_on_the_way_is_caught_there():
+    params = EpsilonGreedy(epsilon=PiecewiseSchedule(points=((0, 1.0), (10, 3.0), (20, 0.0))))
+    with pytest.raises(ParameterError, match=r"must lie in .* got 2.0 at environment step 5"):
+        params.build(BUTTONS).scalars(Clock(environment_steps=5))
+
+
+def test_schedules_are_asked_with_true_progress():
+    half_way = Clock(environment_steps=500, planned_steps=1000)
+    epsilon = EpsilonGreedy(epsilon=LinearSchedule(start=1, end=0)).build(BUTTONS)
+    assert epsilon.scalars(half_way) == {"exploration/epsilon": 0.5}
+    scale = GaussianNoise(
+        scale=LinearSchedule(start=0.3, end=0.1, over=EnvironmentSteps(1000))
+    ).build(UNEVEN)
+    assert scale.scalars(half_way)["exploration/scale"] == pytest.approx(0.2)
+    temperature = Boltzmann(temperature=ExponentialSchedule(start=8, end=1, decay=0.5)).build(
+        BUTTONS
+    )
+    assert temperature.scalars(Clock(environment_steps=2)) == {"exploration/temperature": 2}
+    both = EpsilonGreedyNoise(noise=OrnsteinUhlenbeckNoise()).build(UNEVEN)
+    assert both.scalars(half_way) == {"exploration/epsilon": 0.3, "exploration/sigma": 0.2}
+
+
+def test_published_defaults():
+    assert EpsilonGreedy().build(BUTTONS).scalars(Clock(environment_steps=500_000)) == {
+        "exploration/epsilon": pytest.approx(0.55)
+    }
+    assert GaussianNoise().build(UNEVEN).scalars(CLOCK) == {"exploration/scale": 0.1}
+    assert EpsilonGreedyNoise().build(UNEVEN).scalars(CLOCK) == {
+        "exploration/epsilon": 0.3,
+        "exploration/scale": 0.2,
+    }
+
+
+def test_the_first_of_equal_values_is_greedy():
+    values = np.float32([[1, 2, 2, 0], [5, 5, 5, 5]])
+    assert Greedy().build(BUTTONS).greedy(values).tolist() == [4, 3]
+
+
+def shares(actions):
+    """Shares of the actions 3, 4, 5, 6."""
+    return np.bincount(actions - 3, minlength=4) / len(actions)
+
+
+MANY = 4000  # decisions; five standard errors of a share p are 5 sqrt(p (1 - p) / 4000) <= 0.04
+
+
+def test_epsilon_greedy_frequencies():
+    policy = EpsilonGreedy(epsilon=constant(0.4)).build(BUTTONS)
+    values = np.tile(np.float32([0, 9, 0, 0]), (MANY, 1))
+    # the greedy action: 0.6 + 0.4 / 4, the others 0.4 / 4
+    np.testing.assert_allclose(
+        shares(explore_all(policy, values)), [0.1, 0.7, 0.1, 0.1], atol=0.037
+    )
+    for epsilon, expected in ((0.0, [0, 1, 0, 0]), (1.0, [0.25] * 4)):
+        policy = EpsilonGreedy(epsilon=constant(epsilon)).build(BUTTONS)
+        found = shares(explore_all(policy, values))
+        np.testing.assert_allclose(found, expected, atol=0.037 * epsilon)
+
+
+def test_boltzmann_probabilities():
+    # exp(values / 2) is in the proportion 1 : 2 : 4 : 1
+    values = np.tile(2 * np.log(np.float32([1, 2, 4, 1])) - 50, (MANY, 1))
+    policy = Boltzmann(temperature=constant(2.0)).build(BUTTONS)
+    np.testing.assert_allclose(
+        shares(explore_all(policy, values)), np.array([1, 2, 4, 1]) / 8, atol=0.04
+    )
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-300, 1e-9])
+def test_boltzmann_without_warmth_is_greedy(temperature):
+    values = some_values(BUTTONS, 200)
+    policy = Boltzmann(temperature=constant(temperature)).build(BUTTONS)
+    np.testing.assert_array_equal(explore_all(policy, values), policy.greedy(values))
+
+
+def test_categorical_probabilities():
+    values = np.tile(np.log(np.float32([0.1, 0.2, 0.3, 0.4])), (MANY, 1))
+    policy = Categorical().build(BUTTONS)
+    np.testing.assert_allclose(shares(explore_all(policy, values)), [0.1, 0.2, 0.3, 0.4], atol=0.04)
+    assert policy.scalars(CLOCK) == {}
+
+
+def test_gaussian_noise_is_a_share_of_half_the_range_of_each_element():
+    policy = GaussianNoise(scale=constant(0.1)).build(UNEVEN)
+    noise = explore_all(policy, np.tile(np.float32([1, 0.5, 5]), (MANY, 1))) - [1, 0.5, 5]
+    # deviations 0.1 * 2, 0.1 * 0.5, 0; five standard errors are 5 / sqrt(2 * 4000) = 5.6 %
+    np.testing.assert_allclose(noise.std(axis=0), [0.2, 0.05, 0], rtol=0.056)
+    np.testing.assert_allclose(noise.mean(axis=0), 0, atol=5 * 0.2 / math.sqrt(MANY))
+
+
+def test_gaussian_noise_is_clipped():
+    policy = GaussianNoise(scale=constant(0.5)).build(UNEVEN)
+    actions = explore_all(policy, np.tile(np.float32([3, 0.5, 5]), (MANY, 1)))
+    # half of the noise around the upper bound is beyond it
+    assert (actions[:, 0] == 3).mean() == pytest.approx(0.5, abs=0.04)
+
+
+def test_truncated_normal_moments():
+    policy = TruncatedNormalNoise(scale=constant(0.5)).build(UNEVEN)
+    values = np.float32([[1, 1, 5], [3, 0.5, 5], [9, -9, 5]]).repeat(MANY, axis=0)
+    middle, edge, outside = np.split(explore_all(policy, values)[:, 0], 3)
+    # Element 0: deviation 0.5 * 2 = 1 in [-1, 3]. Around 1 it is cut at two deviations:
+    # variance 1 - 2 * 2 phi(2) / (2 Phi(2) - 1) = 1 - 4 * 0.053991 / 0.954500 = 0.77374
+    assert middle.mean() == pytest.approx(1, abs=5 * 0.88 / math.sqrt(MANY))
+    assert middle.var() == pytest.approx(0.77374, rel=0.08)
+    # Around 3 it is half a normal, cut at four deviations:
+    # mean 3 - (phi(0) - phi(4)) / (Phi(0) - Phi(-4)) = 3 - 0.398808 / 0.499968 = 2.20233
+    for below in (edge, outside):  # an action beyond the bound counts as the bound
+        assert below.mean() == pytest.approx(2.20233, abs=5 * 0.6 / math.sqrt(MANY))
+        assert (below == 3).mean() < 0.01
+
+
+def test_truncated_normal_of_a_large_scale_is_even_and_of_none_is_greedy():
+    values = np.tile(np.float32([3, 0, 5]), (MANY, 1))
+    wide = TruncatedNormalNoise(scale=constant(1e6)).build(UNEVEN)
+    actions = explore_all(wide, values)
+    counts = np.histogram(actions[:, 0], bins=4, range=(-1, 3))[0] / MANY
+    np.testing.assert_allclose(counts, 0.25, atol=0.035)
+    narrow = TruncatedNormalNoise(scale=constant(0.0)).build(UNEVEN)
+    np.testing.assert_array_equal(explore_all(narrow, values), values)
+
+
+def drift(params, steps, num_rows=400, starts_at=()):
+    """Noise [steps, num_rows] around the middle of a box that is too wide to clip it."""
+    policy = params.build(spaces.Box(-1, 1, (1,)))
+    state, rows = policy.new_rows(num_rows, seed=3), np.arange(num_rows)
+    values = np.zeros((num_rows, 1), np.float32)
+    return np.array(
+        [
+            policy.explore(
+                state, rows, values, starts=np.full(num_rows, k in starts_at), clock=CLOCK
+            )[:, 0]
+            for k in range(steps)
+        ]
+    )
+
+
+def test_ornstein_uhlenbeck_is_stationary_where_it_should_be():
+    noise = drift(OrnsteinUhlenbeckNoise(dt=1.0, sigma=constant(0.1)), steps=100)[50:]
+    # x' = 0.85 x + 0.1 N: variance 0.01 / (1 - 0.85^2) = 0.036036, correlation 0.85.
+    # About 400 rows * 50 / 12 independent numbers: five standard errors are 17 %.
+    assert noise.var() == pytest.approx(0.036036, rel=0.17)
+    assert (noise[1:] * noise[:-1]).mean() / noise.var() == pytest.approx(0.85, abs=0.03)
+
+
+def test_ornstein_uhlenbeck_by_hand():
+    policy = OrnsteinUhlenbeckNoise(theta=0.5, sigma=constant(0.0), dt=0.5, mean=0.4).build(UNEVEN)
+    state, rows = policy.new_rows(1, seed=0), np.array([0])
+    state.level[:] = 0.8
+    values, seen = np.float32([[0, 0, 5]]), []
+    for _ in range(2):
+        action = policy.explore(state, rows, values, starts=no_starts(rows), clock=CLOCK)
+        seen.append(action[0].tolist())
+    # 0.8 + 0.25 (0.4 - 0.8) = 0.7, then 0.625; times half ranges 2, 0.5, 0
+    np.testing.assert_allclose(seen, [[1.4, 0.35, 5], [1.25, 0.3125, 5]], rtol=1e-6)
+
+
+def test_ornstein_uhlenbeck_starts_anew_with_the_episode():
+    noise = drift(OrnsteinUhlenbeckNoise(dt=1.0, mean=0.3), steps=41, starts_at=(0, 40))
+    # one step from the mean: deviation 0.2, and not the 0.38 of a process that goes on
+    assert noise[40].std() == pytest.approx(0.2, rel=0.18)
+    assert noise[40].mean() == pytest.approx(0.3, abs=0.05)
+    assert abs(np.corrcoef(noise[39], noise[40])[0, 1]) < 0.25
+    assert noise[39].std() > 0.3
+
+
+def test_ornstein_uhlenbeck_starts_only_the_rows_that_start():
+    policy = OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0).build(UNEVEN)
+    state, rows = policy.new_rows(3, seed=0), np.array([2, 1])
+    state.level[:] = 0.8
+    starts = np.array([False, True])
+    policy.explore(state, rows, np.zeros((2, 3), np.float32), starts=starts, clock=CLOCK)
+    np.testing.assert_allclose(state.level[:, 0], [0.8, 0, 0.4])
+
+
+def test_epsilon_greedy_noise_covers_the_box_evenly():
+    policy = EpsilonGreedyNoise(
+        epsilon=constant(0.4), noise=GaussianNoise(scale=constant(0.0))
+    ).build(UNEVEN)
+    actions = explore_all(policy, np.tile(np.float32([2, 0.5, 5]), (MANY, 1)))
+    drawn = actions[actions[:, 0] != 2]
+    assert len(drawn) / MANY == pytest.approx(0.4, abs=0.04)
+    for element, (low, high) in enumerate(((-1, 3), (0, 1))):
+        counts = np.histogram(drawn[:, element], bins=4, range=(low, high))[0] / len(drawn)
+        np.testing.assert_allclose(counts, 0.25, atol=5 * math.sqrt(0.1875 / len(drawn)))
+    assert (actions[:, 2] == 5).all()
+
+
+def test_epsilon_greedy_noise_tells_the_inner_process_of_every_start():
+    inner = OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0)
+    policy = EpsilonGreedyNoise(epsilon=constant(1.0), noise=inner).build(UNEVEN)
+    state, rows = policy.new_rows(1, seed=0), np.array([0])
+    state.noise.level[:] = 0.8
+    policy.explore(state, rows, np.zeros((1, 3), np.float32), starts=rows == 0, clock=CLOCK)
+    assert (state.noise.level == 0).all()
+
+
+def test_a_policy_inside_another_of_its_kind_draws_numbers_of_its_own():
+    even = EpsilonGreedyNoise(epsilon=constant(0.5), noise=Greedy())
+    nested = EpsilonGreedyNoise(epsilon=constant(0.5), noise=even).build(UNEVEN)
+    actions = explore_all(nested, np.tile(np.float32([2, 0.5, 5]), (MANY, 1)))
+    # drawn by one or the other: 1 - 0.5 * 0.5
+    assert (actions[:, 0] != 2).mean() == pytest.approx(0.75, abs=0.035)
