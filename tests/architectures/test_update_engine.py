@@ -10,6 +10,7 @@ from coach_rl.architectures.update_engine import (
     COMPILE_REPAID_AFTER,
     AdamParameters,
     Objective,
+    TargetSync,
     UpdateEngine,
     compiler_present,
 )
@@ -247,3 +248,146 @@ def test_compiled_equals_eager_to_rounding():
         rtol=1e-3,
         atol=1e-6,
     )
+
+
+class Number(nn.Module):
+    """One parameter."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = nn.Parameter(torch.tensor([value]))
+
+    def forward(self):
+        return self.value
+
+
+QUARTER = TargetSync(rate=0.25)
+
+
+def follower_engine(mode="eager", sync=QUARTER):
+    """`first` goes to the batch's mean; `second` follows `first` as it then stands."""
+    first, second = (
+        NetworkWrapper(Number(value), device=CPU, with_target=True) for value in (4.0, 0.0)
+    )
+
+    def to_batch(flat, batch, scalars):
+        error = flat - batch["x"]
+        return (error**2).mean(), {"distance": error.abs().mean(), "error": error}
+
+    def to_first(flat, batch, scalars):
+        seen = batch["error"].mean()  # what the first objective said of each sample
+        return (flat - first.online).pow(2).sum(), {"seen": seen, "first_now": first.online[0]}
+
+    engine = UpdateEngine(
+        (
+            Objective(
+                name="a", network=first, loss=to_batch, optimizer=AdamParameters(learning_rate=1.0)
+            ),
+            Objective(
+                name="b",
+                network=second,
+                loss=to_first,
+                optimizer=AdamParameters(learning_rate=0.5, l2=3.0),
+            ),
+        ),
+        targets=((first, sync), (second, sync)),
+        mode=mode,
+        planned_updates=0,
+    )
+    return first, second, engine
+
+
+COMPILED = pytest.param(
+    "compiled",
+    marks=[
+        pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning"),
+        pytest.mark.timeout(240),
+        pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler"),
+    ],
+)
+
+
+@pytest.mark.parametrize("mode", ["eager", COMPILED])
+def test_objectives_are_stepped_in_order_and_targets_follow(mode):
+    first, second, engine = follower_engine(mode)
+    outputs = engine.step({"x": torch.tensor([1.0, 2.0])})
+    # Adam's first step is its learning rate against the sign of the gradient.
+    assert first.online.item() == pytest.approx(3.0, abs=1e-5)
+    assert second.online.item() == pytest.approx(0.5, abs=1e-5)
+    torch.testing.assert_close(outputs["error"], torch.tensor([3.0, 2.0]))
+    metrics = engine.drain_metrics()
+    assert metrics["distance"] == metrics["seen"] == 2.5
+    assert metrics["first_now"] == pytest.approx(3.0, abs=1e-5)  # after its step
+    assert metrics["a_gradient_norm"] == pytest.approx(5.0)  # 2 * mean(4 - x)
+    assert metrics["b_gradient_norm"] == pytest.approx(6.0, abs=1e-4)  # 2 * (0 - 3), l2 * 0
+    assert first.target.item() == pytest.approx(4 + 0.25 * (3 - 4), abs=1e-5)
+    assert second.target.item() == pytest.approx(0 + 0.25 * (0.5 - 0), abs=1e-5)
+    # The second gradient of `b`: 2 * (0.5 - 2) + l2 3 * 0.5, with `a` at 2.
+    engine.step({"x": torch.tensor([1.0, 2.0])})
+    a = engine.drain_metrics()
+    assert a["b_gradient_norm"] == pytest.approx(abs(2 * (0.5 - a["first_now"]) + 1.5), abs=1e-4)
+
+
+def test_only_some_objectives_rest_the_targets():
+    first, second, engine = follower_engine()
+    engine.step({"x": torch.tensor([1.0])}, only=("a",))
+    assert first.online.item() == pytest.approx(3.0, abs=1e-5)
+    assert second.online.item() == 0.0
+    assert first.target.item() == 4.0
+    assert set(engine.drain_metrics()) == {"distance", "a_gradient_norm"}
+
+
+def test_metrics_of_rare_objectives_are_means_over_their_own_steps():
+    (_, _, engine), (_, _, reference) = follower_engine(), follower_engine()
+    single = []
+    for number in range(4):
+        for each in (engine, reference):
+            each.step({"x": torch.tensor([1.0])}, only=None if number == 3 else ("a",))
+        single.append(reference.drain_metrics())
+    metrics = engine.drain_metrics()
+    assert metrics["distance"] == pytest.approx(sum(each["distance"] for each in single) / 4)
+    assert metrics["seen"] == pytest.approx(single[3]["seen"])
+
+
+def test_a_hard_target_copies_every_so_many_steps_also_across_a_restart():
+    first, _, engine = follower_engine(sync=TargetSync(every=3))
+    targets = []
+    for number in range(7):
+        if number == 2:
+            again, _, other = follower_engine(sync=TargetSync(every=3))
+            other.load_state_dict(engine.state_dict())
+            again.load_state_dict(first.state_dict())
+            first, engine = again, other
+        engine.step({"x": torch.tensor([-50.0])})
+        targets.append(first.target.item())
+    assert targets == pytest.approx([4, 4, 1, 1, 1, -2, -2], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"rate": 0.0}, "rate must lie in"), ({"rate": 1.5}, "rate"), ({"every": 0}, "every must be")],
+)
+def test_a_sync_that_cannot_be(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        TargetSync(**arguments)
+
+
+def test_capturing_needs_a_gpu():
+    with pytest.raises(ParameterError, match="records a CUDA graph and this agent is on 'cpu'"):
+        engine_for(NetworkWrapper(module(), device=CPU), mode="captured")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_captured_equals_eager_to_rounding():
+    results = {}
+    for mode in ("eager", "captured"):
+        network = NetworkWrapper(module(), device=torch.device("cuda"))
+        engine = engine_for(network, mode=mode)
+        columns = {name: column.cuda() for name, column in data().items()}
+        for number, index in enumerate(minibatches(20)):
+            if number == 10:
+                engine.set_scalars(learning_rate=0.005)
+            engine.step(columns, index.cuda())
+        results[mode] = network.online.clone(), engine.drain_metrics()
+    torch.testing.assert_close(results["captured"][0], results["eager"][0], rtol=1e-4, atol=1e-5)
+    assert results["captured"][1] == pytest.approx(results["eager"][1], rel=1e-4)
