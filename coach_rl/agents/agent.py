@@ -14,6 +14,7 @@ from coach_rl.core.interfaces import (
     InputFilterParameters,
     OutputFilter,
     OutputFilterParameters,
+    RowState,
 )
 from coach_rl.core.records import (
     Action,
@@ -46,8 +47,8 @@ class AgentRows:
     """Memory of the filters that keep something per row."""
     heatup_noise: RowNoise
     """Uniform numbers for random actions."""
-    policy_noise: RowNoise
-    """Numbers a stochastic policy samples with."""
+    exploration: RowState
+    """Noise and processes the agent explores with."""
     heatup: BoolArray
     """The open decision was made in HEATUP."""
     pending: Observation = field(default_factory=dict)
@@ -60,7 +61,7 @@ class AgentRows:
         return {
             "filters": {name: values.copy() for name, values in self.filters.items()},
             "heatup_noise": self.heatup_noise.state_dict(),
-            "policy_noise": self.policy_noise.state_dict(),
+            "exploration": self.exploration.state_dict(),
             "heatup": self.heatup.copy(),
             "pending": {key: values.copy() for key, values in self.pending.items()},
             "choice": {name: values.copy() for name, values in self.choice.items()},
@@ -71,7 +72,7 @@ class AgentRows:
         for name, values in self.filters.items():
             values[:] = state["filters"][name]
         self.heatup_noise.load_state_dict(state["heatup_noise"])
-        self.policy_noise.load_state_dict(state["policy_noise"])
+        self.exploration.load_state_dict(state["exploration"])
         self.heatup[:] = state["heatup"]
         self.pending = {key: values.copy() for key, values in state["pending"].items()}
         self.choice = {name: values.copy() for name, values in state["choice"].items()}
@@ -115,15 +116,24 @@ class FilteredAgent(ABC):
 
     @abstractmethod
     def choose(
-        self, rows: IntArray, noise: RowNoise, observation: Observation, quiet: BoolArray
+        self,
+        row_state: AgentRows,
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        quiet: BoolArray,
+        clock: Clock,
     ) -> ActionInfo:
         """Choose actions [R] in the agent's space.
 
         Args:
+            row_state: What `new_rows` made; holds what rows that explore draw from.
             rows: [R].
-            noise: Where to draw from, for rows that explore.
             observation: Filtered, [R, ...] each.
-            quiet: Where not to explore, [R].
+            starts: The first decision of a (sub-)episode, [R].
+            quiet: Where not to explore, [R]; everywhere in TEST.
+            clock: Phase and counters.
         """
 
     @abstractmethod
@@ -158,7 +168,12 @@ class FilteredAgent(ABC):
         else:
             pending = take(row_state.pending, rows)
             info = self.choose(
-                rows, row_state.policy_noise, pending, quiet if learn else np.ones_like(quiet)
+                row_state,
+                rows,
+                pending,
+                starts=starts,
+                quiet=quiet if learn else np.ones_like(quiet),
+                clock=clock,
             )
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
         _write(row_state.choice, rows, _flat(info), len(row_state.heatup))
@@ -192,7 +207,7 @@ class FilteredAgent(ABC):
         self.input_filter.load_state_dict(state["input"])
         self.output_filter.load_state_dict(state["output"])
 
-    def _rows(self, num_envs: int, seed: int, *, noise_size: int, noise_kind: str) -> AgentRows:
+    def _rows(self, num_envs: int, seed: int, exploration: RowState) -> AgentRows:
         return AgentRows(
             filters=self.input_filter.new_rows(num_envs),
             heatup_noise=RowNoise(
@@ -202,13 +217,7 @@ class FilteredAgent(ABC):
                 seed=seed,
                 name="heatup",
             ),
-            policy_noise=RowNoise(
-                num_rows=num_envs,
-                size=noise_size,
-                kind="normal" if noise_kind == "normal" else "uniform",
-                seed=seed,
-                name="policy",
-            ),
+            exploration=exploration,
             heatup=np.zeros(num_envs, np.bool_),
         )
 

@@ -218,17 +218,28 @@ class PPOAgent(FilteredAgent):
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows:
         """Row state for a stack of that many environments."""
-        return self._rows(
-            num_envs,
-            seed,
-            noise_size=self._sampler.noise_size,
-            noise_kind=self._sampler.noise_kind,
+        noise = RowNoise(
+            num_rows=num_envs,
+            size=self._sampler.noise_size,
+            kind=self._sampler.noise_kind,
+            seed=seed,
+            name="policy",
         )
+        return self._rows(num_envs, seed, noise)
 
     def choose(
-        self, rows: IntArray, noise: RowNoise, observation: Observation, quiet: BoolArray
+        self,
+        row_state: AgentRows,
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        quiet: BoolArray,
+        clock: Clock,
     ) -> ActionInfo:
         """Sample from the policy, or take its mode where `quiet`; keeps the log-probability."""
+        noise = row_state.exploration
+        assert isinstance(noise, RowNoise)
         parameters = self._policy(observation)
         if not quiet.any():
             action, log_prob = self._sampler.draw(parameters, noise.draw(rows))
@@ -267,7 +278,11 @@ class PPOAgent(FilteredAgent):
         self._memory.clear()
         self.training_steps += steps
         named = {f"train/{name}": value for name, value in scalars.items()}
-        named |= {"train/learning_rate": learning_rate, "train/clip": clip}
+        named |= {
+            "train/training_steps": steps,
+            "train/learning_rate": learning_rate,
+            "train/clip": clip,
+        }
         return TrainingReport(training_steps=steps, scalars=named)
 
     def learn_from_batch(self, data: Batch, index: Tensor) -> None:

@@ -13,30 +13,30 @@ class UnfilteredInput:
     def __init__(self, space: spaces.Dict) -> None:
         self.observation_space = space
 
-    def new_rows(self, num_rows: int) -> dict[str, Array]:  # noqa: ARG002 (protocol)
+    def new_rows(self, num_rows: int) -> dict[str, Array]:
         """Nothing is remembered."""
         return {}
 
     def observation(
         self,
-        memory: dict[str, Array],  # noqa: ARG002 (protocol)
-        rows: IntArray,  # noqa: ARG002 (protocol)
+        memory: dict[str, Array],
+        rows: IntArray,
         observation: Observation,
         *,
-        starts: BoolArray,  # noqa: ARG002 (protocol)
-        learn: bool,  # noqa: ARG002 (protocol)
+        starts: BoolArray,
+        learn: bool,
     ) -> Observation:
         """The same."""
         return observation
 
     def reward(
         self,
-        memory: dict[str, Array],  # noqa: ARG002 (protocol)
-        rows: IntArray,  # noqa: ARG002 (protocol)
+        memory: dict[str, Array],
+        rows: IntArray,
         reward: FloatArray,
         *,
-        ends: BoolArray,  # noqa: ARG002 (protocol)
-        learn: bool,  # noqa: ARG002 (protocol)
+        ends: BoolArray,
+        learn: bool,
     ) -> FloatArray:
         """The same."""
         return reward

@@ -33,7 +33,7 @@ class ActorParameters:
     torso: TorsoParameters = field(default_factory=_plain_torso)
     """How observations become features."""
     final_bound: float | None = None
-    """The last layer's initial weights lie within +- this, 3e-3 in the DDPG paper; None: as usual."""
+    """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
     log_std_bounds: tuple[float, float] = (-20.0, 2.0)
     """Stochastic actors: log standard deviations are kept within (Haarnoja et al. 2018)."""
 
@@ -53,7 +53,7 @@ class CriticParameters:
     torso: TorsoParameters = field(default_factory=_plain_torso)
     """Embedder and middleware."""
     final_bound: float | None = None
-    """The last layer's initial weights lie within +- this, 3e-3 in the DDPG paper; None: as usual."""
+    """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
 
 
 class DeterministicActor(nn.Module):
@@ -133,11 +133,13 @@ class Critics(nn.Module):
         if params.final_bound is not None:
             _within(self.layers[-1], params.final_bound, rng)
 
-    def forward(self, observation: dict[str, Tensor], action: Tensor) -> Tensor:
-        """Values [K, B] of actions [B, A] in the Box."""
+    def forward(
+        self, observation: dict[str, Tensor], action: Tensor, *, members: int | None = None
+    ) -> Tensor:
+        """Values of actions [B, A] in the Box, [K, B]; of the first `members` only where given."""
         features = self.embedder(observation)
         values = torch.cat([features, self.to_box.inverse(action)], dim=-1)
-        values = values.expand(self.members, *values.shape)
+        values = values.expand(members or self.members, *values.shape)
         *hidden, last = self.layers
         for layer in hidden:
             values = self.activation(layer(values))

@@ -76,8 +76,9 @@ class EnsembleLinear(nn.Module):
             self.bias.uniform_(-bound, bound, generator=rng)
 
     def forward(self, values: Tensor) -> Tensor:
-        """[K, B, inputs] to [K, B, outputs]."""
-        return torch.baddbmm(self.bias, values, self.weight)
+        """[K, B, inputs] to [K, B, outputs]; fewer than K inputs go through the first layers."""
+        members = len(values)
+        return torch.baddbmm(self.bias[:members], values, self.weight[:members])
 
 
 class ScaleToBox(nn.Module):

@@ -144,7 +144,7 @@ class TrainingReport:
     training_steps: int
     """Gradient updates made."""
     scalars: Mapping[str, float]
-    """Means over the round, by the names in docs/metrics.md."""
+    """What there is to log, by the names in docs/metrics.md; empty when it is not yet time."""
 
 
 def take(observation: Observation, index: Array | slice) -> Observation:

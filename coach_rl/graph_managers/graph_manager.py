@@ -306,7 +306,8 @@ class GraphManager:
             report = graph.agents[index].train(graph.training.clock)
             if report is not None:
                 graph.training.clock.training_steps += report.training_steps
-                yield index, {"train/training_steps": report.training_steps, **report.scalars}
+                if report.scalars:
+                    yield index, report.scalars
 
     def _episode_records(self, finished: FinishedEpisodes) -> Iterator[LogRecord]:
         for episode in range(len(finished)):

@@ -84,7 +84,7 @@ class Scribe(FilteredAgent):
     def new_rows(self, num_envs, seed):
         return self._rows(num_envs, seed, noise_size=1, noise_kind="normal")
 
-    def choose(self, rows, noise, observation, quiet):
+    def choose(self, row_state, rows, observation, *, starts, quiet, clock):
         self.saw.append({key: values[:, 0].tolist() for key, values in observation.items()})
         self.quiet.append(quiet.tolist())
         return self.script(rows)
@@ -468,12 +468,12 @@ def test_rows_restored_with_open_decisions_go_on_as_if_never_stopped():
     def finish(agent, state):
         agent.observe(state, outcome(index(0, 2), [4, 6], [7, 9]), clock=TRAIN)
         random = act(agent, index(1), [0], [8], starts=[0], fresh=[0], clock=HEATUP, state=state)
-        noise = state.policy_noise.draw(index(0, 1, 2))
+        noise = state.exploration.draw(index(0, 1, 2))
         return [flat(t) for t in agent.stored], random.tolist(), noise.tolist(), state.filters
 
     agent = Scribe()
     state = started(agent)
-    state.policy_noise.draw(index(1))
+    state.exploration.draw(index(1))
     saved = state.state_dict()
     expected = finish(agent, state)
     other = Scribe()

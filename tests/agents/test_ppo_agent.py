@@ -540,11 +540,11 @@ def test_advantages_are_recomputed_before_each_epoch_where_asked():
 def test_testing_acts_greedily_and_keeps_the_noise_for_training():
     agent = build(action=ACTIONS["box"])
     bandit = Bandit(agent, flat_pay)
-    before = bandit.state.policy_noise.state_dict()["used"].copy()
+    before = bandit.state.exploration.state_dict()["used"].copy()
     with torch.no_grad():
         mean = agent._model.policy({"x": torch.from_numpy(bandit.x)})[:, :2].clamp(-1, 1)
     np.testing.assert_allclose(bandit.act(TEST), mean.numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(bandit.state.policy_noise.state_dict()["used"], before)
+    np.testing.assert_array_equal(bandit.state.exploration.state_dict()["used"], before)
     assert not np.allclose(bandit.act(TRAIN), mean.numpy())
 
 

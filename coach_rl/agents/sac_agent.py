@@ -1,0 +1,216 @@
+"""Soft actor-critic with a learned temperature (Haarnoja et al. 2018, arXiv:1812.05905).
+
+docs/algorithms/sac.md lists every detail and its source.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from coach_rl.agents.off_policy_agent import (
+    NEXT_OBSERVATIONS,
+    REPAID_AFTER,
+    BuildContext,
+    OffPolicyAgent,
+    OffPolicyAgentParameters,
+    observations,
+)
+from coach_rl.architectures.continuous_control import (
+    ActorParameters,
+    CriticParameters,
+    Critics,
+    SquashedGaussianActor,
+)
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.update_engine import (
+    AdamParameters,
+    Batch,
+    Objective,
+    TargetSync,
+    UpdateEngine,
+)
+from coach_rl.core.errors import require
+from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
+from coach_rl.functional.squashed_gaussian import squashed_sample
+from coach_rl.functional.temporal_difference import regression_loss, td_target
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACAlgorithmParameters:
+    """SAC's settings. Defaults: the paper's, table 1."""
+
+    discount: float = 0.99
+    """Gamma, per decision."""
+    target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
+    """How the critics' targets follow."""
+    initial_temperature: float = 1.0
+    """Alpha, what a nat of entropy is worth, at the start."""
+    learn_temperature: bool = True
+    """Adapt alpha so that the policy keeps the target entropy (section 5); else it stays."""
+    target_entropy: float | None = None
+    """In nats, of actions as parts of the box; None: minus the number of action elements."""
+    huber: float | None = None
+    """Critic errors beyond this count linearly; None squares all."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], got {self.discount}")
+        require(
+            self.initial_temperature > 0,
+            f"initial_temperature must be more than 0, got {self.initial_temperature}",
+        )
+        require(
+            self.huber is None or self.huber > 0,
+            f"huber must be more than 0 or None, got {self.huber}",
+        )
+
+
+def _slow_adam() -> AdamParameters:
+    return AdamParameters(learning_rate=3e-4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACAgentParameters(OffPolicyAgentParameters):
+    """A SAC agent."""
+
+    algorithm: SACAlgorithmParameters = field(default_factory=SACAlgorithmParameters)
+    """How it learns."""
+    actor: ActorParameters = field(default_factory=ActorParameters)
+    """The policy's network."""
+    critic: CriticParameters = field(default_factory=CriticParameters)
+    """Each of the two critics' network."""
+    actor_optimizer: AdamParameters = field(default_factory=_slow_adam)
+    """Adam of the actor."""
+    critic_optimizer: AdamParameters = field(default_factory=_slow_adam)
+    """Adam of the critics."""
+    temperature_optimizer: AdamParameters = field(default_factory=_slow_adam)
+    """Adam of the temperature."""
+
+    def made(self, context: BuildContext) -> "SACAgent":
+        """The agent; SpaceError unless it acts in a flat, bounded Box."""
+        return SACAgent(self, context)
+
+
+class Temperature(nn.Module):
+    """Alpha, kept as its logarithm."""
+
+    def __init__(self, initial: float) -> None:
+        super().__init__()
+        self.log_alpha = nn.Parameter(torch.tensor([math.log(initial)]))
+
+    def forward(self) -> Tensor:
+        """Log alpha, [1]."""
+        return self.log_alpha
+
+
+class SACAgent(OffPolicyAgent):
+    """A squashed Gaussian policy that is paid for its entropy, and two critics."""
+
+    def __init__(self, params: SACAgentParameters, context: BuildContext) -> None:
+        super().__init__(
+            params,
+            context,
+            exploration=SquashedGaussianSampling(log_std_bounds=params.actor.log_std_bounds),
+            discount=params.algorithm.discount,
+        )
+        self._algorithm, self._params = params.algorithm, params
+        spaces = self.observation_space, self.action_space
+        actor = SquashedGaussianActor(params.actor, *spaces, self.weights_rng, self.normaliser)
+        critics = Critics(params.critic, *spaces, self.weights_rng, self.normaliser, members=2)
+        temperature = Temperature(params.algorithm.initial_temperature)
+        self._to_box = critics.to_box
+        size = len(critics.to_box.low)
+        entropy = params.algorithm.target_entropy
+        self._target_entropy = -float(size) if entropy is None else entropy
+        self.actor = NetworkWrapper(actor, device=self.device)
+        self.critics = NetworkWrapper(critics, device=self.device, with_target=True)
+        self.temperature = NetworkWrapper(temperature, device=self.device)
+        self.policy = self.numpy_policy(actor.torso, actor.head)
+        objectives = [
+            Objective(
+                name="critic",
+                network=self.critics,
+                loss=self._critic_loss,
+                optimizer=params.critic_optimizer,
+            ),
+            Objective(
+                name="actor",
+                network=self.actor,
+                loss=self._actor_loss,
+                optimizer=params.actor_optimizer,
+            ),
+        ]
+        if params.algorithm.learn_temperature:
+            objectives.append(
+                Objective(
+                    name="temperature",
+                    network=self.temperature,
+                    loss=self._temperature_loss,
+                    optimizer=params.temperature_optimizer,
+                )
+            )
+        self.engine = UpdateEngine(
+            objectives,
+            targets=((self.critics, params.algorithm.target_sync),),
+            mode=params.update_mode,
+            planned_updates=self.planned_updates,
+            repaid_after=REPAID_AFTER,
+        )
+
+    @property
+    def networks(self) -> dict[str, NetworkWrapper]:
+        """Actor, critics and temperature."""
+        return {"actor": self.actor, "critics": self.critics, "temperature": self.temperature}
+
+    @property
+    def learning_rates(self) -> dict[str, float]:
+        """Of actor, critics and temperature."""
+        rates = {
+            "actor_learning_rate": self._params.actor_optimizer.learning_rate,
+            "critic_learning_rate": self._params.critic_optimizer.learning_rate,
+        }
+        if self._algorithm.learn_temperature:
+            rates["temperature_learning_rate"] = self._params.temperature_optimizer.learning_rate
+        return rates
+
+    def update(self, batch: Batch) -> Batch:
+        """A gradient step of the critics, the actor and the temperature; the targets follow."""
+        shape = batch["/actions"].shape
+        noise = {"/noise": self.noise(*shape), "/next_noise": self.noise(*shape)}
+        return self.engine.step({**batch, **noise})
+
+    def _critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+        """Both critics towards the lower one's soft value, equations 5 and 7."""
+        after = observations(batch, NEXT_OBSERVATIONS)
+        with torch.no_grad():
+            alpha = self.temperature.online.exp()
+            next_share, next_log_prob = squashed_sample(
+                *self.actor.call(self.actor.online, after), batch["/next_noise"]
+            )
+            next_values = self.critics.call(self.critics.target, after, self._to_box(next_share))
+            soft_value = next_values.amin(dim=0) - alpha * next_log_prob
+            target = td_target(batch["/rewards"], batch["/discounts"], soft_value)
+        values = self.critics.call(flat, observations(batch), batch["/actions"])  # [2, B]
+        error = values - target
+        loss = regression_loss(error, batch["/weights"], self._algorithm.huber)
+        return loss, {
+            "critic_loss": loss,
+            "q_value": values.mean(),
+            "td_error": error.mean(dim=0),
+        }
+
+    def _actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+        """Alpha log pi - min Q at reparametrised actions, equation 9."""
+        before = observations(batch)
+        share, log_prob = squashed_sample(*self.actor.call(flat, before), batch["/noise"])
+        values = self.critics.call(self.critics.online, before, self._to_box(share))
+        alpha = self.temperature.online.exp()
+        loss = (alpha * log_prob - values.amin(dim=0)).mean()
+        return loss, {"actor_loss": loss, "entropy": -log_prob.mean(), "log_prob": log_prob}
+
+    def _temperature_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+        """-log alpha (log pi + target entropy): equation 18, whose alpha is taken in logarithms."""
+        excess = (batch["log_prob"] + self._target_entropy).mean()
+        log_alpha = self.temperature.call(flat)[0]
+        return -log_alpha * excess, {"temperature": log_alpha.exp()}
