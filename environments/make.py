@@ -16,18 +16,22 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
 from coach_rl.environments.seeded import SeededEnvironment
 from coach_rl.environments.toy import (
+    BitFlipParameters,
     ChainParameters,
     GoalPointMassParameters,
     OneStepParameters,
     PointMassParameters,
+    SteadyPayParameters,
 )
 
 TOYS: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "bit_flip": (BitFlipParameters, {}),
     "chain": (ChainParameters, {}),
     "goal_point_mass": (GoalPointMassParameters, {}),
     "one_step": (OneStepParameters, {}),
     "one_step_continuous": (OneStepParameters, {"continuous": True}),
     "point_mass": (PointMassParameters, {}),
+    "steady_pay": (SteadyPayParameters, {}),
 }
 """The toy worlds by level: their parameters, and what the level fixes of them."""
 

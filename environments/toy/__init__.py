@@ -1,15 +1,19 @@
-"""Toy worlds, learnt in seconds: bandits, a chain, a point mass with and without goal.
+"""Toy worlds, learnt in seconds: bandits, a chain, bits, steady pay, a point mass.
 
 Everything is numpy over all rows at once: a world is a few pure functions over rows (`World` in
 `coach_rl.environments.world`), and `WorldEnvironment` does the rest. Start with `point_mass`.
 """
 
+from coach_rl.environments.toy.bit_flip import BitFlip, BitFlipParameters
 from coach_rl.environments.toy.chain import Chain, ChainParameters
 from coach_rl.environments.toy.goal_point_mass import GoalPointMass, GoalPointMassParameters
 from coach_rl.environments.toy.one_step import OneStepParameters
 from coach_rl.environments.toy.point_mass import PointMass, PointMassParameters
+from coach_rl.environments.toy.steady_pay import SteadyPay, SteadyPayParameters
 
 __all__ = [
+    "BitFlip",
+    "BitFlipParameters",
     "Chain",
     "ChainParameters",
     "GoalPointMass",
@@ -17,4 +21,6 @@ __all__ = [
     "OneStepParameters",
     "PointMass",
     "PointMassParameters",
+    "SteadyPay",
+    "SteadyPayParameters",
 ]
