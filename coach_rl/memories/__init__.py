@@ -1,9 +1,37 @@
 """Where transitions are kept until they are learned from.
 
-Struct-of-arrays storage that knows no keys in advance. May import core only. Start with
-`rollout_memory`.
+`RolloutMemory` for on-policy agents, `ReplayMemory` for off-policy ones: struct-of-arrays, sampled
+by chains of small units. May import core only. Start with `memory` (what an agent needs), then
+`replay_memory`, `ring_store` and `sampling_chain`.
 """
 
+from coach_rl.memories.hindsight import HindsightParameters
+from coach_rl.memories.inspection import InspectParameters, parse_inspections
+from coach_rl.memories.memory import Batch, Memory, MemoryParameters
+from coach_rl.memories.prioritised import PrioritisedParameters
+from coach_rl.memories.replay_memory import (
+    ReplayMemory,
+    ReplayMemoryParameters,
+    SamplerUnitParameters,
+)
+from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
+from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit
 
-__all__ = ["RolloutMemory", "RowGrid"]
+__all__ = [
+    "Batch",
+    "HindsightParameters",
+    "InspectParameters",
+    "Memory",
+    "MemoryParameters",
+    "PrioritisedParameters",
+    "ReplayMemory",
+    "ReplayMemoryParameters",
+    "RingStore",
+    "RolloutMemory",
+    "RowGrid",
+    "SamplerChain",
+    "SamplerUnit",
+    "SamplerUnitParameters",
+    "parse_inspections",
+]

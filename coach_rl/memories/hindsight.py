@@ -1,0 +1,223 @@
+"""Hindsight experience replay (Andrychowicz et al. 2017, arXiv:1707.01495), at sampling time.
+
+A share of a batch is relabelled: its goal becomes one that the same episode did achieve, and its
+reward what the goal space says of the states that followed. Nothing is stored twice.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.memories.memory import Batch
+from coach_rl.memories.ring_store import RingStore
+from coach_rl.memories.samplers import (
+    POSITIONS,
+    WINDOW_REWARDS,
+    WINDOW_STEPS,
+    WINDOW_TERMINATED,
+)
+from coach_rl.memories.sampling_chain import SamplerUnit
+from coach_rl.memories.tables import Field
+
+Strategy = Literal["future", "final", "episode", "random"]
+STRATEGIES: tuple[Strategy, ...] = ("future", "final", "episode", "random")
+ACHIEVED, REACHED = "/achieved_goals", "/reached"
+"""Columns of the ledger: the goal each next observation achieves, whether that was the wanted."""
+GOALS, RELABELLED = "/sampling/hindsight/goals", "/sampling/hindsight/relabelled"
+OBSERVED_GOALS = (f"/observations/{GOAL_KEY}", f"/next_observations/{GOAL_KEY}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HindsightParameters:
+    """Which goals replace the wanted one, and how often."""
+
+    goal: GoalSpace
+    """Where achieved goals stand in the observation, and what reaching one is worth."""
+    strategy: Strategy = "future"
+    """future: achieved at or after this transition. final: at the episode's end. episode: anywhere
+    in the episode. random: by any transition kept."""
+    ratio: float = 4.0
+    """k: relabelled transitions for each one left as it was, so k / (k + 1) of a batch."""
+    goal_ends_episode: bool = False
+    """Reaching the goal is terminal: nothing is bootstrapped behind it."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.strategy in STRATEGIES,
+            f"HindsightParameters.strategy must be one of {', '.join(STRATEGIES)}, "
+            f"got {self.strategy!r}",
+        )
+        require(self.ratio >= 0, f"HindsightParameters.ratio must be 0 or more, got {self.ratio}")
+
+    def check(self, observation_space: spaces.Dict) -> None:
+        """Raise `SpaceError` unless such observations have a wanted and an achieved goal."""
+        for key in (GOAL_KEY, self.goal.key):
+            if key not in observation_space.spaces:
+                raise SpaceError(
+                    f"hindsight needs the observation key '{key}', which is not there; "
+                    f"observed: {', '.join(sorted(observation_space.spaces))}"
+                )
+        self.goal.check(observation_space)
+        wanted = int(np.prod(observation_space[GOAL_KEY].shape or (1,)))
+        if wanted != len(self.goal.low):
+            raise SpaceError(
+                f"the achieved goal under '{self.goal.key}' has {len(self.goal.low)} elements, "
+                f"'{GOAL_KEY}' has {wanted}; name those that match with GoalSpace.elements"
+            )
+
+    @property
+    def ledger(self) -> dict[str, Field]:
+        """What a store must keep of every transition for hindsight."""
+        return {
+            ACHIEVED: Field((len(self.goal.low),), np.float32),
+            REACHED: Field((), np.bool_),
+        }
+
+    def ledger_values(
+        self, observation: Observation, next_observation: Observation
+    ) -> dict[str, Array]:
+        """The ledger's columns for transitions, [R, ...] each."""
+        wanted = observation[GOAL_KEY].reshape(len(observation[GOAL_KEY]), -1)
+        return {
+            ACHIEVED: self.goal.achieved(next_observation),
+            REACHED: self.goal.reached(wanted, next_observation),
+        }
+
+
+class HindsightGoals(SamplerUnit):
+    """Draws which transitions are relabelled, and with which goals."""
+
+    name = "hindsight_goals"
+    inputs = (POSITIONS,)
+    outputs = (GOALS, RELABELLED)
+
+    def __init__(
+        self, store: RingStore, rng: np.random.Generator, *, strategy: Strategy, ratio: float
+    ) -> None:
+        self._store, self._rng, self._strategy = store, rng, strategy
+        self._share = ratio / (ratio + 1)
+
+    def __call__(self, batch: Batch, size: int) -> Batch:
+        """Goals [B, G] and whether to use them [B]."""
+        relabelled = self._rng.random(size) < self._share
+        source = self._sources(batch[POSITIONS].numpy())
+        goals = self._store.ledger[ACHIEVED].take(source, axis=0)
+        return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(relabelled)}
+
+    def _sources(self, positions: IntArray) -> IntArray:
+        """Positions of the transitions whose achieved goals are taken, [B]."""
+        store = self._store
+        if self._strategy == "random":
+            return store.draw(self._rng, len(positions))
+        first, end = store.episodes_of(positions)
+        uniform = self._rng.random(len(positions))
+        steps = goal_steps(self._strategy, store.steps_of(positions), first, end, uniform)
+        return store.positions_of(store.rows_of(positions), steps)
+
+
+class HindsightRewards(SamplerUnit):
+    """Rewards and ends of the window as the new goals have them."""
+
+    name = "hindsight_rewards"
+    inputs = (POSITIONS, WINDOW_STEPS, WINDOW_REWARDS, WINDOW_TERMINATED, GOALS, RELABELLED)
+    outputs = (WINDOW_REWARDS, WINDOW_TERMINATED)
+
+    def __init__(self, store: RingStore, params: HindsightParameters) -> None:
+        self._store, self._params = store, params
+
+    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+        """Rewards and ends, [B, n] each."""
+        chosen = batch[RELABELLED].numpy()
+        rewards = batch[WINDOW_REWARDS].numpy().copy()
+        terminated = batch[WINDOW_TERMINATED].numpy().copy()
+        rows = self._store.rows_of(batch[POSITIONS].numpy()[chosen])
+        where = self._store.positions_of(rows[:, None], batch[WINDOW_STEPS].numpy()[chosen])
+        ledger = self._store.ledger
+        rewards[chosen], terminated[chosen] = relabelled(
+            self._params.goal,
+            goals=batch[GOALS].numpy()[chosen],
+            achieved=ledger[ACHIEVED].take(where, axis=0),
+            terminated=terminated[chosen],
+            reached=ledger[REACHED].take(where),
+            goal_ends_episode=self._params.goal_ends_episode,
+        )
+        return {
+            WINDOW_REWARDS: torch.from_numpy(rewards),
+            WINDOW_TERMINATED: torch.from_numpy(terminated),
+        }
+
+
+class HindsightObservations(SamplerUnit):
+    """Shows the new goals in the observations before and after."""
+
+    name = "hindsight_observations"
+    inputs = (GOALS, RELABELLED, *OBSERVED_GOALS)
+    outputs = OBSERVED_GOALS
+
+    def __call__(self, batch: Batch, size: int) -> Batch:
+        """The wanted goals, [B, ...] each."""
+        shown = batch[OBSERVED_GOALS[0]]
+        goals = batch[GOALS].to(shown.device, non_blocking=True).to(shown.dtype).view(shown.shape)
+        chosen = batch[RELABELLED].to(shown.device, non_blocking=True)
+        chosen = chosen.view(size, *(1 for _ in shown.shape[1:]))
+        return {path: torch.where(chosen, goals, batch[path]) for path in OBSERVED_GOALS}
+
+
+def goal_steps(
+    strategy: Strategy, steps: IntArray, first: IntArray, end: IntArray, uniform: FloatArray
+) -> IntArray:
+    """The steps whose achieved goals replace the wanted ones, [B].
+
+    Args:
+        strategy: future, final or episode.
+        steps: Of the transitions, [B].
+        first: First step of each one's episode, [B].
+        end: The step behind its last, [B].
+        uniform: Numbers in [0, 1), [B].
+    """
+    if strategy == "final":
+        return end - 1
+    begin = steps if strategy == "future" else first
+    return begin + (uniform * (end - begin)).astype(np.int64)
+
+
+def relabelled(
+    goal: GoalSpace,
+    *,
+    goals: FloatArray,
+    achieved: FloatArray,
+    terminated: BoolArray,
+    reached: BoolArray,
+    goal_ends_episode: bool,
+) -> tuple[FloatArray, BoolArray]:
+    """What transitions are worth under other goals, and whether they are terminal under them.
+
+    Where goals end episodes, an end that came from reaching the old goal doesn't count any more,
+    one that came from anything else does.
+
+    Args:
+        goal: The goal space.
+        goals: The new goals, [B, G].
+        achieved: What the next observations achieve, [B, n, G].
+        terminated: As it was, [B, n].
+        reached: Whether the old goal was reached, [B, n].
+        goal_ends_episode: Whether reaching the goal is terminal.
+
+    Returns:
+        Rewards and ends, [B, n] each.
+    """
+    shape = terminated.shape
+    bare = replace(goal, key=ACHIEVED, elements=None)
+    seen = {ACHIEVED: achieved.reshape(-1, achieved.shape[-1])}
+    wanted = np.repeat(goals, shape[1], axis=0)
+    rewards = bare.goal_reward(wanted, seen).reshape(shape)
+    if not goal_ends_episode:
+        return rewards, terminated
+    now_reached = bare.reached(wanted, seen).reshape(shape)
+    return rewards, now_reached | (terminated & ~reached)

@@ -1,0 +1,70 @@
+"""How much a memory takes, and whether there is so much, before anything is allocated."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]  # has no types
+import torch
+
+from coach_rl.core.errors import ConfigurationError
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class MemorySize:
+    """Bytes a memory takes when it is full."""
+
+    host: int
+    """In the machine's memory."""
+    device: int
+    """On the learner's device, where its columns lie there."""
+
+
+def check_size(size: MemorySize, *, capacity: int, device: torch.device) -> None:
+    """Raise `ConfigurationError` unless so much memory is free.
+
+    Args:
+        size: What is needed.
+        capacity: Transitions, for the message.
+        device: The learner's.
+    """
+    where = "this machine"
+    needed, free = size.host, free_host_bytes()
+    if needed <= free and size.device:
+        where = str(device)
+        needed, free = size.device, free_device_bytes(device)
+    if needed > free:
+        fitting = int(capacity * free / needed)
+        raise ConfigurationError(
+            f"a replay memory of {capacity:,} transitions takes {readable(needed)} on {where}, "
+            f"where {readable(free)} are free; lower `capacity` (about {fitting:,} would fit), or "
+            "keep stacked images once per frame with `frame_stack`"
+        )
+
+
+def free_host_bytes() -> int:
+    """What this process can still take: of the machine, and of its control group's limit."""
+    free = int(psutil.virtual_memory().available)
+    try:
+        limit = (CGROUP / "memory.max").read_text().strip()
+        used = int((CGROUP / "memory.current").read_text())
+    except (OSError, ValueError):  # no such control group: the machine is the limit
+        return free
+    return free if limit == "max" else min(free, max(0, int(limit) - used))
+
+
+def free_device_bytes(device: torch.device) -> int:
+    """What is still free on a device."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return free_host_bytes()
+
+
+def readable(size: float) -> str:
+    """Bytes as people read them, in powers of 1000."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"

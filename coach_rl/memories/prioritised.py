@@ -1,0 +1,144 @@
+"""Prioritised replay (Schaul et al. 2016, arXiv:1511.05952): surprise is replayed oftener."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from coach_rl.core.errors import NonFiniteError, RunError, require
+from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.core.state import State
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.memories.memory import Batch
+from coach_rl.memories.ring_store import RingStore
+from coach_rl.memories.samplers import POSITIONS, WEIGHTS
+from coach_rl.memories.sampling_chain import SamplerUnit
+from coach_rl.memories.sum_tree import SumTree
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrioritisedParameters:
+    """Proportional prioritisation; defaults of the paper's table 3, proportional variant."""
+
+    alpha: float = 0.6
+    """How much priorities matter: 0 is uniform, 1 fully in proportion."""
+    beta: float = 0.4
+    """How much importance weights correct at the start; 1 corrects fully."""
+    anneal_beta_over: EnvironmentSteps | None = EnvironmentSteps(1_000_000)
+    """Environment steps added to the memory until beta has risen to 1; None: it stays."""
+    epsilon: float = 1e-6
+    """Added to every error, so that none is forgotten."""
+
+    def __post_init__(self) -> None:
+        require(self.alpha >= 0, f"PrioritisedParameters.alpha must be 0 or more, got {self.alpha}")
+        require(
+            0 <= self.beta <= 1,
+            f"PrioritisedParameters.beta must lie in [0, 1], got {self.beta}",
+        )
+        require(
+            self.epsilon > 0,
+            f"PrioritisedParameters.epsilon must be more than 0, got {self.epsilon}",
+        )
+        require(
+            self.anneal_beta_over is None or self.anneal_beta_over.count > 0,
+            "PrioritisedParameters.anneal_beta_over must be more than 0 or None, "
+            f"got {self.anneal_beta_over}",
+        )
+
+
+class PrioritisedPositions(SamplerUnit):
+    """Positions in proportion to (|error| + epsilon) ** alpha, one from each of B equal shares.
+
+    A new transition gets the greatest priority there has been. Weights are divided by the greatest
+    of the batch, so they only ever shrink a step and need no minimum over the whole memory (Schaul
+    et al. divide by the greatest of all, which lets one rare transition shrink every step).
+    """
+
+    name = "positions"
+    outputs = (POSITIONS, WEIGHTS)
+
+    def __init__(
+        self, store: RingStore, rng: np.random.Generator, params: PrioritisedParameters
+    ) -> None:
+        self._store, self._rng, self._params = store, rng, params
+        self._tree = SumTree(store.num_rows * store.row_capacity)
+        self._greatest = 1.0
+        self._steps_added = 0
+
+    @property
+    def beta(self) -> float:
+        """How much the weights correct now."""
+        params = self._params
+        if params.anneal_beta_over is None:
+            return params.beta
+        share = min(1.0, self._steps_added / params.anneal_beta_over.count)
+        return params.beta + (1.0 - params.beta) * share
+
+    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+        """Positions and weights, [B] each."""
+        total = self._tree.total
+        if not total:
+            raise RunError("the memory is empty; add transitions before sampling")
+        shares = np.arange(size) + self._rng.random(size)
+        positions = self._tree.find(shares * (total / size))
+        weights = importance_weights(self._tree[positions], self.beta)
+        return {POSITIONS: torch.from_numpy(positions), WEIGHTS: torch.from_numpy(weights)}
+
+    def added(self, positions: IntArray, environment_steps: int) -> None:
+        """New transitions stand at positions [R]; they took so many environment steps."""
+        self._tree.set(positions, np.full(len(positions), self._greatest))
+        self._steps_added += environment_steps
+
+    def note_errors(self, positions: IntArray, errors: FloatArray) -> None:
+        """Priorities from errors, [B] each; NonFiniteError when one is not finite."""
+        if not np.isfinite(errors).all():
+            bad = int(np.count_nonzero(~np.isfinite(errors)))
+            raise NonFiniteError(
+                f"{bad} of {len(errors)} errors given to the prioritised memory are not finite; "
+                "the learner has diverged: lower its learning rate, or clip gradients"
+            )
+        priorities = (np.abs(errors.astype(np.float64)) + self._params.epsilon) ** (
+            self._params.alpha
+        )
+        self._tree.set(positions, priorities)
+        self._greatest = max(self._greatest, float(priorities.max(initial=0.0)))
+
+    def priorities(self, positions: IntArray) -> FloatArray:
+        """What the probabilities are in proportion to, float64 [B]."""
+        priorities: FloatArray = self._tree[positions]
+        return priorities
+
+    def clear(self) -> None:
+        """Forget every priority; beta goes on where it was."""
+        self._tree.fill(np.zeros(0, np.int64), np.zeros(0))
+        self._greatest = 1.0
+
+    def scalars(self) -> dict[str, float]:
+        """Beta."""
+        return {"memory/beta": self.beta}
+
+    def state_dict(self) -> State:
+        """The priorities of what is kept, and how far beta has come."""
+        return {
+            "priorities": self._tree[self._store.kept()],
+            "greatest": self._greatest,
+            "steps_added": self._steps_added,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what `state_dict` returned; the store must have been loaded before."""
+        self._tree.fill(self._store.kept(), np.asarray(state["priorities"]))
+        self._greatest, self._steps_added = state["greatest"], state["steps_added"]
+
+
+def importance_weights(priorities: FloatArray, beta: float) -> FloatArray:
+    """Weights (M P(i)) ** -beta, divided by the batch's greatest; float32 [B].
+
+    The number M of transitions and the sum of all priorities cancel in the division.
+
+    Args:
+        priorities: Of the transitions drawn, more than 0, [B].
+        beta: How much to correct.
+    """
+    weights: FloatArray = ((priorities / priorities.min()) ** -beta).astype(np.float32)
+    return weights

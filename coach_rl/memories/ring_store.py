@@ -1,0 +1,315 @@
+"""Transitions in a ring per row: within a row time is contiguous, rows may be irregular.
+
+A transition has a *position*, `row * row_capacity + slot`, which is overwritten when its row has
+gone round, and a *step*, its absolute number in its row, which is never used twice. Episodes are
+intervals of steps.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coach_rl.core.errors import CheckpointError, RunError
+from coach_rl.core.records import Array, BoolArray, IntArray
+from coach_rl.core.state import State
+from coach_rl.memories.frame_ring import FrameRing
+from coach_rl.memories.memory import Batch
+from coach_rl.memories.tables import Field, Table
+
+LEDGER = {
+    "/rewards": Field((), np.float32),
+    "/terminated": Field((), np.bool_),
+    "/truncated": Field((), np.bool_),
+    "/durations": Field((), np.int32),
+}
+"""What every transition has; always on the host, where n-step returns are computed."""
+OPEN = 0
+"""The end of an episode that goes on."""
+
+MakeTable = Callable[[int], Table]
+
+
+@dataclass(frozen=True)
+class FrameStackField:
+    """An observation key whose last axis is a stack of frames, oldest first."""
+
+    key: str
+    """The observation key."""
+    field: Field
+    """Of the whole stack, as it is observed."""
+
+
+class RingStore:
+    """N rings of C transitions each.
+
+    Args:
+        num_rows: N.
+        row_capacity: C.
+        make_table: Makes a table of so many entries, where the big columns are to lie.
+        fields: The big columns: observations, actions and whatever belongs to them.
+        ledger: Small columns on the host beside those of `LEDGER`.
+        stacks: Observation keys whose frames are kept once each.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_rows: int,
+        row_capacity: int,
+        make_table: MakeTable,
+        fields: Mapping[str, Field],
+        ledger: Mapping[str, Field] | None = None,
+        stacks: Sequence[FrameStackField] = (),
+    ) -> None:
+        self.num_rows, self.row_capacity = num_rows, row_capacity
+        length = num_rows * row_capacity
+        self.table = make_table(length)
+        for path, field in fields.items():
+            self.table.allocate(path, field)
+        self.ledger: dict[str, Array] = {
+            path: np.zeros((length, *field.shape), field.dtype)
+            for path, field in (LEDGER | dict(ledger or {})).items()
+        }
+        self.counts: IntArray = np.zeros(num_rows, np.int64)
+        """Transitions ever added per row, which is the step of the next one, [N]."""
+        self._length = 0
+        self._begins: IntArray = np.zeros(length, np.int64)
+        self._ends: IntArray = np.zeros(length, np.int64)
+        self._row_begins: IntArray = np.zeros(num_rows, np.int64)
+        self._framed: dict[str, tuple[FrameRing, bool]] = {}
+        self._rings: dict[str, FrameRing] = {}
+        for stack in stacks:
+            ring = FrameRing(
+                key=stack.key,
+                field=stack.field,
+                num_rows=num_rows,
+                row_capacity=row_capacity,
+                make_table=make_table,
+            )
+            self._rings[stack.key] = ring
+            self._framed[f"/observations/{stack.key}"] = ring, False
+            self._framed[f"/next_observations/{stack.key}"] = ring, True
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """Every column outside the ledger that `take` can hand out."""
+        return self.table.fields | {path: ring.field for path, (ring, _) in self._framed.items()}
+
+    @property
+    def sizes(self) -> IntArray:
+        """Transitions kept per row, [N]; they are the row's first so many slots."""
+        return np.minimum(self.counts, self.row_capacity)
+
+    def add(self, rows: IntArray, values: Mapping[str, Array]) -> IntArray:
+        """Keep a transition of each of R different rows.
+
+        Args:
+            rows: [R].
+            values: [R, ...] for each column, the ledger's and the framed ones as well.
+
+        Returns:
+            Their positions, [R].
+        """
+        steps = self.counts[rows]
+        begins = self._row_begins[rows]
+        positions = rows * self.row_capacity + steps % self.row_capacity
+        if self._rings:
+            values = self._add_frames(rows, steps, positions, steps == begins, values)
+        for path, column in self.ledger.items():
+            column[positions] = values[path]
+        self.table.write(positions, {path: values[path] for path in self.table.fields})
+        self._begins[positions] = begins
+        self._ends[positions] = OPEN
+        self.counts[rows] = steps + 1
+        self._length += int(np.count_nonzero(steps < self.row_capacity))
+        ended = np.flatnonzero(values["/terminated"] | values["/truncated"])
+        for index in ended:
+            self._close(int(rows[index]), int(steps[index]) + 1)
+        return positions
+
+    def extend(self, row: int, values: Mapping[str, Array]) -> IntArray:
+        """Keep T transitions of one row at once, T at most the row's capacity.
+
+        Args:
+            row: The row.
+            values: [T, ...] for each column, in the order of time.
+
+        Returns:
+            Their positions, [T].
+        """
+        time = len(values["/rewards"])
+        if self._rings:
+            rows = np.array([row])
+            single = [
+                self.add(rows, {path: column[step : step + 1] for path, column in values.items()})
+                for step in range(time)
+            ]
+            return np.concatenate(single) if single else np.zeros(0, np.int64)
+        before = int(self.counts[row])
+        steps: IntArray = before + np.arange(time)
+        positions = row * self.row_capacity + steps % self.row_capacity
+        for path, column in self.ledger.items():
+            column[positions] = values[path]
+        self.table.write(positions, {path: values[path] for path in self.table.fields})
+        self._ends[positions] = OPEN
+        ended = np.flatnonzero(values["/terminated"] | values["/truncated"])
+        begin_of = np.concatenate([[self._row_begins[row]], before + ended + 1])
+        self._begins[positions] = begin_of[np.searchsorted(ended, np.arange(time), side="left")]
+        self.counts[row] += time
+        self._length += min(before + time, self.row_capacity) - min(before, self.row_capacity)
+        for index in ended:
+            self._close(row, before + int(index) + 1)
+        return positions
+
+    def draw(self, rng: np.random.Generator, size: int) -> IntArray:
+        """Positions [size], each transition kept equally likely; RunError when there is none."""
+        if not self._length:
+            raise RunError("the memory is empty; add transitions before sampling")
+        numbers: IntArray = rng.integers(self._length, size=size)
+        if self.num_rows == 1 or self._length == len(self._begins):
+            return numbers
+        return self._nth(numbers)
+
+    def kept(self) -> IntArray:
+        """The positions of all transitions kept, row by row, slot by slot."""
+        return self._nth(np.arange(self._length))
+
+    def rows_of(self, positions: IntArray) -> IntArray:
+        """The row of each position, [...]."""
+        return positions // self.row_capacity
+
+    def steps_of(self, positions: IntArray) -> IntArray:
+        """The step of what stands at each position, [...]."""
+        rows, slots = np.divmod(positions, self.row_capacity)
+        newest = self.counts[rows] - 1
+        return newest - (newest - slots) % self.row_capacity
+
+    def positions_of(self, rows: IntArray, steps: IntArray) -> IntArray:
+        """Where the steps of rows stand, as long as they are kept, [...]."""
+        return rows * self.row_capacity + steps % self.row_capacity
+
+    def episodes_of(self, positions: IntArray) -> tuple[IntArray, IntArray]:
+        """The kept part of the episode that each position belongs to.
+
+        Returns:
+            Its first step that is kept and the one after its last, [...] each; an episode that
+            goes on ends after its newest transition.
+        """
+        counts = self.counts[positions // self.row_capacity]
+        first = np.maximum(self._begins[positions], counts - self.row_capacity)
+        ends = self._ends[positions]
+        return first, np.where(ends == OPEN, counts, ends)
+
+    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+        """New tensors on the learner's device of columns outside the ledger, [..., *shape]."""
+        if not self._framed:
+            return self.table.take(paths, positions)
+        batch = self.table.take([path for path in paths if path not in self._framed], positions)
+        framed = [path for path in paths if path in self._framed]
+        if framed:
+            rows, steps = self.rows_of(positions), self.steps_of(positions)
+            for path in framed:
+                ring, is_next = self._framed[path]
+                batch[path] = ring.take(rows, steps, positions, is_next=is_next)
+        return batch
+
+    def read(self, path: str, positions: IntArray) -> Array:
+        """A copy on the host of any column at positions, [..., *shape]."""
+        if path in self.ledger:
+            return self.ledger[path].take(positions, axis=0)
+        if path in self._framed:
+            return np.asarray(self.take((path,), positions)[path].cpu().numpy())
+        return self.table.read(path, positions)
+
+    def clear(self) -> None:
+        """Forget everything; the columns stay allocated."""
+        self.counts[:] = 0
+        self._row_begins[:] = 0
+        self._length = 0
+        for ring in self._rings.values():
+            ring.clear()
+
+    def state_dict(self) -> State:
+        """Everything kept, without the slots that are empty."""
+        kept = self.kept()
+        return {
+            "num_rows": self.num_rows,
+            "row_capacity": self.row_capacity,
+            "counts": self.counts.copy(),
+            "row_begins": self._row_begins.copy(),
+            "begins": self._begins[kept],
+            "ends": self._ends[kept],
+            "ledger": {path: column[kept] for path, column in self.ledger.items()},
+            "columns": {path: self.table.read(path, kept) for path in self.table.fields},
+            "frames": {
+                key: ring.state_dict(self.counts, kept) for key, ring in self._rings.items()
+            },
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over everything; CheckpointError when the state is of another shape of store."""
+        saved = state["num_rows"], state["row_capacity"]
+        if saved != (self.num_rows, self.row_capacity):
+            raise CheckpointError(
+                f"the saved memory has {saved[0]} rows of {saved[1]} transitions, this one "
+                f"{self.num_rows} of {self.row_capacity}; use the num_envs and capacity it was "
+                "saved with"
+            )
+        self.clear()
+        self.counts[:] = state["counts"]
+        self._row_begins[:] = state["row_begins"]
+        self._length = int(self.sizes.sum())
+        kept = self.kept()
+        self._begins[kept] = state["begins"]
+        self._ends[kept] = state["ends"]
+        for path, column in self.ledger.items():
+            column[kept] = state["ledger"][path]
+        for path, values in state["columns"].items():
+            if path not in self.table.fields:
+                self.table.allocate(path, Field(values.shape[1:], values.dtype))
+        self.table.write(kept, state["columns"])
+        for key, ring in self._rings.items():
+            ring.load_state_dict(state["frames"][key], self.counts, kept)
+
+    def _nth(self, numbers: IntArray) -> IntArray:
+        """Positions of the transitions of these numbers, counted row by row."""
+        sizes = self.sizes
+        passed = np.cumsum(sizes)
+        rows = np.searchsorted(passed, numbers, side="right")
+        return rows * self.row_capacity + numbers - (passed - sizes)[rows]
+
+    def _close(self, row: int, end: int) -> None:
+        """Let the row's open episode end before step `end`; the next begins there."""
+        oldest = max(int(self._row_begins[row]), int(self.counts[row]) - self.row_capacity)
+        base, slot = row * self.row_capacity, oldest % self.row_capacity
+        stop = slot + end - oldest
+        self._ends[base + slot : base + min(stop, self.row_capacity)] = end
+        if stop > self.row_capacity:
+            self._ends[base : base + stop - self.row_capacity] = end
+        self._row_begins[row] = end
+
+    def _add_frames(
+        self,
+        rows: IntArray,
+        steps: IntArray,
+        positions: IntArray,
+        starts: BoolArray,
+        values: Mapping[str, Array],
+    ) -> dict[str, Array]:
+        """Keep the frames; the values without them."""
+        ended = values["/terminated"] | values["/truncated"]
+        for key, ring in self._rings.items():
+            ring.add(
+                rows,
+                steps,
+                positions,
+                starts=starts,
+                ended=ended,
+                stacks=values[f"/observations/{key}"],
+                next_stacks=values[f"/next_observations/{key}"],
+            )
+        return {path: column for path, column in values.items() if path not in self._framed}

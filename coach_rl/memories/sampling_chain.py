@@ -1,0 +1,153 @@
+"""Samplers are chains of small units with declared inputs and outputs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
+from coach_rl.core.state import State
+from coach_rl.memories.memory import Batch
+
+INTERNAL = "/sampling/"
+"""Columns under this prefix pass between units and are not part of the batch handed out."""
+END = "sample"
+"""The point behind the last unit."""
+
+
+class SamplerUnit(ABC):
+    """One step on the way to a batch: reads some columns, makes others.
+
+    A column is a tensor [B, ...] under a flat path. Positions, and what is computed from the small
+    columns, lie on the CPU; what `gather` takes out of the store lies on the learner's device, and
+    so does everything behind `to_device`.
+    """
+
+    name: str
+    """Names it in errors and as a point to inspect; different for each unit of a chain."""
+    inputs: tuple[str, ...] = ()
+    """Paths it reads; one that ends with a slash stands for any path that begins so."""
+    outputs: tuple[str, ...] = ()
+    """Paths it makes or replaces."""
+
+    @abstractmethod
+    def __call__(self, batch: Batch, size: int) -> Batch:
+        """The columns of `outputs`, each [B, ...].
+
+        Args:
+            batch: What the units before it have made; not to be written to.
+            size: B.
+        """
+
+    def scalars(self) -> dict[str, float]:
+        """News since the last call, by metric name."""
+        return {}
+
+    def state_dict(self) -> State:
+        """What it must remember to go on."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:  # noqa: B027 (most units have no state)
+        """Take over what `state_dict` returned."""
+
+
+class SamplerChain:
+    """Units in a row; each finds its inputs among the outputs of those before it.
+
+    Args:
+        units: First to last.
+
+    Raises:
+        ConfigurationError: Two units have one name, or an input that no unit before makes.
+    """
+
+    def __init__(self, units: Sequence[SamplerUnit]) -> None:
+        self.units = tuple(units)
+        self._is_checked = False
+        names = [unit.name for unit in self.units]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigurationError(
+                    f"two sampler units are named '{name}'; give each its own name"
+                )
+        made: set[str] = set()
+        for unit in self.units:
+            for wanted in unit.inputs:
+                if not any(_serves(path, wanted) for path in made):
+                    raise ConfigurationError(
+                        f"sampler unit '{unit.name}' needs '{wanted}', which no unit before it "
+                        f"makes; made so far: {', '.join(sorted(made)) or 'nothing'}"
+                    )
+            made |= set(unit.outputs)
+
+    def __call__(self, size: int) -> Batch:
+        """A batch of B = `size`."""
+        batch: Batch = {}
+        for unit in self.units:
+            made = unit(batch, size)
+            if not self._is_checked and set(made) != set(unit.outputs):
+                raise RunError(
+                    f"sampler unit '{unit.name}' declares the outputs {sorted(unit.outputs)} and "
+                    f"made {sorted(made)}"
+                )
+            batch |= made
+        self._is_checked = True
+        return visible(batch)
+
+    def scalars(self) -> dict[str, float]:
+        """The units' news since the last call."""
+        return {name: value for unit in self.units for name, value in unit.scalars().items()}
+
+    def state_dict(self) -> State:
+        """What the units must remember, by name."""
+        return {unit.name: unit.state_dict() for unit in self.units}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what `state_dict` returned."""
+        for unit in self.units:
+            unit.load_state_dict(state[unit.name])
+
+
+def inserted(
+    units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str, kind: str
+) -> list[SamplerUnit]:
+    """The units with one more behind the one named `after`; `sample` means behind all.
+
+    Args:
+        units: First to last.
+        new: The one more.
+        after: Where.
+        kind: What `after` is called in the error.
+
+    Raises:
+        UnknownNameError: There is no unit of that name.
+    """
+    units = list(units)
+    names = [unit.name for unit in units]
+    if after not in (*names, END):
+        raise UnknownNameError(kind, after, (*names, END))
+    place = len(units) if after == END else names.index(after) + 1
+    return [*units[:place], new, *units[place:]]
+
+
+def visible(batch: Batch) -> Batch:
+    """The columns that are handed out."""
+    return {path: column for path, column in batch.items() if not path.startswith(INTERNAL)}
+
+
+class ToDevice(SamplerUnit):
+    """Brings to the learner's device what is not there yet."""
+
+    name = "to_device"
+
+    def __init__(self, paths: Sequence[str], device: torch.device) -> None:
+        self.outputs = self.inputs = tuple(path for path in paths if not path.startswith(INTERNAL))
+        self._device = device
+
+    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+        """The same columns."""
+        return {path: batch[path].to(self._device, non_blocking=True) for path in self.outputs}
+
+
+def _serves(made: str, wanted: str) -> bool:
+    return made == wanted or (wanted.endswith("/") and made.startswith(wanted))

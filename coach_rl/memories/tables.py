@@ -1,0 +1,201 @@
+"""Preallocated columns of equal length, addressed by position: on the host or on a device."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from coach_rl.core.records import Array, IntArray
+from coach_rl.memories.memory import Batch
+
+
+@dataclass(frozen=True)
+class Field:
+    """What one entry of a column looks like."""
+
+    shape: tuple[int, ...]
+    """Without the axis of entries."""
+    dtype: npt.DTypeLike
+    """As it is kept."""
+
+    @property
+    def bytes(self) -> int:
+        """Of one entry."""
+        return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
+
+
+def kept_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
+    """How values of a dtype are kept: float64 as float32, everything else as it is."""
+    dtype = np.dtype(dtype)
+    return np.dtype(np.float32) if dtype == np.float64 else dtype
+
+
+class Table(Protocol):
+    """Columns by path; what is taken out lies on the learner's device."""
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The columns there are."""
+        ...
+
+    def allocate(self, path: str, field: Field) -> None:
+        """Add a column of zeros."""
+        ...
+
+    def grow(self, length: int) -> None:
+        """Make every column at least that long."""
+        ...
+
+    def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
+        """Put values [R, ...] at positions [R], in each column named."""
+        ...
+
+    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+        """New tensors [..., *shape] of what stands at positions [...]."""
+        ...
+
+    def read(self, path: str, positions: IntArray) -> Array:
+        """A copy on the host of what stands at positions [...]."""
+        ...
+
+
+class HostTable:
+    """Columns in ordinary memory, whose pages are touched only as they fill.
+
+    Args:
+        length: Entries.
+        device: Where `take` brings what it takes.
+    """
+
+    def __init__(self, length: int, device: torch.device) -> None:
+        self.fields: dict[str, Field] = {}
+        self._length, self._device = length, device
+        self._is_remote = device.type != "cpu"
+        self._columns: dict[str, Array] = {}
+
+    def allocate(self, path: str, field: Field) -> None:
+        """Add a column of zeros."""
+        self.fields[path] = field
+        self._columns[path] = np.zeros((self._length, *field.shape), field.dtype)
+
+    def grow(self, length: int) -> None:
+        """Make every column at least that long."""
+        for path, column in self._columns.items():
+            if length > len(column):
+                longer = np.zeros((length, *column.shape[1:]), column.dtype)
+                longer[: len(column)] = column
+                self._columns[path] = longer
+        self._length = max(self._length, length)
+
+    def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
+        """Put values [R, ...] at positions [R], in each column named."""
+        for path, entries in values.items():
+            self._columns[path][positions] = entries
+
+    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+        """New tensors [..., *shape] of what stands at positions [...]."""
+        taken = {
+            path: torch.from_numpy(self._columns[path].take(positions, axis=0)) for path in paths
+        }
+        if self._is_remote:
+            return {path: values.to(self._device) for path, values in taken.items()}
+        return taken
+
+    def read(self, path: str, positions: IntArray) -> Array:
+        """A copy of what stands at positions [...]."""
+        return self._columns[path].take(positions, axis=0)
+
+
+class PinnedTable(HostTable):
+    """Columns in ordinary memory; batches pass through page-locked memory to the device.
+
+    The copies run beside the program. A page-locked buffer is filled again only after the copy out
+    of it has ended.
+    """
+
+    def __init__(self, length: int, device: torch.device) -> None:
+        super().__init__(length, device)
+        self._buffers: dict[tuple[str, tuple[int, ...]], tuple[Tensor, torch.cuda.Event]] = {}
+
+    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+        """New tensors on the device, whose copies may still be under way on its stream."""
+        taken: Batch = {}
+        for path in paths:
+            buffer, copied = self._buffer(path, positions.shape)
+            copied.synchronize()
+            np.take(self._columns[path], positions, axis=0, out=buffer.numpy(), mode="clip")
+            taken[path] = buffer.to(self._device, non_blocking=True)
+            copied.record(torch.cuda.current_stream(self._device))
+        return taken
+
+    def _buffer(self, path: str, shape: tuple[int, ...]) -> tuple[Tensor, torch.cuda.Event]:
+        if (path, shape) not in self._buffers:
+            field = self.fields[path]
+            buffer = torch.empty(
+                (*shape, *field.shape), dtype=torch_dtype(field.dtype), pin_memory=True
+            )
+            self._buffers[path, shape] = buffer, torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch has no type for it
+        return self._buffers[path, shape]
+
+
+class DeviceTable:
+    """Columns on the learner's device.
+
+    Args:
+        length: Entries.
+        device: Where the columns lie.
+    """
+
+    def __init__(self, length: int, device: torch.device) -> None:
+        self.fields: dict[str, Field] = {}
+        self._length, self._device = length, device
+        self._columns: dict[str, Tensor] = {}
+
+    def allocate(self, path: str, field: Field) -> None:
+        """Add a column of zeros."""
+        self.fields[path] = field
+        self._columns[path] = torch.zeros(
+            (self._length, *field.shape), dtype=torch_dtype(field.dtype), device=self._device
+        )
+
+    def grow(self, length: int) -> None:
+        """Make every column at least that long."""
+        for path, column in self._columns.items():
+            if length > len(column):
+                longer = torch.zeros(
+                    (length, *column.shape[1:]), dtype=column.dtype, device=self._device
+                )
+                longer[: len(column)] = column
+                self._columns[path] = longer
+        self._length = max(self._length, length)
+
+    def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
+        """Put values [R, ...] at positions [R], in each column named."""
+        index = torch.from_numpy(positions).to(self._device)
+        for path, entries in values.items():
+            field = self.fields[path]
+            kept = torch.from_numpy(np.array(entries, dtype=field.dtype))
+            self._columns[path].index_copy_(0, index, kept.to(self._device))
+
+    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+        """New tensors [..., *shape] of what stands at positions [...]."""
+        index = torch.from_numpy(positions.reshape(-1)).to(self._device, non_blocking=True)
+        return {
+            path: self._columns[path]
+            .index_select(0, index)
+            .view(*positions.shape, *self.fields[path].shape)
+            for path in paths
+        }
+
+    def read(self, path: str, positions: IntArray) -> Array:
+        """A copy on the host of what stands at positions [...]."""
+        return np.asarray(self.take((path,), positions)[path].cpu().numpy())
+
+
+def torch_dtype(dtype: npt.DTypeLike) -> torch.dtype:
+    """The tensor dtype that `torch.from_numpy` gives arrays of a dtype."""
+    return torch.from_numpy(np.zeros(0, dtype)).dtype

@@ -1,0 +1,91 @@
+"""Streams of transitions that can be checked against a plain list, and memories to put them in."""
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from coach_rl.core.records import Transition
+from coach_rl.memories import ReplayMemoryParameters
+
+CPU = torch.device("cpu")
+OBSERVED = spaces.Dict({"observation": spaces.Box(-np.inf, np.inf, (2,), np.float64)})
+ACTED = spaces.Box(-1, 1, (1,), np.float32)
+
+
+def build(
+    *, num_envs=2, observed=OBSERVED, acted=ACTED, seed=0, discount=0.5, device=CPU, **parameters
+):
+    return ReplayMemoryParameters(**{"capacity": 1000, **parameters}).build(
+        observation_space=observed,
+        action_space=acted,
+        num_envs=num_envs,
+        device=device,
+        seed=seed,
+        discount=discount,
+    )
+
+
+class Stream:
+    """Episodes whose numbers say where they come from: row, episode and time in it.
+
+    An observation is (row, number), where the number grows by one with every state a row has been
+    in; an action is the number of the state it was taken in. `history` keeps every transition of
+    each row as a plain dict, in order.
+    """
+
+    def __init__(self, num_rows, seed=0, end_chance=0.2):
+        self.rng = np.random.default_rng(seed)
+        self.num_rows, self.end_chance = num_rows, end_chance
+        self.state = np.arange(num_rows) * 10_000
+        self.history = [[] for _ in range(num_rows)]
+        self.episode = np.zeros(num_rows, int)
+
+    def step(self, rows=None):
+        """A transition of some rows, all by default."""
+        rows = np.arange(self.num_rows) if rows is None else np.asarray(rows, np.int64)
+        count = len(rows)
+        now = self.state[rows]
+        kind = self.rng.random(count)
+        terminated = kind < self.end_chance / 2
+        truncated = (kind >= self.end_chance / 2) & (kind < self.end_chance)
+        reward = self.rng.normal(size=count)
+        duration = self.rng.integers(1, 4, count)
+        for index, row in enumerate(rows):
+            self.history[row].append(
+                {
+                    "number": int(now[index]),
+                    "reward": float(np.float32(reward[index])),
+                    "terminated": bool(terminated[index]),
+                    "truncated": bool(truncated[index]),
+                    "duration": int(duration[index]),
+                    "episode": int(self.episode[row]),
+                }
+            )
+        ended = terminated | truncated
+        self.episode[rows] += ended
+        self.state[rows] += 1 + ended
+        return Transition(
+            rows=rows,
+            observation={"observation": np.stack([rows, now], axis=1).astype(np.float64)},
+            action=now[:, None].astype(np.float32),
+            reward=reward,
+            next_observation={"observation": np.stack([rows, now + 1], axis=1).astype(np.float64)},
+            terminated=terminated,
+            truncated=truncated,
+            duration=duration,
+        )
+
+    def some_rows(self):
+        """Rows in any order, possibly none."""
+        return self.rng.permutation(self.num_rows)[: self.rng.integers(0, self.num_rows + 1)]
+
+    def kept(self, row_capacity):
+        """What a memory of that capacity per row still has, by the number of the state."""
+        return {one["number"]: one for row in self.history for one in row[-row_capacity:]}
+
+
+def same_batches(left, right):
+    assert left.keys() == right.keys()
+    for path, column in left.items():
+        assert column.dtype == right[path].dtype, path
+        np.testing.assert_array_equal(column.numpy(), right[path].numpy(), err_msg=path)
