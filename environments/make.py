@@ -73,7 +73,11 @@ def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
     if ":" in level or level in gymnasium.registry:
         return _filled(GymnasiumParameters, level, {"level": level}, kwargs)
     raise UnknownNameError(
-        "level", level, level_names(), "an environment of your own is named as module:Class"
+        "level",
+        level,
+        level_names(),
+        "an environment of your own is named as module:Class, one that another package registers "
+        "as module:Id-v0, such as gymnasium_robotics:FetchReach-v4",
     )
 
 

@@ -1,6 +1,7 @@
 """From a level's name to a Gymnasium environment; a recipe can be sent to another process."""
 
 import importlib
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,9 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+
+EXTRAS = {"Box2D": "box2d", "gymnasium_robotics": "robotics"}
+"""Modules that come with an extra of ours."""
 
 Env = gymnasium.Env[Any, Any]
 Wrapper = str | tuple[str, Mapping[str, Any]]
@@ -47,6 +51,7 @@ class Recipe:
 
     def _bare(self) -> Any:
         if self.spec is not None:
+            _import_entry_point(self.spec)
             return gymnasium.make(
                 self.spec,
                 max_episode_steps=self.max_episode_steps,
@@ -134,6 +139,12 @@ def imported(module_name: str, *, kind: str) -> Any:
     try:
         return importlib.import_module(module_name)
     except ImportError as error:
+        module, extra = _missing(error)
+        if extra is not None:
+            raise ConfigurationError(
+                f"the {kind}'s module '{module_name}' cannot be imported: {module} is not "
+                f"installed; `pip install coach-rl[{extra}]`"
+            ) from error
         raise ConfigurationError(
             f"the {kind}'s module '{module_name}' cannot be imported: {error}; "
             "install the package or put its folder on PYTHONPATH"
@@ -161,6 +172,11 @@ def guarded(make: Callable[..., Any], *arguments: Any, what: str, **kwargs: Any)
     except CoachError:
         raise
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        module, extra = _missing(error)
+        if extra is not None:
+            raise ConfigurationError(
+                f"{what} cannot be made: {module} is not installed; `pip install coach-rl[{extra}]`"
+            ) from error
         raise ConfigurationError(f"{what} needs a package that is missing: {error}") from error
     except Exception as error:
         raise ConfigurationError(
@@ -174,9 +190,32 @@ def _known(level: str) -> EnvSpec:
             "Gymnasium environment",
             level,
             gymnasium.registry,
-            "name what another package registers as module:Id-v0, a class as module:Class",
+            "name what another package registers as module:Id-v0, such as "
+            "gymnasium_robotics:FetchReach-v4, and a class as module:Class",
         )
     return gymnasium.spec(level)
+
+
+def _import_entry_point(spec: EnvSpec) -> None:
+    """Import the environment's module, leaving out the warnings of SWIG's generated code.
+
+    Box2D gives them while its types are made, and the interpreter crashes where they are errors.
+    """
+    if isinstance(spec.entry_point, str):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "builtin type swig", DeprecationWarning)
+            importlib.import_module(spec.entry_point.partition(":")[0])
+
+
+def _missing(error: BaseException) -> tuple[str, str | None]:
+    """The module whose lack led to an error, and the extra it comes with, if it is one of ours."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ModuleNotFoundError) and cause.name is not None:
+            root = cause.name.partition(".")[0]
+            return root, EXTRAS.get(root)
+        cause = cause.__cause__
+    return "", None
 
 
 def _offers(module_name: str, module: Any) -> list[str]:

@@ -70,7 +70,7 @@ def test_bits_are_cut_off_after_as_many_steps():
     environment.reset(seed=0)
     ends = []
     for _ in range(16):
-        environment.send(np.array([0]))  # one bit to and fro
+        environment.send(np.array([0]))  # one bit, again and again
         ends.append(int(environment.recv().end[0]))
     assert ends == [0] * 15 + [End.TRUNCATED]
 

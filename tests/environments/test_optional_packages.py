@@ -1,0 +1,148 @@
+"""Environments of packages that need not be there: Gymnasium-Robotics and Box2D."""
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.records import End
+from coach_rl.environments import make
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.testing import ENVIRONMENT_CHECKS, Trial
+
+FETCH_REACH = "gymnasium_robotics:FetchReach-v4"
+
+
+def needs(module, extra):
+    # Looked for, not imported: Box2D crashes where warnings are errors, see `recipe`.
+    return pytest.mark.skipif(
+        importlib.util.find_spec(module) is None,
+        reason=f"{module} is not installed; pip install coach-rl[{extra}]",
+    )
+
+
+needs_robotics = needs("gymnasium_robotics", "robotics")
+needs_box2d = needs("Box2D", "box2d")
+
+
+@needs_robotics
+def test_fetch_reach_shows_its_goals():
+    environment = make(FETCH_REACH, num_envs=2, seed=0)
+    shown = environment.spaces.observation
+    assert {key: space.shape for key, space in shown.spaces.items()} == {
+        "achieved_goal": (3,),
+        "desired_goal": (3,),
+        "observation": (10,),
+    }
+    assert environment.spaces.action == spaces.Box(-1, 1, (4,), np.float32)
+    seen = environment.reset().observation
+    successes, rng = [], np.random.default_rng(0)
+    for step in range(1, 51):
+        # Steer the gripper of row 0 to its goal, and row 1 anywhere.
+        push = np.zeros((2, 4))
+        push[0, :3] = 10 * (seen["desired_goal"] - seen["achieved_goal"])[0]
+        push[1] = rng.uniform(-1, 1, 4)
+        environment.send(np.clip(push, -1, 1).astype(np.float32))
+        answer = environment.recv()
+        seen = answer.observation
+        distance = np.linalg.norm(seen["achieved_goal"] - seen["desired_goal"], axis=1)
+        np.testing.assert_array_equal(answer.info["is_success"], distance <= 0.05)
+        np.testing.assert_array_equal(answer.reward, np.where(distance <= 0.05, 0, -1))
+        assert (answer.end == (End.TRUNCATED if step == 50 else 0)).all()
+        successes.append(answer.info["is_success"].tolist())
+    assert successes[-1] == [1, 0]
+    environment.close()
+
+
+@needs_box2d
+def test_lunar_lander_lands_or_crashes():
+    environment = make("LunarLander-v3", num_envs=2, seed=0)
+    assert environment.spaces.action == spaces.Discrete(4)
+    assert environment.reset().observation["observation"].shape == (2, 8)
+    ends = np.zeros(2, np.int64)
+    for _ in range(150):  # nobody burns fuel
+        environment.send(np.zeros(2, np.int64))
+        ends |= environment.recv().end
+    assert ends.tolist() == [End.TERMINATED] * 2
+    environment.close()
+
+
+@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param(FETCH_REACH, marks=needs_robotics),
+        pytest.param("LunarLander-v3", marks=needs_box2d),
+    ],
+)
+def test_contract(level, check):
+    description = GymnasiumParameters(level=level, max_episode_steps=6)
+    check(Trial(build=lambda num_envs: description.build(num_envs=num_envs), steps=14))
+
+
+@needs_box2d
+def test_box2d_can_be_imported_where_warnings_are_errors():
+    program = (
+        "from coach_rl.environments import make; "
+        "make('LunarLander-v3', seed=0).reset(); print('made')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True
+    )
+    assert ran.stdout == "made\n", ran.stderr
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Make modules look absent."""
+
+    def hide(*hidden):
+        for module in hidden:
+            for loaded in [name for name in sys.modules if name.startswith(module)]:
+                monkeypatch.delitem(sys.modules, loaded)
+            monkeypatch.setitem(sys.modules, module, None)
+
+    return hide
+
+
+@pytest.mark.parametrize(
+    "build", [make, lambda level: GymnasiumParameters(level=level).build(num_envs=1)]
+)
+def test_missing_robotics_says_what_to_install(without, build):
+    without("gymnasium_robotics")
+    with pytest.raises(ConfigurationError) as caught:
+        build(FETCH_REACH)
+    assert str(caught.value) == (
+        "the environment's module 'gymnasium_robotics' cannot be imported: gymnasium_robotics is "
+        "not installed; `pip install coach-rl[robotics]`"
+    )
+
+
+@pytest.mark.parametrize("level", ["LunarLander-v3", "BipedalWalker-v3"])
+def test_missing_box2d_says_what_to_install(without, monkeypatch, level):
+    for loaded in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    without("Box2D")
+    with pytest.raises(ConfigurationError) as caught:
+        make(level)
+    assert str(caught.value) == (
+        f"'{level}' cannot be made: Box2D is not installed; `pip install coach-rl[box2d]`"
+    )
+
+
+def test_other_missing_packages_are_named():
+    with pytest.raises(ConfigurationError, match="'no_such_module' cannot be imported") as caught:
+        make("no_such_module:Env-v0")
+    assert "pip install coach-rl" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "build", [make, lambda level: GymnasiumParameters(level=level).build(num_envs=1)]
+)
+def test_robotics_by_its_bare_name_says_how_to_name_it(build):
+    with pytest.raises(UnknownNameError, match="gymnasium_robotics:FetchReach-v4"):
+        build("FetchReech-v4")
