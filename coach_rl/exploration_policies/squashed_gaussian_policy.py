@@ -66,4 +66,4 @@ class SquashedGaussianPolicy:
         return {}
 
     def _in_box(self, unsquashed: FloatArray) -> Array:
-        return self._low + self._half_range * (np.tanh(unsquashed) + 1)
+        return np.asarray(self._low + self._half_range * (np.tanh(unsquashed) + 1))
