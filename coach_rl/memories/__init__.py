@@ -8,6 +8,7 @@ by chains of small units. May import core only. Start with `memory` (what an age
 from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.inspection import InspectParameters, parse_inspections
 from coach_rl.memories.memory import Batch, Memory, MemoryParameters
+from coach_rl.memories.minari_data import read_minari, write_minari
 from coach_rl.memories.prioritised import PrioritisedParameters
 from coach_rl.memories.replay_memory import (
     ReplayMemory,
@@ -34,4 +35,6 @@ __all__ = [
     "SamplerUnit",
     "SamplerUnitParameters",
     "parse_inspections",
+    "read_minari",
+    "write_minari",
 ]

@@ -60,8 +60,11 @@ class Memory(Stateful, Protocol):
         """Forget everything."""
         ...
 
-    def trajectories(self) -> dict[str, Array]:
-        """Everything kept by flat path, [N, T, ...] each, time in order; `/mask` [N, T]."""
+    def trajectories(self, agent: str = "agent") -> dict[str, Array]:
+        """Everything kept by flat path, [N, T, ...] each, time in order; `/mask` [N, T].
+
+        What belongs to the agent stands under its name: `/agents/<agent>/actions`.
+        """
         ...
 
 

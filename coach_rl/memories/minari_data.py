@@ -1,19 +1,247 @@
-"""Minari data sets, into a memory."""
+"""Minari data sets, out of a memory and into one.
 
-from collections.abc import Iterator
+A data set is named by its Minari id, e.g. `pendulum/random-v0`, or by a path, which starts with a
+slash, a dot or a tilde. Nothing is ever downloaded here. A plain observation, which stands under
+the one key `observation`, is written without its key, as Minari has it.
+"""
 
+import importlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.records import Array
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.spaces import Space
+
+PLAIN_KEY = "observation"
+DURATION = "duration"
+"""The info under which decisions that lasted more than one simulator step have their duration."""
+
+
+def write_minari(
+    trajectories: Mapping[str, Array],
+    target: str,
+    *,
+    observation_space: spaces.Dict,
+    action_space: Space,
+    agent: str = "agent",
+    description: str = "",
+) -> None:
+    """Write what a memory shows as a new data set; what was cut off counts as truncated.
+
+    Args:
+        trajectories: What `trajectories()` of a memory returns, [N, T, ...] each.
+        target: The data set's id or path.
+        observation_space: Of the memory, which is the agent's behind its InputFilter.
+        action_space: Where the agent acts.
+        agent: The agent's name in the trajectories.
+        description: A sentence to keep with it.
+
+    Raises:
+        ConfigurationError: Minari is not installed, the data set exists, or there is nothing to
+            write.
+    """
+    minari = _minari()
+    name, folder = _located(target)
+    if folder.exists():
+        raise ConfigurationError(
+            f"the data set '{target}' exists already in {folder}; write under another name"
+        )
+    if not trajectories["/mask"].any():
+        raise ConfigurationError(
+            f"there are no transitions to write into data set '{target}'; let the agent act first"
+        )
+    folder.mkdir(parents=True)
+    storage = _module("minari.dataset.minari_storage").MinariStorage.new(
+        folder / "data",
+        observation_space=_shown_space(observation_space),
+        action_space=action_space,
+        jpeg_encoding=False,  # which would lose bits
+    )
+    about = {"dataset_id": name, "minari_version": minari.__version__}
+    storage.update_metadata(about | ({"description": description} if description else {}))
+    storage.update_episodes(_buffers(trajectories, observation_space, action_space, agent))
 
 
 def read_minari(
-    source: str,
-    *,
-    observation_space: spaces.Dict,  # noqa: ARG001
-    action_space: Space,  # noqa: ARG001
+    source: str, *, observation_space: spaces.Dict, action_space: Space
 ) -> Iterator[dict[str, Array]]:
-    """Episodes of a data set, as columns [T, ...]."""
-    raise ConfigurationError(f"data set '{source}' cannot be read: not supported yet")
+    """The episodes of a data set, one after the other.
+
+    Args:
+        source: The data set's id or path.
+        observation_space: What the reader keeps.
+        action_space: Where the reader's agent acts.
+
+    Yields:
+        Columns [T, ...] as a memory names them; an episode's last transition always ends it.
+
+    Raises:
+        ConfigurationError: Minari or the data set is not there, or the data set has other spaces.
+    """
+    data = _opened(source)
+    _check_spaces(source, data, observation_space, action_space)
+    for episode in data.iterate_episodes():
+        if len(episode):
+            yield _columns(episode, isinstance(data.observation_space, spaces.Dict), action_space)
+
+
+def _opened(source: str) -> Any:
+    minari = _minari()
+    _, folder = _located(source)
+    if not (folder / "data" / "metadata.json").is_file():
+        raise ConfigurationError(
+            f"there is no data set '{source}' in {folder}; give the path of one (starting with /, "
+            f". or ~), or fetch it by its id with `minari download {source}`"
+        )
+    try:
+        return minari.MinariDataset(folder / "data")
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigurationError(f"the data set '{source}' cannot be read: {error}") from error
+
+
+def _located(name: str) -> tuple[str, Path]:
+    """The id and the folder of a data set."""
+    if name.startswith(("/", ".", "~")):
+        folder = Path(name).expanduser().resolve()
+        return folder.name, folder
+    try:
+        _module("minari.dataset.minari_dataset").parse_dataset_id(name)
+    except (ValueError, TypeError):  # a missing version makes Minari convert None to a number
+        raise ConfigurationError(
+            f"'{name}' is not a Minari data set's id; write NAME-v0 or NAMESPACE/NAME-v0, or a "
+            "path that starts with /, . or ~"
+        ) from None
+    return name, Path(_module("minari.storage.datasets_root_dir").get_dataset_path(name))
+
+
+def _buffers(
+    trajectories: Mapping[str, Array],
+    observation_space: spaces.Dict,
+    action_space: Space,
+    agent: str,
+) -> Iterator[Any]:
+    """An episode buffer for each episode of each row."""
+    make = _module("minari.data_collector.episode_buffer").EpisodeBuffer
+    ends = trajectories["/terminated"] | trajectories["/truncated"]
+    for row, begin, end in _episodes(trajectories["/mask"], ends):
+        steps = slice(begin, end)
+
+        def column(path: str, row: int = row, steps: slice = steps) -> Array:
+            return trajectories[path][row, steps]
+
+        observations = {
+            key: np.concatenate(
+                [column(f"/observations/{key}"), column(f"/next_observations/{key}")[-1:]]
+            ).astype(space.dtype, copy=False)
+            for key, space in observation_space.spaces.items()
+        }
+        truncations = column("/truncated").copy()
+        truncations[-1] |= not column("/terminated")[-1]
+        durations = np.concatenate([[0], column("/durations")])  # infos have one for the reset
+        yield make(
+            observations=_shown(observations),
+            actions=_actions(column, action_space, agent),
+            rewards=column("/rewards").astype(np.float64),
+            terminations=column("/terminated"),
+            truncations=truncations,
+            infos={DURATION: durations} if (durations[1:] != 1).any() else None,
+        )
+
+
+def _actions(column: Any, space: Space, agent: str) -> Any:
+    path = f"/agents/{agent}/actions"
+    if isinstance(space, spaces.Dict):
+        return {
+            key: column(f"{path}/{key}").astype(part.dtype, copy=False)
+            for key, part in space.spaces.items()
+        }
+    return column(path).astype(space.dtype, copy=False)
+
+
+def _episodes(mask: BoolArray, ends: BoolArray) -> Iterator[tuple[int, int, int]]:
+    """Row, first step and the step behind the last of each episode, [N, T] cut at its ends."""
+    for row, (valid, ended) in enumerate(zip(mask, ends, strict=True)):
+        begin, length = 0, int(valid.sum())
+        for end in [*(np.flatnonzero(ended[:length]) + 1).tolist(), length]:
+            if end > begin:
+                yield row, begin, end
+            begin = end
+
+
+def _columns(episode: Any, is_dict: bool, action_space: Space) -> dict[str, Array]:
+    """An episode as a memory's columns, [T, ...] each."""
+    observations = episode.observations if is_dict else {PLAIN_KEY: episode.observations}
+    time = len(episode)
+    truncated = np.asarray(episode.truncations, np.bool_).copy()
+    terminated = np.asarray(episode.terminations, np.bool_)
+    truncated[-1] |= not terminated[-1]
+    durations = (episode.infos or {}).get(DURATION)
+    columns = {
+        "/rewards": np.asarray(episode.rewards),
+        "/terminated": terminated,
+        "/truncated": truncated,
+        "/durations": np.ones(time, np.int64) if durations is None else durations[1 : time + 1],
+    }
+    for key, values in observations.items():
+        columns[f"/observations/{key}"] = np.asarray(values)[:time]
+        columns[f"/next_observations/{key}"] = np.asarray(values)[1 : time + 1]
+    if isinstance(action_space, spaces.Dict):
+        return columns | {f"/actions/{key}": part for key, part in episode.actions.items()}
+    return columns | {"/actions": np.asarray(episode.actions)}
+
+
+def _check_spaces(
+    source: str, data: Any, observation_space: spaces.Dict, action_space: Space
+) -> None:
+    shown = data.observation_space
+    if not isinstance(shown, spaces.Dict):
+        shown = spaces.Dict({PLAIN_KEY: shown})
+    for what, theirs, ours in (
+        ("observations", shown, observation_space),
+        ("actions", data.action_space, action_space),
+    ):
+        if _form(theirs) != _form(ours):
+            raise SpaceError(
+                f"data set '{source}' has {what} {_form(theirs)}, the memory keeps {_form(ours)}; "
+                "use a data set of the same task, or filters that make its spaces"
+            )
+
+
+def _form(space: Space) -> str:
+    """What two spaces must have in common, for people."""
+    match space:
+        case spaces.Dict():
+            parts = ", ".join(f"{key}: {_form(part)}" for key, part in sorted(space.items()))
+            return f"{{{parts}}}"
+        case spaces.Discrete():
+            return f"Discrete({space.n}, start={space.start})"
+    return f"{type(space).__name__}{space.shape}"
+
+
+def _shown(observations: dict[str, Array]) -> Any:
+    return observations[PLAIN_KEY] if set(observations) == {PLAIN_KEY} else observations
+
+
+def _shown_space(space: spaces.Dict) -> Space:
+    return space[PLAIN_KEY] if set(space.spaces) == {PLAIN_KEY} else space
+
+
+def _minari() -> Any:
+    for needed in ("minari", "h5py"):
+        try:
+            importlib.import_module(needed)
+        except ImportError as error:
+            raise ConfigurationError(
+                f"Minari data sets need the package '{needed}', which cannot be imported "
+                f"({error}); install it with `pip install coach-rl[minari]`"
+            ) from error
+    return importlib.import_module("minari")
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)

@@ -7,6 +7,7 @@ import numpy as np
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, BoolArray, IntArray, Transition
 from coach_rl.core.state import State
+from coach_rl.memories.trajectories import shown_as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +79,18 @@ class RolloutMemory:
         index = order[np.where(valid, begins + time, 0)]
         return RowGrid(index=index, valid=valid, last=counts - 1)
 
-    def trajectories(self) -> dict[str, Array]:
-        """By flat path, [N, T, ...] each; `/mask` [N, T] is false where a row is shorter."""
+    def trajectories(self, agent: str = "agent") -> dict[str, Array]:
+        """By flat path, [N, T, ...] each; `/mask` [N, T] is false where a row is shorter.
+
+        Args:
+            agent: Under whose name actions and extras are shown.
+
+        Returns:
+            The paths of `memories.trajectories`; N counts the rows that have any transition.
+        """
         grid = self.grid()
         index = grid.index.T
-        arrays = {path: column[index] for path, column in self._columns.items()}
+        arrays = {shown_as(path, agent): column[index] for path, column in self._columns.items()}
         return {**arrays, "/mask": grid.valid.T.copy()}
 
     def state_dict(self) -> State:

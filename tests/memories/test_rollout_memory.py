@@ -135,6 +135,29 @@ def test_trajectories_are_rows_by_time_with_a_mask():
     assert trajectories["/next_observations/x"].shape == (3, 3, 1)
 
 
+def test_trajectories_name_what_belongs_to_the_agent():
+    memory = RolloutMemory(4)
+    memory.add(transition([0], [1], extras={"log_prob": np.array([0.5])}))
+    assert set(memory.trajectories("walker")) == {
+        "/observations/x",
+        "/observations/image",
+        "/next_observations/x",
+        "/next_observations/image",
+        "/agents/walker/actions",
+        "/agents/walker/artifacts/log_prob",
+        "/rewards",
+        "/terminated",
+        "/truncated",
+        "/durations",
+        "/rows",
+        "/mask",
+    }
+    parts = {"move": np.array([[0.5]]), "grip": np.array([2])}
+    memory = RolloutMemory(4)
+    memory.add(transition([0], [1], action=parts))
+    assert "/agents/agent/actions/grip" in memory.trajectories()
+
+
 def test_a_restored_memory_goes_on_like_the_one_that_was_saved():
     memory = filled()
     state = memory.state_dict()

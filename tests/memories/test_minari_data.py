@@ -1,0 +1,239 @@
+import importlib
+import warnings
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from replay_worlds import ACTED, OBSERVED, Stream, build
+
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.records import Transition
+from coach_rl.memories import PrioritisedParameters, RolloutMemory
+from coach_rl.memories.minari_data import read_minari, write_minari
+
+HAS_MINARI = all(importlib.util.find_spec(name) for name in ("minari", "h5py"))
+needs_minari = pytest.mark.skipif(not HAS_MINARI, reason="needs the packages minari and h5py")
+SPACES = {"observation_space": OBSERVED, "action_space": ACTED}
+
+
+@pytest.fixture
+def data_sets(tmp_path, monkeypatch):
+    """A place of this test's own for data sets named by id."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "ids"))
+    return tmp_path
+
+
+def played(num_envs=2, ticks=40, capacity=60, **parameters):
+    """A memory whose rings have gone round, and what was put in."""
+    memory, stream = build(num_envs=num_envs, capacity=capacity, **parameters), Stream(num_envs)
+    for _ in range(ticks):
+        memory.add(stream.step())
+    return memory, stream
+
+
+def by_number(trajectories):
+    """Every transition by the number of its state, whatever row it is in."""
+    mask = trajectories["/mask"]
+    numbers = trajectories["/agents/agent/actions"][mask][:, 0].astype(int)
+    order = np.argsort(numbers)
+    return {
+        path: values[mask][order]
+        for path, values in trajectories.items()
+        if path not in ("/mask", "/rows")
+    }
+
+
+@needs_minari
+@pytest.mark.parametrize("kind", ["id", "path"])
+def test_what_is_written_comes_back(data_sets, kind):
+    memory, _ = played()
+    name = "walks/random-v0" if kind == "id" else str(data_sets / "somewhere" / "walk")
+    shown = memory.trajectories()
+    write_minari(shown, name, **SPACES)
+    back = build(num_envs=3, capacity=120, prefill=name)
+    assert len(back) == len(memory) == 60
+    left, right = by_number(shown), by_number(back.trajectories())
+    assert left.keys() == right.keys()
+    tails = ~(left["/terminated"] | left["/truncated"]) & right["/truncated"]
+    assert tails.sum() <= 2  # only a row's open tail is truncated
+    right["/truncated"] = right["/truncated"] & ~tails
+    for path, values in left.items():
+        np.testing.assert_array_equal(values, right[path], err_msg=path)
+
+
+@needs_minari
+def test_minari_itself_reads_what_is_written(data_sets):
+    import minari
+
+    memory, _ = played()
+    write_minari(memory.trajectories(), "walks/random-v3", **SPACES, description="A walk.")
+    assert list(minari.list_local_datasets()) == ["walks/random-v3"]
+    data = minari.load_dataset("walks/random-v3")
+    assert data.total_steps == 60
+    assert data.observation_space == OBSERVED["observation"]  # plain, as others have it
+    assert data.action_space == ACTED
+    for episode in data.iterate_episodes():
+        assert episode.observations.shape == (len(episode) + 1, 2)
+        assert episode.observations.dtype == np.float64
+        assert episode.terminations[-1] | episode.truncations[-1]
+        assert not (episode.terminations | episode.truncations)[:-1].any()
+        assert (np.diff(episode.observations[:, 1]) == 1).all()
+
+
+@needs_minari
+def test_a_data_set_written_by_minari_fills_a_memory(data_sets):
+    import minari
+    from minari.data_collector import EpisodeBuffer
+
+    acted = spaces.Discrete(4)
+    observed = spaces.Dict({"image": spaces.Box(0, 255, (3, 3, 3), np.uint8)})
+    frames = np.arange(4 * 27).reshape(4, 3, 3, 3).astype(np.uint8)
+    episode = EpisodeBuffer(
+        observations={"image": frames},
+        actions=np.array([1, 0, 3]),
+        rewards=np.array([1.0, 2.0, 3.0]),
+        terminations=np.array([False, False, True]),
+        truncations=np.array([False, False, False]),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about authors and the like
+        minari.create_dataset_from_buffers(
+            "grid-v0",
+            [episode],
+            observation_space=observed,
+            action_space=acted,
+            jpeg_encoding=False,
+        )
+    memory = build(num_envs=1, observed=observed, acted=acted, prefill="grid-v0", discount=0.5)
+    shown = memory.trajectories()
+    np.testing.assert_array_equal(shown["/agents/agent/actions"], [[1, 0, 3]])
+    np.testing.assert_array_equal(shown["/observations/image"][0], frames[:3])
+    np.testing.assert_array_equal(shown["/next_observations/image"][0], frames[1:])
+    np.testing.assert_array_equal(shown["/durations"], [[1, 1, 1]])
+    batch = memory.sample(40)
+    assert set(batch["/discounts"][batch["/actions"] == 3].tolist()) == {0.0}
+
+
+@needs_minari
+def test_dict_actions_and_pictures_come_back_bit_for_bit(data_sets):
+    acted = spaces.Dict({"move": spaces.Box(-1, 1, (2,), np.float32), "grip": spaces.Discrete(3)})
+    observed = spaces.Dict({"image": spaces.Box(0, 255, (8, 8, 3), np.uint8)})
+    memory, rng = build(num_envs=1, observed=observed, acted=acted), np.random.default_rng(0)
+    images = rng.integers(0, 256, (6, 8, 8, 3)).astype(np.uint8)
+    for step in range(5):
+        memory.add(
+            Transition(
+                rows=np.array([0]),
+                observation={"image": images[step : step + 1]},
+                action={
+                    "move": np.full((1, 2), step / 8, np.float32),
+                    "grip": np.array([step % 3]),
+                },
+                reward=np.array([1.0]),
+                next_observation={"image": images[step + 1 : step + 2]},
+                terminated=np.array([False]),
+                truncated=np.array([step == 4]),
+                duration=np.array([1]),
+            )
+        )
+    shown = memory.trajectories()
+    path = str(data_sets / "pictures")
+    write_minari(shown, path, observation_space=observed, action_space=acted)
+    back = build(num_envs=1, observed=observed, acted=acted, prefill=path).trajectories()
+    for name, values in shown.items():
+        np.testing.assert_array_equal(values, back[name], err_msg=name)
+
+
+@needs_minari
+def test_a_rollout_can_be_written_as_well(data_sets):
+    rollout, stream = RolloutMemory(40), Stream(2)
+    for _ in range(10):
+        rollout.add(stream.step())
+    path = str(data_sets / "rollout")
+    write_minari(rollout.trajectories("walker"), path, **SPACES, agent="walker")
+    assert sum(len(each["/rewards"]) for each in read_minari(path, **SPACES)) == 20
+
+
+@needs_minari
+def test_a_prefilled_memory_goes_on_with_live_transitions(data_sets):
+    memory, _ = played()
+    path = str(data_sets / "walk")
+    write_minari(memory.trajectories(), path, **SPACES)
+    filled = build(capacity=400, prefill=path, n_step=3, prioritised=PrioritisedParameters())
+    stream = Stream(2, seed=8)
+    filled.add(stream.step())
+    assert len(filled) == 62
+    firsts = filled.store.sizes - 1
+    for row in range(2):
+        assert filled.store.episodes_of(np.array([row * 200 + firsts[row]]))[0] == firsts[row]
+    assert filled.sample(64)["/weights"].max() == 1
+
+
+@needs_minari
+@pytest.mark.parametrize(
+    ("spaces_wanted", "message"),
+    [
+        (
+            {"observed": spaces.Dict({"observation": spaces.Box(-1, 1, (5,))})},
+            r"observations \{observation: Box\(2,\)\}, the memory keeps \{observation: Box\(5,\)\}",
+        ),
+        (
+            {"observed": spaces.Dict({"camera": spaces.Box(-1, 1, (2,))})},
+            r"the memory keeps \{camera: Box\(2,\)\}",
+        ),
+        (
+            {"acted": spaces.Discrete(3)},
+            r"actions Box\(1,\), the memory keeps Discrete\(3, start=0\)",
+        ),
+    ],
+)
+def test_a_data_set_of_another_shape_is_refused(data_sets, spaces_wanted, message):
+    path = str(data_sets / "walk")
+    write_minari(played()[0].trajectories(), path, **SPACES)
+    with pytest.raises(SpaceError, match=message):
+        build(prefill=path, **spaces_wanted)
+
+
+@needs_minari
+def test_a_data_set_that_does_not_fit_is_refused(data_sets):
+    path = str(data_sets / "walk")
+    write_minari(played()[0].trajectories(), path, **SPACES)
+    with pytest.raises(ConfigurationError, match=r"each of its 2 rows holds 10 .*\(20\)"):
+        build(capacity=20, prefill=path)
+
+
+@needs_minari
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere/nothing-v0", "no data set 'nowhere/nothing-v0' .*minari download"),
+        ("./nothing", "no data set './nothing'"),
+        ("what is this", "'what is this' is not a Minari data set's id"),
+        ("no-version", "'no-version' is not a Minari data set's id"),
+    ],
+)
+def test_a_data_set_that_is_not_there_is_named(data_sets, name, message):
+    with pytest.raises(ConfigurationError, match=message):
+        build(prefill=name)
+
+
+@needs_minari
+def test_a_data_set_is_never_overwritten(data_sets):
+    shown, path = played()[0].trajectories(), str(data_sets / "walk")
+    write_minari(shown, path, **SPACES)
+    with pytest.raises(ConfigurationError, match="exists already"):
+        write_minari(shown, path, **SPACES)
+
+
+@needs_minari
+def test_nothing_is_not_written(data_sets):
+    with pytest.raises(ConfigurationError, match="no transitions to write"):
+        write_minari(build().trajectories(), str(data_sets / "walk"), **SPACES)
+    assert not (data_sets / "walk").exists()
+
+
+@pytest.mark.parametrize("missing", ["minari", "h5py"])
+def test_without_the_package_the_error_says_how_to_install_it(monkeypatch, missing):
+    monkeypatch.setitem(importlib.sys.modules, missing, None)
+    with pytest.raises(ConfigurationError, match=rf"package '{missing}'.*coach-rl\[minari\]"):
+        build(prefill="pendulum/random-v0")
