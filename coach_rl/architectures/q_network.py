@@ -1,0 +1,246 @@
+"""Networks for Discrete actions: what each action is worth, as a mean or as a distribution."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol
+
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl.architectures.layers import Activate, linear
+from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.torso import HIDDEN_GAIN, TorsoParameters
+from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.spaces import Space
+from coach_rl.functional.action_values import dueling_values
+from coach_rl.functional.distributional import categorical_loss, projected, quantile_loss
+from coach_rl.functional.temporal_difference import regression_loss, td_target
+
+
+class ReturnHead(Protocol):
+    """What the network says of an action's return: K numbers, and how they are learned.
+
+    target = head.target(next_numbers, reward, discount, clip)
+    loss, error = head.loss(numbers, target, weight, huber)
+    """
+
+    @property
+    def size(self) -> int:
+        """K."""
+        ...
+
+    def mean(self, numbers: Tensor) -> Tensor:
+        """Expected returns [...] of numbers [..., K]."""
+        ...
+
+    def target(
+        self, numbers: Tensor, reward: Tensor, discount: Tensor, clip: tuple[float, float] | None
+    ) -> Tensor:
+        """What an action should have said, [B, K].
+
+        Args:
+            numbers: Of the best action of the next observation, [B, K].
+            reward: [B].
+            discount: [B]; 0 where the episode terminated.
+            clip: Bounds a return is kept within; None leaves it alone.
+        """
+        ...
+
+    def loss(
+        self, numbers: Tensor, target: Tensor, weight: Tensor, huber: float | None
+    ) -> tuple[Tensor, Tensor]:
+        """The batch's loss, and how wrong each sample was, [B].
+
+        Args:
+            numbers: Of the action that was taken, [B, K].
+            target: [B, K].
+            weight: Of each sample, [B].
+            huber: Errors beyond this count linearly.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanHead:
+    """The expected return alone (Watkins 1989; Mnih et al. 2015)."""
+
+    @property
+    def size(self) -> int:
+        """One number."""
+        return 1
+
+    def mean(self, numbers: Tensor) -> Tensor:
+        """The number itself."""
+        return numbers.squeeze(-1)
+
+    def target(
+        self, numbers: Tensor, reward: Tensor, discount: Tensor, clip: tuple[float, float] | None
+    ) -> Tensor:
+        """Reward plus discounted value."""
+        return td_target(reward[:, None], discount[:, None], numbers, clip)
+
+    def loss(
+        self, numbers: Tensor, target: Tensor, weight: Tensor, huber: float | None
+    ) -> tuple[Tensor, Tensor]:
+        """Squared or Huber; the error is value minus target."""
+        error = self.mean(numbers - target)
+        return regression_loss(error[None], weight, huber), error
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileHead:
+    """Quantiles of the return (QR-DQN, Dabney et al. 2018, arXiv:1710.10044)."""
+
+    count: int = 200
+    """Quantiles per action; 200 in the paper, 10 to 50 will do for small tasks."""
+
+    def __post_init__(self) -> None:
+        require(self.count >= 1, f"QuantileHead.count must be 1 or more, got {self.count}")
+
+    @property
+    def size(self) -> int:
+        """A number per quantile."""
+        return self.count
+
+    def mean(self, numbers: Tensor) -> Tensor:
+        """Quantiles at the midpoints are equally likely."""
+        return numbers.mean(dim=-1)
+
+    def target(
+        self, numbers: Tensor, reward: Tensor, discount: Tensor, clip: tuple[float, float] | None
+    ) -> Tensor:
+        """Reward plus each discounted quantile."""
+        return td_target(reward[:, None], discount[:, None], numbers, clip)
+
+    def loss(
+        self, numbers: Tensor, target: Tensor, weight: Tensor, huber: float | None
+    ) -> tuple[Tensor, Tensor]:
+        """Quantile Huber; a sample's error is its loss."""
+        losses = quantile_loss(numbers, target, huber)
+        return (weight * losses).mean(), losses
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoricalHead:
+    """Probabilities of fixed returns (C51, Bellemare et al. 2017, arXiv:1707.06887)."""
+
+    atoms: int = 51
+    """How many returns there are."""
+    low: float = -10.0
+    """The smallest of them; -10 to 10 suits rewards clipped to +-1 with a discount of 0.99."""
+    high: float = 10.0
+    """The largest of them."""
+
+    def __post_init__(self) -> None:
+        require(self.atoms >= 2, f"CategoricalHead.atoms must be 2 or more, got {self.atoms}")
+        require(
+            self.low < self.high,
+            f"CategoricalHead.low must lie below high, got {self.low} and {self.high}",
+        )
+
+    @property
+    def size(self) -> int:
+        """A logit per atom."""
+        return self.atoms
+
+    def mean(self, numbers: Tensor) -> Tensor:
+        """Atoms by their probabilities."""
+        return numbers.softmax(dim=-1) @ self._support(numbers.device)
+
+    def target(
+        self, numbers: Tensor, reward: Tensor, discount: Tensor, clip: tuple[float, float] | None
+    ) -> Tensor:
+        """Probabilities of the atoms after reward and discount have moved them."""
+        support = self._support(numbers.device)
+        positions = td_target(reward[:, None], discount[:, None], support, clip)
+        return projected(numbers.softmax(dim=-1), positions, support)
+
+    def loss(
+        self,
+        numbers: Tensor,
+        target: Tensor,
+        weight: Tensor,
+        huber: float | None,  # noqa: ARG002 - nothing to be linear in
+    ) -> tuple[Tensor, Tensor]:
+        """Cross-entropy, on which `huber` has no bearing; the error is the divergence."""
+        losses, divergence = categorical_loss(numbers, target)
+        return (weight * losses).mean(), divergence
+
+    def _support(self, device: torch.device) -> Tensor:
+        return torch.linspace(self.low, self.high, self.atoms, device=device)
+
+
+def _nature_torso() -> TorsoParameters:
+    return TorsoParameters(middleware=(512,), activation="relu", orthogonal=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QNetworkParameters:
+    """A network of action values. Defaults: that of Mnih et al. 2015 where there are images."""
+
+    torso: TorsoParameters = field(default_factory=_nature_torso)
+    """How observations become features."""
+    dueling: bool = False
+    """A stream for the state's value and one for advantages (Wang et al. 2016)."""
+    streams: tuple[int, ...] = ()
+    """Layers of each stream behind the torso; of the only one where there is no duel."""
+    head: ReturnHead = field(default_factory=MeanHead)
+    """What it says of an action's return: MeanHead, QuantileHead or CategoricalHead."""
+
+    def __post_init__(self) -> None:
+        require(
+            all(size > 0 for size in self.streams),
+            f"QNetworkParameters.streams must be more than 0, got {self.streams}",
+        )
+
+
+class QNetwork(nn.Module):
+    """What each action's return is like: numbers [B, n, K]."""
+
+    def __init__(
+        self,
+        params: QNetworkParameters,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> None:
+        super().__init__()
+        self.returns = params.head
+        self.torso = params.torso.build(observation_space, rng, normaliser)
+        size, features = params.head.size, self.torso.output_size
+        self.actions = _stream(params, features, action_count(action_space) * size, rng)
+        self.state = _stream(params, features, size, rng) if params.dueling else None
+
+    def forward(self, observation: dict[str, Tensor]) -> Tensor:
+        """[B, n, K]."""
+        features = self.torso(observation)
+        state = None if self.state is None else self.state(features)
+        return self.joined(self.actions(features), state)
+
+    def joined(self, actions: Tensor, state: Tensor | None) -> Tensor:
+        """What the streams said, [B, n * K] and [B, K], as numbers [B, n, K]."""
+        each = actions.view(len(actions), -1, self.returns.size)
+        return each if state is None else dueling_values(state.unsqueeze(1), each)
+
+
+def action_count(space: Space) -> int:
+    """n, the number of actions; SpaceError unless they are Discrete."""
+    if not isinstance(space, spaces.Discrete):
+        raise SpaceError(
+            f"this agent chooses among Discrete actions, got {space}; for a Box use DDPG, TD3, SAC "
+            "or PPO, or map the space with an OutputFilter"
+        )
+    return int(space.n)
+
+
+def _stream(
+    params: QNetworkParameters, features: int, outputs: int, rng: torch.Generator
+) -> nn.Sequential:
+    *hidden, last = pairwise((features, *params.streams, outputs))
+    layers: list[nn.Module] = []
+    for sizes in hidden:
+        layer = linear(*sizes, rng=rng, gain=HIDDEN_GAIN, orthogonal=params.torso.orthogonal)
+        layers += [layer, Activate(params.torso.activation)]
+    return nn.Sequential(*layers, linear(*last, rng=rng, gain=1.0, orthogonal=False))
