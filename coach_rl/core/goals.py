@@ -18,7 +18,7 @@ class GoalSpace:
     """A level's goals: the level is rewarded by them, the level above acts in them.
 
     Goals are compared in raw coordinates. The achieved goal is a selection of the elements of one
-    observation key; it is reached when every element is within its threshold.
+    observation key; `reached_within` says when it is reached.
     """
 
     low: tuple[float, ...]
@@ -35,6 +35,10 @@ class GoalSpace:
     """The level above says how far to go, not where; goals are kept absolute either way."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
+    reached_within: Literal["elements", "ball"] = "elements"
+    """elements: reached where every element is within its threshold. ball: where the differences,
+    each divided by its threshold, have a Euclidean norm of 1 or less; equal thresholds are then the
+    radius of a ball, as in the Fetch tasks."""
 
     def __post_init__(self) -> None:
         sizes = {len(self.low), len(self.high), len(self.threshold)}
@@ -55,6 +59,15 @@ class GoalSpace:
         require(
             all(threshold >= 0 for threshold in self.threshold),
             f"GoalSpace.threshold must be 0 or more in every element, got {self.threshold}",
+        )
+        require(
+            self.reached_within in ("elements", "ball"),
+            f"GoalSpace.reached_within must be elements or ball, got {self.reached_within!r}",
+        )
+        require(
+            self.reached_within == "elements" or all(threshold > 0 for threshold in self.threshold),
+            "GoalSpace.threshold must be more than 0 in every element of a ball, "
+            f"got {self.threshold}",
         )
 
     @property
@@ -106,7 +119,10 @@ class GoalSpace:
     def reached(self, goal: FloatArray, observation: Observation) -> BoolArray:
         """Where the goal is reached, [R]."""
         difference = np.abs(self.achieved(observation) - goal)
-        return np.asarray((difference <= np.array(self.threshold)).all(axis=1))
+        threshold = np.array(self.threshold)
+        if self.reached_within == "ball":
+            return np.asarray(((difference / threshold) ** 2).sum(axis=1) <= 1.0)
+        return np.asarray((difference <= threshold).all(axis=1))
 
     def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Euclidean distance to the goal, float64 [R]."""

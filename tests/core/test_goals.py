@@ -25,6 +25,18 @@ def test_a_goal_is_reached_when_every_element_is_within_its_threshold_edges_incl
     np.testing.assert_array_equal(PLANE.reached(goal, SEEN), [True, False])
 
 
+def test_a_goal_may_be_reached_within_a_ball():
+    ball = GoalSpace(
+        low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.25, 0.5), reached_within="ball"
+    )
+    goal = np.zeros((4, 2))
+    # in thresholds: (1, 0), (0.6, 0.8): norm 1 each; (1, 0.5) and (0.8, 0.8): more than 1, although
+    # every element is within its threshold
+    seen = {"observation": np.array([[0.25, 0.0], [0.15, 0.4], [0.25, 0.25], [0.2, 0.4]])}
+    np.testing.assert_array_equal(ball.reached(goal, seen), [True, True, False, False])
+    np.testing.assert_array_equal(ball.goal_reward(goal, seen), [0.0, 0.0, -1.0, -1.0])
+
+
 def test_sparse_reward_is_minus_one_until_the_goal_is_reached():
     goal = np.array([[0.5, 1.0], [0.25, -0.25]])
     np.testing.assert_array_equal(PLANE.goal_reward(goal, SEEN), [0.0, -1.0])
@@ -71,6 +83,8 @@ def test_the_level_above_acts_in_goals_or_in_the_largest_differences():
         ({"elements": (1, 2, 3)}, "names 3 elements, its bounds have 2"),
         ({"low": (1.0, -2.0)}, "low must lie below high"),
         ({"threshold": (0.1, -0.1)}, "threshold must be 0 or more"),
+        ({"reached_within": "box"}, "must be elements or ball, got 'box'"),
+        ({"threshold": (0.1, 0.0), "reached_within": "ball"}, "more than 0 in every element of a"),
     ],
 )
 def test_goal_spaces_that_make_no_sense_are_refused(change, message):

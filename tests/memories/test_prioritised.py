@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+import torch
+from replay_worlds import Stream, build
+
+from coach_rl.core.errors import NonFiniteError, ParameterError
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.memories import PrioritisedParameters
+from coach_rl.memories.prioritised import importance_weights
+
+
+def filled(ticks=10, **parameters):
+    memory, stream = build(prioritised=PrioritisedParameters(**parameters)), Stream(2, seed=3)
+    for _ in range(ticks):
+        memory.add(stream.step())
+    return memory
+
+
+def chi_square(positions, probabilities):
+    counts = np.bincount(positions, minlength=len(probabilities))
+    expected = probabilities * counts.sum()
+    drawn = expected > 0
+    assert (counts[~drawn] == 0).all()
+    return ((counts - expected)[drawn] ** 2 / expected[drawn]).sum()
+
+
+def test_transitions_come_in_proportion_to_their_errors_to_the_power_of_alpha():
+    memory = filled(alpha=0.5, epsilon=1e-9)  # positions 0 to 9 and 500 to 509
+    positions = memory.store.kept()
+    errors = np.arange(20) - 5.0  # of either sign; one is 0
+    memory.note_errors(torch.from_numpy(positions), torch.from_numpy(errors))
+    priorities = np.sqrt(np.abs(errors) + 1e-9)
+    probabilities = np.zeros(1000)
+    probabilities[positions] = priorities / priorities.sum()
+    drawn = memory.sample(30_000)["/positions"].numpy()
+    # strata make the numbers more even than chance: 19 degrees of freedom would allow 44
+    assert chi_square(drawn, probabilities) < 44
+
+
+def test_small_batches_are_as_fair_as_a_large_one():
+    memory = filled(alpha=1.0, ticks=3)
+    positions = memory.store.kept()
+    memory.note_errors(torch.from_numpy(positions), torch.arange(1.0, 7.0))
+    drawn = np.concatenate([memory.sample(5)["/positions"].numpy() for _ in range(4000)])
+    probabilities = np.zeros(1000)
+    probabilities[positions] = np.arange(1, 7) / 21
+    assert chi_square(drawn, probabilities) < 21  # 5 degrees of freedom, once in 1,000
+
+
+def test_each_equal_share_of_the_priorities_gives_one_transition():
+    memory = filled(ticks=8)  # 16 transitions, all alike
+    for _ in range(20):
+        assert sorted(memory.sample(16)["/positions"].tolist()) == memory.store.kept().tolist()
+
+
+def test_new_transitions_have_the_greatest_priority_so_far():
+    memory = filled(alpha=1.0, epsilon=1e-6)
+    kept = memory.store.kept()
+    memory.note_errors(torch.from_numpy(kept), torch.full((20,), 0.5))
+    memory.note_errors(torch.from_numpy(kept[:1]), torch.tensor([-7.0]))
+    memory.note_errors(torch.from_numpy(kept[:1]), torch.tensor([0.1]))
+    memory.add(Stream(2).step([1]))
+    newest = np.setdiff1d(memory.store.kept(), kept)
+    assert memory._priorities.priorities(newest) == pytest.approx([7.0 + 1e-6])
+    assert memory._priorities.priorities(kept[:1]) == pytest.approx([0.1 + 1e-6])
+
+
+def test_weights_undo_the_priorities_as_far_as_beta_says():
+    # priorities 1, 4 and 16: probabilities in the same ratio; (p / smallest) ** -1/2
+    np.testing.assert_allclose(
+        importance_weights(np.array([4.0, 1.0, 16.0]), 0.5), [0.5, 1.0, 0.25]
+    )
+    np.testing.assert_allclose(importance_weights(np.array([4.0, 1.0]), 1.0), [0.25, 1.0])
+    np.testing.assert_allclose(importance_weights(np.array([4.0, 1.0]), 0.0), [1.0, 1.0])
+
+
+def test_fully_weighted_means_do_not_depend_on_the_priorities():
+    memory = filled(alpha=1.0, beta=1.0)
+    kept = memory.store.kept()
+    memory.note_errors(torch.from_numpy(kept), torch.arange(1.0, 21.0))
+    batch = memory.sample(20_000)
+    weights = batch["/weights"].double()
+    values = torch.from_numpy(memory.store.ledger["/rewards"])
+    weighted = (weights * values[batch["/positions"]]).sum() / weights.sum()
+    assert weighted.item() == pytest.approx(values[kept].double().mean().item(), abs=0.02)
+    assert abs(values[batch["/positions"]].mean().item() - weighted.item()) > 0.05
+
+
+def test_beta_rises_to_one_with_the_steps_added():
+    memory = filled(ticks=0, beta=0.4, anneal_beta_over=EnvironmentSteps(30))
+    stream, betas, steps = Stream(2), [], [0]
+    for _ in range(10):
+        betas.append(memory.scalars()["memory/beta"])
+        transition = stream.step()
+        steps.append(steps[-1] + int(transition.duration.sum()))
+        memory.add(transition)
+    expected = [0.4 + 0.6 * min(1.0, step / 30) for step in steps[:-1]]
+    assert betas == pytest.approx(expected)
+    assert betas[0] < betas[2] < betas[-1] == 1.0
+    assert filled(beta=0.3, anneal_beta_over=None).scalars()["memory/beta"] == 0.3
+
+
+def test_overwritten_transitions_are_never_drawn_twice_or_forgotten():
+    memory, stream = build(capacity=8, prioritised=PrioritisedParameters()), Stream(2)
+    for tick in range(25):
+        memory.add(stream.step(stream.some_rows()))
+        if len(memory):
+            batch = memory.sample(6)
+            numbers = batch["/actions"][:, 0].long().tolist()
+            assert set(numbers) <= set(stream.kept(4))
+            memory.note_errors(batch["/positions"], torch.rand(6) * tick)
+
+
+def test_errors_that_are_not_finite_are_refused():
+    memory = filled()
+    before = memory.state_dict()["sampler"]["positions"]["priorities"]
+    with pytest.raises(NonFiniteError, match="1 of 2 errors"):
+        memory.note_errors(torch.tensor([0, 1]), torch.tensor([1.0, torch.nan]))
+    after = memory.state_dict()["sampler"]["positions"]["priorities"]
+    np.testing.assert_array_equal(before, after)
+
+
+def test_only_a_prioritised_memory_says_it_is():
+    assert filled().is_prioritised
+    plain = build()
+    assert not plain.is_prioritised
+    plain.note_errors(torch.tensor([0]), torch.tensor([1.0]))  # harmless
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": -1.0}, "alpha must be 0 or more"),
+        ({"beta": 1.5}, r"beta must lie in \[0, 1\]"),
+        ({"epsilon": 0.0}, "epsilon must be more than 0"),
+        ({"anneal_beta_over": EnvironmentSteps(0)}, "anneal_beta_over must be more than 0"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        PrioritisedParameters(**parameters)

@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coach_rl.memories.sum_tree import SumTree, tree_bytes
+
+
+def find_slowly(leaves, wanted):
+    """Walk along the leaves until their sum passes the wanted one."""
+    passed = 0.0
+    for index, leaf in enumerate(leaves):
+        passed += leaf
+        if leaf > 0 and wanted < passed:
+            return index
+    return max(index for index, leaf in enumerate(leaves) if leaf > 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    # multiples of 1/8: every sum is exact, so both ways must agree to the bit
+    leaves=st.lists(st.integers(0, 40).map(lambda n: n / 8), min_size=1, max_size=20),
+    share=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=10),
+)
+def test_leaves_are_found_like_by_walking_along_them(leaves, share):
+    tree = SumTree(len(leaves))
+    tree.set(np.arange(len(leaves)), np.array(leaves))
+    assert tree.total == sum(leaves)
+    if not sum(leaves):
+        return
+    wanted = np.array(share) * tree.total
+    expected = [find_slowly(leaves, each) for each in wanted]
+    np.testing.assert_array_equal(tree.find(wanted), expected)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10_000), size=st.integers(1, 30))
+def test_updates_in_any_order_give_the_tree_that_filling_gives(seed, size):
+    rng = np.random.default_rng(seed)
+    tree, leaves = SumTree(size), np.zeros(size)
+    for _ in range(10):
+        index = rng.integers(size, size=rng.integers(1, 8))
+        values = rng.random(len(index))
+        tree.set(index, values)
+        for place, value in zip(index, values, strict=True):
+            leaves[place] = value  # the last of equal ones counts
+    np.testing.assert_array_equal(tree[np.arange(size)], leaves)
+    filled = SumTree(size)
+    filled.set(np.arange(size), np.ones(size))
+    filled.fill(np.arange(size), leaves)
+    np.testing.assert_array_equal(filled._nodes, tree._nodes)
+
+
+def test_a_leaf_of_nothing_is_never_found_even_at_the_very_end():
+    tree = SumTree(8)
+    tree.set(np.array([1, 4]), np.array([0.1, 0.2]))
+    ends = np.array([0.0, np.nextafter(0.1, 0), 0.1, tree.total, tree.total * (1 + 1e-12)])
+    assert set(tree.find(ends).tolist()) == {1, 4}
+
+
+@pytest.mark.parametrize(("size", "leaves"), [(1, 2), (2, 2), (3, 4), (1_000_000, 2**20)])
+def test_its_size_is_known_in_advance(size, leaves):
+    assert tree_bytes(size) == SumTree(size)._nodes.nbytes == 16 * leaves
