@@ -329,6 +329,22 @@ def test_truncated_normal_of_a_large_scale_is_even_and_of_none_is_greedy():
     np.testing.assert_array_equal(explore_all(narrow, values), values)
 
 
+@pytest.mark.parametrize("number", [0, 1 - 2**-24], ids=["smallest", "largest"])
+@pytest.mark.parametrize("value", [-1, 1, 3])
+def test_truncated_normal_takes_every_number_that_can_be_drawn(number, value):
+    class Drawn:
+        def draw(self, rows):
+            return np.full((1, 3), number, np.float32)
+
+    policy, rows = TruncatedNormalNoise(scale=constant(0.01)).build(UNEVEN), np.array([0])
+    values = np.float32([[value, 0.5, 5]])
+    action = policy.explore(Drawn(), rows, values, starts=rows == 0, clock=CLOCK)[0, 0]
+    # 2^-25 of a normal lies beyond 5.4 deviations of 0.01 * 2, of half a normal beyond 5.5
+    at_bound = value == (-1 if number == 0 else 3)
+    distance = 0 if at_bound else 0.109
+    assert abs(action - value) == pytest.approx(distance, abs=0.002)
+
+
 def drift(params, steps, num_rows=400, starts_at=()):
     """Noise [steps, num_rows] around the middle of a box that is too wide to clip it."""
     policy = params.build(spaces.Box(-1, 1, (1,)))
@@ -350,6 +366,14 @@ def test_ornstein_uhlenbeck_is_stationary_where_it_should_be():
     # About 400 rows * 50 / 12 independent numbers: five standard errors are 17 %.
     assert noise.var() == pytest.approx(0.036036, rel=0.17)
     assert (noise[1:] * noise[:-1]).mean() / noise.var() == pytest.approx(0.85, abs=0.03)
+
+
+def test_ornstein_uhlenbeck_spreads_with_the_root_of_time():
+    params = OrnsteinUhlenbeckNoise(theta=2.0, dt=0.25, sigma=constant(0.2))
+    noise = drift(params, steps=60)[10:]
+    # x' = 0.5 x + 0.2 sqrt(0.25) N: variance 0.01 / (1 - 0.5^2) = 0.013333.
+    # 400 rows * 50 / 1.7 independent numbers: five standard errors are 6.5 %
+    assert noise.var() == pytest.approx(0.013333, rel=0.065)
 
 
 def test_ornstein_uhlenbeck_by_hand():
