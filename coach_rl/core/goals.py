@@ -1,5 +1,6 @@
 """Goals: where they live in an observation, when they are reached, what reaching them is worth."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -108,7 +109,7 @@ class GoalSpace:
     def achieved(self, observation: Observation) -> FloatArray:
         """The goal that each row's observation stands for, [R, G]."""
         values = observation[self.key]
-        flat = values.reshape(len(values), -1)
+        flat = values.reshape(len(values), math.prod(values.shape[1:]))  # -1 needs a row at least
         return flat if self.elements is None else flat[:, list(self.elements)]
 
     def target(self, action: Array, observation: Observation) -> FloatArray:

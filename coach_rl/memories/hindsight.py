@@ -83,7 +83,7 @@ class HindsightParameters:
         self, observation: Observation, next_observation: Observation
     ) -> dict[str, Array]:
         """The ledger's columns for transitions, [R, ...] each."""
-        wanted = observation[GOAL_KEY].reshape(len(observation[GOAL_KEY]), -1)
+        wanted = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
         return {
             ACHIEVED: self.goal.achieved(next_observation),
             REACHED: self.goal.reached(wanted, next_observation),

@@ -13,6 +13,13 @@ def test_the_achieved_goal_is_the_named_elements_in_their_order():
     np.testing.assert_array_equal(PLANE.achieved(SEEN), [[0.25, 0.5], [0.0, -1.0]])
 
 
+def test_no_rows_achieve_no_goals():
+    none = {"observation": np.zeros((0, 3))}
+    assert PLANE.achieved(none).shape == (0, 2)
+    assert PLANE.reached(np.zeros((0, 2)), none).shape == (0,)
+    assert PLANE.goal_reward(np.zeros((0, 2)), none).shape == (0,)
+
+
 def test_without_names_the_whole_flattened_key_is_the_goal():
     space = GoalSpace(low=(0.0,) * 4, high=(1.0,) * 4, threshold=(0.1,) * 4, key="map")
     seen = {"map": np.arange(8.0).reshape(2, 2, 2)}

@@ -1,0 +1,183 @@
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replay_worlds import build, same_batches
+
+from coach_rl.core.errors import RunError, SpaceError
+from coach_rl.core.records import Transition
+from coach_rl.memories import PrioritisedParameters
+
+SIDE = 2
+
+
+def observed(size):
+    return spaces.Dict(
+        {
+            "camera": spaces.Box(0, 255, (SIDE, SIDE, size), np.uint8),
+            "speed": spaces.Box(-1, 1, (1,), np.float32),
+        }
+    )
+
+
+class Cameras:
+    """Rows that see stacks of random frames.
+
+    Episodes end at random; some of them only for the agent (a horizon, a goal), so that the stack
+    goes on into the next.
+    """
+
+    def __init__(self, num_rows, size, seed, *, starts_full=False):
+        self.rng, self.size, self.num_rows = np.random.default_rng(seed), size, num_rows
+        self.stacks = np.zeros((num_rows, SIDE, SIDE, size), np.uint8)
+        for row in range(num_rows):
+            self.reset(row)
+        if starts_full:  # something was seen before the memory is there
+            self.stacks = self.rng.integers(0, 256, self.stacks.shape).astype(np.uint8)
+
+    def frame(self):
+        return self.rng.integers(0, 256, (SIDE, SIDE)).astype(np.uint8)
+
+    def reset(self, row):
+        self.stacks[row] = self.frame()[..., None]
+
+    def step(self, rows):
+        rows = np.asarray(rows, np.int64)
+        before = self.stacks[rows].copy()
+        for row in rows:
+            self.stacks[row] = np.concatenate(
+                [self.stacks[row][..., 1:], self.frame()[..., None]], axis=-1
+            )
+        after = self.stacks[rows].copy()
+        kind = self.rng.random(len(rows))
+        terminated, truncated = kind < 0.15, (kind >= 0.15) & (kind < 0.35)
+        for row, ended, how in zip(rows, terminated | truncated, kind, strict=True):
+            if ended and how < 0.3:  # beyond: cut off for the agent only
+                self.reset(row)
+        speeds = self.rng.random((2, len(rows), 1)).astype(np.float32)
+        return Transition(
+            rows=rows,
+            observation={"camera": before, "speed": speeds[0]},
+            action=self.rng.random((len(rows), 1)).astype(np.float32),
+            reward=self.rng.random(len(rows)),
+            next_observation={"camera": after, "speed": speeds[1]},
+            terminated=terminated,
+            truncated=truncated,
+            duration=np.ones(len(rows), np.int64),
+        )
+
+    def some_rows(self):
+        return self.rng.permutation(self.num_rows)[: self.rng.integers(0, self.num_rows + 1)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    num_rows=st.integers(1, 3),
+    size=st.integers(1, 4),
+    capacity=st.integers(1, 9),
+    ticks=st.integers(1, 40),
+    n_step=st.integers(1, 3),
+    starts_full=st.booleans(),
+    storage=st.sampled_from(["cpu", "device"]),
+)
+def test_frames_kept_once_give_what_whole_stacks_give(
+    seed, num_rows, size, capacity, ticks, n_step, starts_full, storage
+):
+    common = {
+        "num_envs": num_rows,
+        "observed": observed(size),
+        "capacity": capacity * num_rows,
+        "n_step": n_step,
+    }
+    whole = build(**common)
+    framed = build(**common, frame_stack=("camera",), storage=storage)
+    cameras = Cameras(num_rows, size, seed, starts_full=starts_full)
+    for _ in range(ticks):
+        transition = cameras.step(cameras.some_rows())
+        whole.add(transition)
+        framed.add(transition)
+        if len(whole):
+            same_batches(whole.sample(12), framed.sample(12))
+    left, right = whole.trajectories(), framed.trajectories()
+    assert left.keys() == right.keys()
+    for path, values in left.items():
+        np.testing.assert_array_equal(values, right[path], err_msg=path)
+
+
+@pytest.mark.parametrize("ticks", [0, 1, 3, 50])
+def test_a_restored_memory_goes_on_bit_for_bit(ticks):
+    parameters = {
+        "num_envs": 2,
+        "observed": observed(3),
+        "capacity": 14,
+        "frame_stack": ("camera",),
+        "prioritised": PrioritisedParameters(),
+    }
+    memory, cameras = build(**parameters), Cameras(2, 3, seed=ticks)
+    for _ in range(ticks):
+        memory.add(cameras.step(cameras.some_rows()))
+    state = memory.state_dict()
+    restored = build(**parameters, seed=5)
+    restored.add(Cameras(2, 3, seed=9).step([0, 1]))  # something to be replaced
+    restored.load_state_dict(state)
+    for _ in range(30):
+        transition = cameras.step(cameras.some_rows())
+        for each in (memory, restored):
+            each.add(transition)
+        if len(memory):
+            same_batches(memory.sample(12), restored.sample(12))
+
+
+def test_a_cleared_memory_starts_over_in_the_middle_of_an_episode():
+    parameters = {"num_envs": 1, "observed": observed(3), "capacity": 20}
+    whole, framed = build(**parameters), build(**parameters, frame_stack=("camera",))
+    cameras = Cameras(1, 3, seed=0)
+    for tick in range(40):
+        transition = cameras.step([0])
+        for memory in (whole, framed):
+            memory.add(transition)
+            if tick == 17:
+                memory.clear()
+    same_batches(whole.sample(50), framed.sample(50))
+
+
+def test_frames_are_kept_once():
+    space = spaces.Dict({"camera": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
+    sizes = [
+        build(observed=space, capacity=10_000, frame_stack=keys).layout.size.host
+        for keys in ((), ("camera",))
+    ]
+    assert sizes[0] / sizes[1] == pytest.approx(8, rel=0.01)
+    framed = build(observed=observed(4), num_envs=1, capacity=50, frame_stack=("camera",))
+    cameras = Cameras(1, 4, seed=0)
+    for _ in range(500):
+        framed.add(cameras.step([0]))
+    ring = framed.store._rings["camera"]
+    kept_ends = int(
+        (framed.trajectories()["/terminated"] | framed.trajectories()["/truncated"]).sum()
+    )
+    assert ring._pool_used - len(ring._free) == kept_ends  # places are used again
+
+
+def test_stacks_that_cannot_be_put_together_again_are_refused():
+    memory = build(num_envs=1, observed=observed(3), frame_stack=("camera",))
+    cameras = Cameras(1, 3, seed=0)
+    transition = cameras.step([0])
+    memory.add(Transition(**{**vars(transition), "terminated": np.array([True])}))
+    cameras.stacks[:] = cameras.rng.integers(0, 256, cameras.stacks.shape)
+    with pytest.raises(RunError, match=r"row 0 starts with a stack under 'camera' that neither"):
+        memory.add(cameras.step([0]))
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("radar", "names the observation key 'radar', which is not there; observed: camera, speed"),
+        ("speed", r"along the last axis, 'speed' has shape \(1,\)"),
+    ],
+)
+def test_keys_without_stacks_are_refused(key, message):
+    with pytest.raises(SpaceError, match=message):
+        build(observed=observed(3), frame_stack=(key,))

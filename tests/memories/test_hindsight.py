@@ -1,0 +1,327 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replay_worlds import build, same_batches
+
+from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.records import Transition
+from coach_rl.memories import HindsightParameters, PrioritisedParameters
+from coach_rl.memories.hindsight import goal_steps, relabelled
+
+OBSERVED = spaces.Dict(
+    {
+        "observation": spaces.Box(-np.inf, np.inf, (2,), np.float64),
+        "achieved_goal": spaces.Box(-np.inf, np.inf, (2,), np.float64),
+        "desired_goal": spaces.Box(-np.inf, np.inf, (2,), np.float64),
+    }
+)
+GOAL = GoalSpace(low=(0.0, 0.0), high=(1e6, 1e6), threshold=(0.5, 0.5), key="achieved_goal")
+WANTED = -7.0
+"""What every transition wanted first; never achieved."""
+
+
+class Walk:
+    """Rows whose achieved goal is (row, number of the state), both exact in float32."""
+
+    def __init__(self, num_rows, seed, end_chance=0.2):
+        self.rng, self.num_rows, self.end_chance = np.random.default_rng(seed), num_rows, end_chance
+        self.state = np.arange(num_rows) * 10_000
+        self.history = [[] for _ in range(num_rows)]
+        self.begin = self.state.copy()
+
+    def step(self, rows):
+        rows = np.asarray(rows, np.int64)
+        now = self.state[rows]
+        kind = self.rng.random(len(rows))
+        terminated = kind < self.end_chance / 2
+        truncated = (kind >= self.end_chance / 2) & (kind < self.end_chance)
+        ended = terminated | truncated
+        for index, row in enumerate(rows):
+            self.history[row].append(
+                {
+                    "number": int(now[index]),
+                    "begin": int(self.begin[row]),
+                    "terminated": bool(terminated[index]),
+                }
+            )
+        self.state[rows] += 1 + ended
+        self.begin[rows[ended]] = self.state[rows[ended]]
+        return Transition(
+            rows=rows,
+            observation=self.see(rows, now),
+            action=now[:, None].astype(np.float32),
+            reward=np.full(len(rows), -1.0),
+            next_observation=self.see(rows, now + 1),
+            terminated=terminated,
+            truncated=truncated,
+            duration=np.ones(len(rows), np.int64),
+        )
+
+    def see(self, rows, numbers):
+        place = np.stack([rows, numbers], axis=1).astype(np.float64)
+        return {
+            "observation": place,
+            "achieved_goal": place.copy(),
+            "desired_goal": np.full((len(rows), 2), WANTED),
+        }
+
+    def some_rows(self):
+        return self.rng.permutation(self.num_rows)[: self.rng.integers(0, self.num_rows + 1)]
+
+    def episode(self, row, number, row_capacity):
+        """The kept transitions of the episode that transition `number` of a row belongs to."""
+        kept = self.history[row][-row_capacity:]
+        begin = next(one["begin"] for one in kept if one["number"] == number)
+        return [one for one in kept if one["begin"] == begin]
+
+
+def with_hindsight(*, strategy="future", ratio=4.0, goal=GOAL, goal_ends_episode=False, **rest):
+    hindsight = HindsightParameters(
+        goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=goal_ends_episode
+    )
+    return build(**{"observed": OBSERVED, **rest}, hindsight=hindsight)
+
+
+def arrays(batch):
+    return {path: column.numpy() for path, column in batch.items()}
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    num_rows=st.integers(1, 3),
+    capacity=st.integers(1, 12),
+    ticks=st.integers(1, 40),
+    n_step=st.integers(1, 3),
+    strategy=st.sampled_from(["future", "final", "episode", "random"]),
+    goal_ends_episode=st.booleans(),
+    storage=st.sampled_from(["cpu", "device"]),
+)
+def test_every_new_goal_is_legal_and_rewards_follow_it(
+    seed, num_rows, capacity, ticks, n_step, strategy, goal_ends_episode, storage
+):
+    walk = Walk(num_rows, seed)
+    memory = with_hindsight(
+        strategy=strategy,
+        goal_ends_episode=goal_ends_episode,
+        num_envs=num_rows,
+        capacity=capacity * num_rows,
+        n_step=n_step,
+        storage=storage,
+    )
+    for _ in range(ticks):
+        memory.add(walk.step(walk.some_rows()))
+    if not len(memory):
+        return
+    batch = arrays(memory.sample(48))
+    for index in range(48):
+        row, number = batch["/observations/observation"][index].astype(int)
+        goal = batch["/observations/desired_goal"][index]
+        np.testing.assert_array_equal(goal, batch["/next_observations/desired_goal"][index])
+        episode = walk.episode(row, number, capacity)
+        numbers = [one["number"] for one in episode]
+        place = numbers.index(number)
+        if goal[0] == WANTED:
+            reached_at = None
+        else:
+            achieved = (int(goal[0]), int(goal[1]))
+            legal = {
+                "future": [(row, one + 1) for one in numbers[place:]],
+                "final": [(row, numbers[-1] + 1)],
+                "episode": [(row, one + 1) for one in numbers],
+                "random": [
+                    (other, one["number"] + 1)
+                    for other in range(num_rows)
+                    for one in walk.history[other][-capacity:]
+                ],
+            }[strategy]
+            assert achieved in legal
+            reached_at = achieved[1] - 1 if achieved[0] == row else None
+        total, discount = 0.0, 1.0
+        for one in episode[place : place + n_step]:
+            is_reached = one["number"] == reached_at
+            total += discount * (0.0 if is_reached else -1.0)
+            discount *= 0.5
+            last = one["number"] + 1
+            if one["terminated"] or (is_reached and goal_ends_episode):
+                discount = 0.0
+                break
+        assert batch["/rewards"][index] == pytest.approx(total)
+        assert batch["/discounts"][index] == pytest.approx(discount)
+        assert batch["/next_observations/observation"][index, 1] == last
+
+
+def walked(memory, ticks=60, num_rows=2, **rest):
+    walk = Walk(num_rows, 0, **rest)
+    for _ in range(ticks):
+        memory.add(walk.step(np.arange(num_rows)))
+    return memory
+
+
+@pytest.mark.parametrize(("ratio", "share"), [(0.0, 0.0), (1.0, 0.5), (4.0, 0.8)])
+def test_the_ratio_says_how_many_are_relabelled(ratio, share):
+    batch = walked(with_hindsight(ratio=ratio)).sample(10_000)
+    is_new = (batch["/observations/desired_goal"][:, 0] != WANTED).double().mean().item()
+    assert is_new == pytest.approx(share, abs=0.015)  # three deviations of 0.005
+
+
+def test_future_goals_are_evenly_spread_from_the_next_state_to_the_last():
+    memory = with_hindsight(num_envs=1, ratio=1e9)
+    walk = Walk(1, 0, end_chance=0.0)
+    for _ in range(10):
+        memory.add(walk.step([0]))
+    batch = arrays(memory.sample(20_000))
+    ahead = (batch["/observations/desired_goal"][:, 1] - batch["/observations/observation"][:, 1])[
+        batch["/observations/observation"][:, 1] == 4
+    ].astype(int)
+    counts = np.bincount(ahead)
+    assert counts[0] == 0
+    assert len(counts) == 7  # states 5 to 10, the newest state of the open episode
+    expected = len(ahead) / 6
+    assert ((counts[1:] - expected) ** 2 / expected).sum() < 21  # 5 degrees, once in 1,000
+
+
+def test_an_episode_that_goes_on_ends_now():
+    memory = with_hindsight(num_envs=1, strategy="final", ratio=1e9)
+    walk = Walk(1, 0, end_chance=0.0)
+    for tick in range(1, 6):
+        memory.add(walk.step([0]))
+        assert set(memory.sample(20)["/observations/desired_goal"][:, 1].tolist()) == {tick}
+
+
+def test_goal_steps_by_hand():
+    steps, first, end = np.array([5, 5]), np.array([3, 3]), np.array([9, 9])
+    uniform = np.array([0.0, 0.999])
+    assert goal_steps("final", steps, first, end, uniform).tolist() == [8, 8]
+    assert goal_steps("future", steps, first, end, uniform).tolist() == [5, 8]
+    assert goal_steps("episode", steps, first, end, uniform).tolist() == [3, 8]
+
+
+def test_relabelling_by_hand():
+    rewards, ends = relabelled(
+        GOAL,
+        goals=np.array([[1.0, 1.0]]),
+        achieved=np.array([[[1.0, 1.4], [1.0, 3.0], [1.6, 1.0], [5.0, 5.0]]]),
+        terminated=np.array([[False, True, True, False]]),
+        reached=np.array([[False, True, False, False]]),
+        goal_ends_episode=True,
+    )
+    np.testing.assert_array_equal(rewards, [[0, -1, -1, -1]])
+    # reached now; had reached the old goal, which counts no more; fell over; nothing
+    np.testing.assert_array_equal(ends, [[True, False, True, False]])
+
+
+def test_dense_goals_are_worth_minus_the_distance():
+    memory = with_hindsight(
+        num_envs=1, ratio=1e9, strategy="final", goal=replace(GOAL, reward="dense")
+    )
+    walk = Walk(1, 0, end_chance=0.0)
+    for _ in range(5):
+        memory.add(walk.step([0]))
+    batch = arrays(memory.sample(50))
+    np.testing.assert_allclose(
+        batch["/rewards"], batch["/next_observations/observation"][:, 1] - 5.0
+    )
+
+
+def test_goals_may_be_elements_of_another_key():
+    goal = GoalSpace(low=(0.0,), high=(1e6,), threshold=(0.5,), key="observation", elements=(1,))
+    observed = spaces.Dict(
+        {"observation": OBSERVED["observation"], "desired_goal": spaces.Box(-9, 9, (1,))}
+    )
+    memory = with_hindsight(goal=goal, observed=observed, num_envs=1, ratio=1e9, strategy="final")
+    for number in range(4):
+        memory.add(
+            Transition(
+                rows=np.array([0]),
+                observation={
+                    "observation": np.array([[0.0, number]]),
+                    "desired_goal": np.array([[WANTED]]),
+                },
+                action=np.zeros((1, 1), np.float32),
+                reward=np.array([-1.0]),
+                next_observation={
+                    "observation": np.array([[0.0, number + 1]]),
+                    "desired_goal": np.array([[WANTED]]),
+                },
+                terminated=np.array([False]),
+                truncated=np.array([number == 3]),
+                duration=np.array([1]),
+            )
+        )
+    assert set(memory.sample(20)["/observations/desired_goal"][:, 0].tolist()) == {4.0}
+
+
+def test_hindsight_works_with_priorities():
+    memory = walked(with_hindsight(prioritised=PrioritisedParameters()))
+    batch = memory.sample(64)
+    memory.note_errors(batch["/positions"], batch["/rewards"])
+    assert batch["/weights"].max() == 1
+    assert (memory.sample(64)["/observations/desired_goal"][:, 0] != WANTED).any()
+
+
+def test_what_is_kept_is_not_changed():
+    memory = walked(with_hindsight())
+    before = memory.trajectories()
+    for _ in range(5):
+        memory.sample(64)
+    for path, values in memory.trajectories().items():
+        np.testing.assert_array_equal(values, before[path], err_msg=path)
+    assert (before["/observations/desired_goal"] == WANTED).all()
+
+
+@pytest.mark.parametrize("n_step", [1, 2])
+def test_a_restored_memory_goes_on_bit_for_bit(n_step):
+    parameters = {"capacity": 30, "n_step": n_step, "goal_ends_episode": True}
+    memory, walk = with_hindsight(**parameters), Walk(2, 4)
+    for _ in range(40):
+        memory.add(walk.step(walk.some_rows()))
+    state = memory.state_dict()
+    restored = with_hindsight(**parameters, seed=3)
+    restored.load_state_dict(state)
+    for _ in range(20):
+        transition = walk.step(walk.some_rows())
+        for each in (memory, restored):
+            each.add(transition)
+        same_batches(memory.sample(24), restored.sample(24))
+
+
+def without(key):
+    return spaces.Dict({name: part for name, part in OBSERVED.items() if name != key})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"observed": without("desired_goal")},
+            "needs the observation key 'desired_goal', which is not there; "
+            "observed: achieved_goal, observation",
+        ),
+        ({"observed": without("achieved_goal")}, "needs the observation key 'achieved_goal'"),
+        (
+            {"observed": spaces.Dict({**OBSERVED.spaces, "desired_goal": spaces.Box(-1, 1, (3,))})},
+            "has 2 elements, 'desired_goal' has 3",
+        ),
+    ],
+)
+def test_observations_without_goals_are_refused(parameters, message):
+    with pytest.raises(SpaceError, match=message):
+        with_hindsight(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"strategy": "past"}, "must be one of future, final, episode, random, got 'past'"),
+        ({"ratio": -1.0}, "ratio must be 0 or more"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        HindsightParameters(goal=GOAL, **parameters)
