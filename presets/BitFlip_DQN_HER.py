@@ -1,8 +1,6 @@
 """DQN with hindsight on flipping bits: `BitFlip_DQN` and nothing else but relabelled goals."""
 
-from coach_rl.core.goals import GoalSpace
 from coach_rl.graph_managers import BasicRLGraphManager
-from coach_rl.memories import HindsightParameters
 from coach_rl.presets.BitFlip_DQN import parameters
 
 
@@ -29,9 +27,6 @@ def graph_manager(
         epsilon: Share of random actions in the end.
         ratio: Relabelled transitions for each one left as it was.
     """
-    goal = GoalSpace(
-        low=(0.0,) * bits, high=(1.0,) * bits, threshold=(0.0,) * bits, key="achieved_goal"
-    )
     return BasicRLGraphManager(
         parameters(
             bits=bits,
@@ -40,8 +35,6 @@ def graph_manager(
             learning_rate=learning_rate,
             discount=discount,
             epsilon=epsilon,
-            hindsight=HindsightParameters(
-                goal=goal, strategy="future", ratio=ratio, goal_ends_episode=True
-            ),
+            hindsight_ratio=ratio,
         )
     )
