@@ -129,7 +129,8 @@ class HindsightRewards(SamplerUnit):
     outputs = (WINDOW_REWARDS, WINDOW_TERMINATED)
 
     def __init__(self, store: RingStore, params: HindsightParameters) -> None:
-        self._store, self._params = store, params
+        self._store, self._goal = store, bare(params.goal)
+        self._goal_ends_episode = params.goal_ends_episode
 
     def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
         """Rewards and ends, [B, n] each."""
@@ -140,12 +141,12 @@ class HindsightRewards(SamplerUnit):
         where = self._store.positions_of(rows[:, None], batch[WINDOW_STEPS].numpy()[chosen])
         ledger = self._store.ledger
         rewards[chosen], terminated[chosen] = relabelled(
-            self._params.goal,
+            self._goal,
             goals=batch[GOALS].numpy()[chosen],
             achieved=ledger[ACHIEVED].take(where, axis=0),
             terminated=terminated[chosen],
             reached=ledger[REACHED].take(where),
-            goal_ends_episode=self._params.goal_ends_episode,
+            goal_ends_episode=self._goal_ends_episode,
         )
         return {
             WINDOW_REWARDS: torch.from_numpy(rewards),
@@ -187,6 +188,11 @@ def goal_steps(
     return begin + (uniform * (end - begin)).astype(np.int64)
 
 
+def bare(goal: GoalSpace) -> GoalSpace:
+    """The same goals, where the achieved ones are not read off an observation but given."""
+    return replace(goal, key=ACHIEVED, elements=None)
+
+
 def relabelled(
     goal: GoalSpace,
     *,
@@ -202,7 +208,7 @@ def relabelled(
     one that came from anything else does.
 
     Args:
-        goal: The goal space.
+        goal: The goal space, `bare`.
         goals: The new goals, [B, G].
         achieved: What the next observations achieve, [B, n, G].
         terminated: As it was, [B, n].
@@ -213,11 +219,10 @@ def relabelled(
         Rewards and ends, [B, n] each.
     """
     shape = terminated.shape
-    bare = replace(goal, key=ACHIEVED, elements=None)
     seen = {ACHIEVED: achieved.reshape(-1, achieved.shape[-1])}
     wanted = np.repeat(goals, shape[1], axis=0)
-    rewards = bare.goal_reward(wanted, seen).reshape(shape)
+    rewards = goal.goal_reward(wanted, seen).reshape(shape)
     if not goal_ends_episode:
         return rewards, terminated
-    now_reached = bare.reached(wanted, seen).reshape(shape)
+    now_reached = goal.reached(wanted, seen).reshape(shape)
     return rewards, now_reached | (terminated & ~reached)

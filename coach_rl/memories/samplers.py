@@ -122,12 +122,12 @@ class NStep(SamplerUnit):
 
     def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
         """Rewards, discounts and ends, [B] each."""
-        kept, durations = batch[WINDOW_KEPT].numpy(), batch[WINDOW_DURATIONS].numpy()
+        durations = batch[WINDOW_DURATIONS].numpy() if self._by_duration else None
         rewards, discounts, counts = n_step_returns(
             rewards=batch[WINDOW_REWARDS].numpy(),
             terminated=batch[WINDOW_TERMINATED].numpy(),
-            kept=kept,
-            durations=durations if self._by_duration else np.ones_like(durations),
+            kept=batch[WINDOW_KEPT].numpy(),
+            durations=durations,
             discount=self._discount,
         )
         rows = self._store.rows_of(batch[POSITIONS].numpy())
@@ -144,7 +144,7 @@ def n_step_returns(
     rewards: FloatArray,
     terminated: BoolArray,
     kept: BoolArray,
-    durations: IntArray,
+    durations: IntArray | None,
     discount: float,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Discounted sums over windows that end early where they must.
@@ -153,25 +153,30 @@ def n_step_returns(
         rewards: [B, n].
         terminated: [B, n]; nothing behind the first such transition counts.
         kept: [B, n]; false from where the window leaves its episode; its first column is true.
-        durations: [B, n] powers of the discount that a transition takes.
+        durations: [B, n] powers of the discount that a transition takes; None: 1 each.
         discount: Gamma.
 
     Returns:
         Float32 sums [B], float32 discounts of what follows [B], and how many transitions were
         summed [B].
     """
-    ended_before = np.zeros_like(terminated)
-    np.logical_or.accumulate(terminated[:, :-1], axis=1, out=ended_before[:, 1:])
-    used = kept & ~ended_before
-    elapsed = np.cumsum(durations * used, axis=1, dtype=np.int64)  # [B, n], after each
-    powers = discount ** np.arange(int(elapsed[:, -1].max(initial=0)) + 1)
-    weights = np.empty(rewards.shape)
-    weights[:, 0] = 1.0
-    weights[:, 1:] = powers[elapsed[:, :-1]]
-    sums = (np.where(used, rewards, 0.0) * weights).sum(axis=1)
-    is_final = (terminated & used).any(axis=1)
-    discounts = np.where(is_final, 0.0, powers[elapsed[:, -1]])
-    return sums.astype(np.float32), discounts.astype(np.float32), used.sum(axis=1)
+    used = kept.copy()
+    used[:, 1:] &= ~np.logical_or.accumulate(terminated[:, :-1], axis=1)
+    counts: IntArray = np.count_nonzero(used, axis=1)
+    counted = np.where(used, rewards, 0.0)
+    if durations is None:
+        powers = discount ** np.arange(rewards.shape[1] + 1)
+        sums, following = counted @ powers[:-1], powers[counts]
+    else:
+        elapsed = np.cumsum(np.where(used, durations, 0), axis=1)  # [B, n], after each
+        powers = discount**elapsed
+        sums, following = (
+            counted[:, 0] + (counted[:, 1:] * powers[:, :-1]).sum(axis=1),
+            powers[:, -1],
+        )
+    is_final = terminated[np.arange(len(counts)), counts - 1]
+    discounts = np.where(is_final, 0.0, following)
+    return sums.astype(np.float32), discounts.astype(np.float32), counts
 
 
 class Gather(SamplerUnit):

@@ -6,6 +6,8 @@ import numpy.typing as npt
 from coach_rl.core.records import IntArray
 
 Float64Array = npt.NDArray[np.float64]
+SEARCHED_DEPTH = 12
+"""Down to this depth one search through a whole level is faster than a descent, level by level."""
 
 
 class SumTree:
@@ -59,12 +61,17 @@ class SumTree:
         Args:
             sums: In [0, total), [B].
         """
-        nodes = np.ones(len(sums), np.int64)
-        rest = sums.copy()
-        for _ in range(self._depth):
+        top = min(self._depth, SEARCHED_DEPTH)
+        level = self._nodes[1 << top : 2 << top]
+        passed = np.cumsum(level)
+        last = np.searchsorted(passed, passed[-1])  # all behind it are 0
+        found = np.minimum(np.searchsorted(passed, sums, side="right"), last)
+        rest = sums - (passed - level)[found]
+        nodes: IntArray = found + (1 << top)
+        for _ in range(self._depth - top):
             left = nodes << 1
-            in_left = self._nodes[left]
-            to_right = ((rest >= in_left) & (self._nodes[left + 1] > 0)) | (in_left <= 0)
+            in_left = self._nodes.take(left)
+            to_right = ((rest >= in_left) & (self._nodes.take(left + 1) > 0)) | (in_left <= 0)
             rest -= in_left * to_right
             nodes = left + to_right
         return nodes - self._first

@@ -11,7 +11,7 @@ from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Transition
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
-from coach_rl.memories.hindsight import goal_steps, relabelled
+from coach_rl.memories.hindsight import bare, goal_steps, relabelled
 
 OBSERVED = spaces.Dict(
     {
@@ -204,7 +204,7 @@ def test_goal_steps_by_hand():
 
 def test_relabelling_by_hand():
     rewards, ends = relabelled(
-        GOAL,
+        bare(GOAL),
         goals=np.array([[1.0, 1.0]]),
         achieved=np.array([[[1.0, 1.4], [1.0, 3.0], [1.6, 1.0], [5.0, 5.0]]]),
         terminated=np.array([[False, True, True, False]]),

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coach_rl.memories import sum_tree
 from coach_rl.memories.sum_tree import SumTree, tree_bytes
 
 
@@ -16,7 +17,15 @@ def find_slowly(leaves, wanted):
     return max(index for index, leaf in enumerate(leaves) if leaf > 0)
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.fixture(params=[0, 2, 12], autouse=True)
+def searched_depth(request, monkeypatch):
+    """Trees that are descended level by level, searched at once, and both."""
+    monkeypatch.setattr(sum_tree, "SEARCHED_DEPTH", request.param)
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     # multiples of 1/8: every sum is exact, so both ways must agree to the bit
     leaves=st.lists(st.integers(0, 40).map(lambda n: n / 8), min_size=1, max_size=20),
@@ -33,7 +42,9 @@ def test_leaves_are_found_like_by_walking_along_them(leaves, share):
     np.testing.assert_array_equal(tree.find(wanted), expected)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 30))
 def test_updates_in_any_order_give_the_tree_that_filling_gives(seed, size):
     rng = np.random.default_rng(seed)
