@@ -180,7 +180,7 @@ class UpdateEngine:
         return self._means.drain()
 
     def state_dict(self) -> State:
-        """Adam's moments and step counts, and the mode, which must not change during a run."""
+        """Adam's moments and powers, and the mode, which must not change during a run."""
         return {
             "mode": self.mode,
             "taken": self._taken,
@@ -241,7 +241,9 @@ class UpdateEngine:
         ) -> tuple[Batch, Batch]:
             return whole_step(_gathered(data, index), scalars)
 
-        compiled = torch.compile(functional_step, fullgraph=True, dynamic=False)
+        compiled = torch.compile(
+            functional_step, fullgraph=True, dynamic=False, options={"cpp_wrapper": True}
+        )
 
         def step(data: Batch, index: Tensor | None) -> Batch:
             with torch.inference_mode():
@@ -307,20 +309,21 @@ class _Adam:
         device = self._network.online.device
         self._first = torch.zeros(self._network.size, device=device)
         self._second = torch.zeros(self._network.size, device=device)
-        self._steps = torch.zeros((), device=device)
+        self._betas = torch.tensor(self._params.betas, device=device)
+        self._powers = torch.ones(2, device=device)
 
     def step(self, gradient: Tensor, scalars: Batch) -> Tensor:
         """Clip and step in place; returns the gradient's norm before clipping."""
         if self._params.l2:
             gradient = gradient + self._params.l2 * self._network.online
         gradient, norm = clipped_gradient(gradient, self._params.max_gradient_norm)
-        self._steps.add_(1)
+        self._powers.mul_(self._betas)
         parameters, first, second = adam_step(
             self._network.online,
             gradient,
             self._first,
             self._second,
-            self._steps,
+            self._powers,
             scalars[self._learning_rate],
             betas=self._params.betas,
             epsilon=self._params.epsilon,
@@ -332,19 +335,19 @@ class _Adam:
 
     def tensors(self) -> tuple[Tensor, ...]:
         """What `step` writes to."""
-        return self._network.online, self._first, self._second, self._steps
+        return self._network.online, self._first, self._second, self._powers
 
     def state_dict(self) -> State:
         return {
             "first_moment": self._first.clone(),
             "second_moment": self._second.clone(),
-            "steps": self._steps.clone(),
+            "powers": self._powers.clone(),
         }
 
     def load_state_dict(self, state: State) -> None:
         self._first.copy_(state["first_moment"])
         self._second.copy_(state["second_moment"])
-        self._steps.copy_(state["steps"])
+        self._powers.copy_(state["powers"])
 
 
 class _Means:

@@ -25,7 +25,7 @@ def adam_step(
     gradient: Tensor,
     first: Tensor,
     second: Tensor,
-    step: Tensor,
+    powers: Tensor,
     learning_rate: Tensor,
     *,
     betas: tuple[float, float],
@@ -38,7 +38,8 @@ def adam_step(
         gradient: [P].
         first: First moment before this step, [P].
         second: Second moment before this step, [P].
-        step: Number of this step, from 1; a scalar tensor.
+        powers: Both decays to the power of this step's number (from 1), [2]. Powers kept by
+            multiplication cost nothing; compiled, `beta ** step` is taken anew for every parameter.
         learning_rate: A scalar tensor.
         betas: Decay of the moments.
         epsilon: Added to the root of the bias-corrected second moment, as in PyTorch.
@@ -48,7 +49,6 @@ def adam_step(
     """
     first = first.lerp(gradient, 1 - betas[0])
     second = betas[1] * second + (1 - betas[1]) * gradient * gradient
-    first_scale = 1 - betas[0] ** step
-    second_scale = 1 - betas[1] ** step
+    first_scale, second_scale = 1 - powers[0], 1 - powers[1]
     denominator = (second / second_scale).sqrt() + epsilon
     return parameters - learning_rate * (first / first_scale) / denominator, first, second

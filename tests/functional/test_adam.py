@@ -21,7 +21,7 @@ def test_equals_torch_over_ten_steps():
             gradient,
             first,
             second,
-            torch.tensor(float(step)),
+            torch.tensor((0.8**step, 0.99**step), dtype=torch.float64),
             torch.tensor(0.01, dtype=torch.float64),
             betas=(0.8, 0.99),
             epsilon=1e-5,
