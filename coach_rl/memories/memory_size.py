@@ -1,5 +1,6 @@
 """How much a memory takes, and whether there is so much, before anything is allocated."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +50,13 @@ def free_host_bytes() -> int:
     try:
         limit = (CGROUP / "memory.max").read_text().strip()
         used = int((CGROUP / "memory.current").read_text())
+        files = re.search(r"^inactive_file (\d+)$", (CGROUP / "memory.stat").read_text(), re.M)
     except (OSError, ValueError):  # no such control group: the machine is the limit
         return free
-    return free if limit == "max" else min(free, max(0, int(limit) - used))
+    if limit == "max":
+        return free
+    given_back = int(files[1]) if files else 0  # cached files make room when it is needed
+    return min(free, max(0, int(limit) - used + given_back))
 
 
 def free_device_bytes(device: torch.device) -> int:

@@ -143,6 +143,37 @@ def test_a_cleared_memory_starts_over_in_the_middle_of_an_episode():
     same_batches(whole.sample(50), framed.sample(50))
 
 
+@pytest.mark.parametrize("storage", ["cpu", "device"])
+def test_there_is_room_for_any_number_of_last_frames(storage):
+    parameters = {"num_envs": 1, "observed": observed(2), "capacity": 300}
+    whole = build(**parameters)
+    framed = build(**parameters, frame_stack=("camera",), storage=storage)
+    cameras = Cameras(1, 2, seed=0)
+    for _ in range(700):  # a third of them ends an episode: more than the first 64 places
+        transition = cameras.step([0])
+        whole.add(transition)
+        framed.add(transition)
+    restored = build(**parameters, frame_stack=("camera",), storage=storage)
+    restored.load_state_dict(framed.state_dict())
+    expected = whole.trajectories()["/next_observations/camera"]
+    for memory in (framed, restored):
+        np.testing.assert_array_equal(memory.trajectories()["/next_observations/camera"], expected)
+
+
+def test_bulk_adds_keep_frames_as_well():
+    parameters = {"num_envs": 1, "observed": observed(3), "capacity": 30}
+    whole, framed = build(**parameters), build(**parameters, frame_stack=("camera",))
+    cameras = Cameras(1, 3, seed=1)
+    transitions = [cameras.step([0]) for _ in range(25)]
+    for transition in transitions:
+        whole.add(transition)
+    columns = [framed._columns(transition) for transition in transitions]
+    framed.store.extend(
+        0, {path: np.concatenate([each[path] for each in columns]) for path in columns[0]}
+    )
+    same_batches(whole.sample(60), framed.sample(60))
+
+
 def test_frames_are_kept_once():
     space = spaces.Dict({"camera": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
     sizes = [

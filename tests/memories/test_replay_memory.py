@@ -6,9 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_worlds import Stream, build, same_batches
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError, ParameterError, RunError
+from coach_rl.core.errors import (
+    CheckpointError,
+    ConfigurationError,
+    ParameterError,
+    RunError,
+    SpaceError,
+)
 from coach_rl.core.records import Transition
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, memory_size
 
 
 def n_step_by_hand(history, number, n_step, discount, by_duration=False):
@@ -216,12 +222,15 @@ def test_an_empty_memory_says_so():
             build(**parameters).sample(1)
 
 
-def test_a_cleared_memory_starts_over():
-    stream, memory = Stream(2), build(capacity=6)
+@pytest.mark.parametrize("prioritised", [None, PrioritisedParameters()])
+def test_a_cleared_memory_starts_over(prioritised):
+    stream, memory = Stream(2), build(capacity=6, prioritised=prioritised)
     for _ in range(10):
         memory.add(stream.step())
     memory.clear()
     assert len(memory) == 0
+    with pytest.raises(RunError, match="memory is empty"):
+        memory.sample(1)
     memory.add(one(1, 5, reward=2.0))
     assert len(memory) == 1
     assert memory.sample(3)["/observations/observation"].tolist() == [[1, 5]] * 3
@@ -276,6 +285,40 @@ def test_a_memory_that_does_not_fit_is_refused_before_anything_is_allocated():
         build(observed=pictures, capacity=10**9)
     assert "would fit" in str(it.value)
     assert "\n" not in str(it.value)
+
+
+def test_a_memory_on_the_device_is_compared_with_what_is_free_there(monkeypatch):
+    monkeypatch.setattr(memory_size, "free_device_bytes", lambda device: 5_000)
+    build(storage="device", capacity=200)  # 2 * 8 + 4 bytes each: 4,000
+    with pytest.raises(ConfigurationError, match=r"takes 6 kB on cpu, where 5 kB are free.*250"):
+        build(storage="device", capacity=300)
+
+
+def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_size, "CGROUP", tmp_path)
+    whole = memory_size.free_host_bytes()
+    (tmp_path / "memory.current").write_text("400000\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.stat").write_text("anon 7\ninactive_file 50000\nactive_file 9\n")
+    assert memory_size.free_host_bytes() > whole / 2
+    (tmp_path / "memory.max").write_text("1000000\n")
+    assert memory_size.free_host_bytes() == 650_000
+    assert memory_size.free_device_bytes(torch.device("cpu")) == 650_000
+
+
+def test_sizes_are_written_for_people():
+    assert [memory_size.readable(size) for size in (999, 1500, 2e6, 3.25e9, 4e12)] == [
+        "999 B",
+        "1.5 kB",
+        "2 MB",
+        "3.2 GB",
+        "4,000.0 GB",
+    ]
+
+
+def test_spaces_without_one_shape_are_refused():
+    with pytest.raises(SpaceError, match="cannot keep values of Tuple"):
+        build(observed=spaces.Dict({"pair": spaces.Tuple([spaces.Discrete(2)])}))
 
 
 def test_a_million_half_cheetah_transitions_take_less_than_300_mb():
