@@ -27,7 +27,7 @@ from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
-from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
+from coach_rl.filters import BoxDiscretization, LinearBoxToBoxMap, OutputFilter
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -116,6 +116,9 @@ def test_the_online_network_chooses_and_the_target_network_judges(double, next_v
     assert said["td_error"].tolist() == errors
     assert float(loss) == pytest.approx(0.5 * (errors[0] ** 2 + errors[1] ** 2) / 2)
     assert float(said["q_value"]) == 3.5
+    weight = torch.tensor([0.5, 0.0])
+    weighted, _ = agent._loss(agent.network.online, batch(**{"/weights": weight}), {})
+    assert float(weighted) == pytest.approx(0.5 * 0.5 * errors[0] ** 2 / 2)
 
 
 def test_targets_are_clipped_and_large_errors_count_linearly():
@@ -568,10 +571,16 @@ def test_other_action_spaces_are_refused_by_name():
     box = spaces.Box(-2, 2, (1,))
     with pytest.raises(SpaceError, match=r"chooses among Discrete actions, got Box.*use DDPG"):
         build(action=box)
-    # What counts is the space behind the OutputFilter.
     output_filter = OutputFilter(action=(LinearBoxToBoxMap(),))
     with pytest.raises(SpaceError, match="chooses among Discrete actions"):
         build(action=box, output_filter=output_filter)
+
+
+def test_a_box_cut_into_bins_is_as_good_as_buttons():
+    bins = OutputFilter(action=(BoxDiscretization(num_bins=5),))
+    agent = build(action=spaces.Box(-2, 2, (1,)), output_filter=bins)
+    fill(agent, agent.network.online, [[0.0] * 3] * 4 + [[1.0] * 3])
+    assert act(agent, [0, 1], TEST).tolist() == [[2.0], [2.0]]
 
 
 # Presets.
