@@ -16,6 +16,7 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgentParameters,
     observations,
 )
+from coach_rl.agents.perturbed_policy import PerturbedPolicy
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
     CriticParameters,
@@ -31,8 +32,11 @@ from coach_rl.architectures.update_engine import (
     UpdateEngine,
 )
 from coach_rl.core.errors import require
-from coach_rl.exploration_policies import GaussianNoise
-from coach_rl.exploration_policies.exploration_policy import ExplorationPolicyParameters
+from coach_rl.exploration_policies import (
+    ExplorationPolicyParameters,
+    GaussianNoise,
+    ParameterExplorationParameters,
+)
 from coach_rl.functional.temporal_difference import regression_loss, td_target
 
 
@@ -73,7 +77,9 @@ class DDPGAgentParameters(OffPolicyAgentParameters):
     algorithm: DDPGAlgorithmParameters = field(default_factory=DDPGAlgorithmParameters)
     """How it learns."""
     exploration: ExplorationPolicyParameters = field(default_factory=GaussianNoise)
-    """How it explores."""
+    """How it explores with its actions."""
+    parameter_noise: ParameterExplorationParameters | None = None
+    """How it explores with its parameters, before the actions' noise; None: not at all."""
     actor: ActorParameters = field(default_factory=ActorParameters)
     """The policy's network."""
     critic: CriticParameters = field(default_factory=CriticParameters)
@@ -106,6 +112,8 @@ class DDPGAgent(OffPolicyAgent):
         self.actor = NetworkWrapper(actor, device=self.device, with_target=True)
         self.critic = NetworkWrapper(critic, device=self.device, with_target=True)
         self.policy = self.numpy_policy(actor.torso, actor.head)
+        if params.parameter_noise is not None:
+            self.perturbed = PerturbedPolicy(params.parameter_noise, self.actor, self.action_space)
         sync = params.algorithm.target_sync
         self.engine = UpdateEngine(
             (

@@ -143,7 +143,6 @@ class DQNAgent(OffPolicyAgent):
     def _loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
         """Distance from r + gamma Q'(s', argmax Q(s', .)); the argmax of Q' unless `double`."""
         network, returns, algorithm = self.network, self._returns, self._algorithm
-        assert network.target is not None, "built with one"
         after = observations(batch, NEXT_OBSERVATIONS)
         with torch.no_grad():
             judged = network.call(network.target, after)  # [B, n, K]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.agents.agent import AgentRows, FilteredAgent
+from coach_rl.agents.perturbed_policy import PerturbedPolicy, PerturbedRows
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
@@ -17,9 +18,10 @@ from coach_rl.architectures.torso import Torso
 from coach_rl.architectures.update_engine import Batch, UpdateEngine, UpdateMode
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import require
-from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
+from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters, RowState
 from coach_rl.core.records import (
     ActionInfo,
+    Array,
     BoolArray,
     FloatArray,
     IntArray,
@@ -27,6 +29,7 @@ from coach_rl.core.records import (
     Outcome,
     TrainingReport,
     Transition,
+    take,
 )
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
@@ -147,6 +150,8 @@ class OffPolicyAgent(FilteredAgent):
     engine: UpdateEngine
     policy: Policy
     """What the acting network says, in numpy."""
+    perturbed: PerturbedPolicy | None = None
+    """Acts where the agent explores with its parameters; None where it does not."""
 
     def __init__(
         self,
@@ -209,7 +214,11 @@ class OffPolicyAgent(FilteredAgent):
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows:
         """Row state for a stack of that many environments."""
-        return self._rows(num_envs, seed, self.exploration.new_rows(num_envs, seed))
+        state = self.exploration.new_rows(num_envs, seed)
+        if self.perturbed is not None:
+            parameters = self.perturbed.exploration.new_rows(num_envs, seed)
+            state = PerturbedRows(actions=state, parameters=parameters)
+        return self._rows(num_envs, seed, state)
 
     def choose(
         self,
@@ -222,18 +231,17 @@ class OffPolicyAgent(FilteredAgent):
         clock: Clock,
     ) -> ActionInfo:
         """The network's choice, with exploration where it isn't quiet."""
-        values = self.policy(observation)
+        greedy = self.policy(observation)
         if quiet.all():
-            return ActionInfo(action=self.exploration.greedy(values))
+            return ActionInfo(action=self.exploration.greedy(greedy))
         state = row_state.exploration
         if not quiet.any():
-            return ActionInfo(
-                action=self.exploration.explore(state, rows, values, starts=starts, clock=clock)
-            )
+            action = self._explored(state, rows, observation, greedy, starts, clock)
+            return ActionInfo(action=action)
         loud = ~quiet
-        action = self.exploration.greedy(values)
-        action[loud] = self.exploration.explore(
-            state, rows[loud], values[loud], starts=starts[loud], clock=clock
+        action = self.exploration.greedy(greedy)
+        action[loud] = self._explored(
+            state, rows[loud], take(observation, loud), greedy[loud], starts[loud], clock
         )
         return ActionInfo(action=action)
 
@@ -331,6 +339,22 @@ class OffPolicyAgent(FilteredAgent):
 
         return in_torch
 
+    def _explored(
+        self,
+        state: RowState,
+        rows: IntArray,
+        observation: Observation,
+        greedy: FloatArray,
+        starts: BoolArray,
+        clock: Clock,
+    ) -> Array:
+        values = greedy
+        if self.perturbed is not None:
+            assert isinstance(state, PerturbedRows)
+            values = self.perturbed.actions(state, rows, observation, greedy, starts)
+            state = state.actions
+        return self.exploration.explore(state, rows, values, starts=starts, clock=clock)
+
     def _news(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
         """What there is to log once in `report_every` gradient steps, else nothing."""
         steps = self.training_steps - self._reported_at
@@ -339,7 +363,8 @@ class OffPolicyAgent(FilteredAgent):
         self._reported_at = self.training_steps
         scalars = {"training_steps": float(steps), **self.engine.drain_metrics(), **rates}
         named = {f"train/{name}": value for name, value in scalars.items()}
-        return named | self.memory.scalars() | self.exploration.scalars(clock)
+        perturbed = {} if self.perturbed is None else self.perturbed.scalars()
+        return named | self.memory.scalars() | self.exploration.scalars(clock) | perturbed
 
 
 def observations(batch: Batch, prefix: str = OBSERVATIONS) -> Batch:

@@ -185,9 +185,8 @@ class SACAgent(OffPolicyAgent):
         after = observations(batch, NEXT_OBSERVATIONS)
         with torch.no_grad():
             alpha = self.temperature.online.exp()
-            next_share, next_log_prob = squashed_sample(
-                *self.actor.call(self.actor.online, after), batch["/next_noise"]
-            )
+            mean, log_std = self.actor.call(self.actor.online, after)
+            next_share, next_log_prob = squashed_sample(mean, log_std, batch["/next_noise"])
             next_values = self.critics.call(self.critics.target, after, self._to_box(next_share))
             soft_value = next_values.amin(dim=0) - alpha * next_log_prob
             target = td_target(batch["/rewards"], batch["/discounts"], soft_value)
@@ -203,7 +202,8 @@ class SACAgent(OffPolicyAgent):
     def _actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""
         before = observations(batch)
-        share, log_prob = squashed_sample(*self.actor.call(flat, before), batch["/noise"])
+        mean, log_std = self.actor.call(flat, before)
+        share, log_prob = squashed_sample(mean, log_std, batch["/noise"])
         values = self.critics.call(self.critics.online, before, self._to_box(share))
         alpha = self.temperature.online.exp()
         loss = (alpha * log_prob - values.amin(dim=0)).mean()

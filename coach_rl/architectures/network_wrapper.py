@@ -36,12 +36,23 @@ class NetworkWrapper:
         for (_, parameter), view in zip(named, self._views(self.online), strict=True):
             parameter.data = view
             parameter.requires_grad_(False)
-        self.target = self.online.clone() if with_target else None
+        self._target = self.online.clone() if with_target else None
 
     @property
     def size(self) -> int:
         """P, the number of parameters."""
         return self.online.numel()
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is a target copy."""
+        return self._target is not None
+
+    @property
+    def target(self) -> Tensor:
+        """The target's parameters [P]; only where there are any."""
+        assert self._target is not None, "this network has no target"
+        return self._target
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
         """A flat tensor [P] as the module's named parameters, views of it."""
@@ -53,20 +64,19 @@ class NetworkWrapper:
 
     def sync_target(self, rate: float = 1.0) -> None:
         """Move the target towards the online parameters: target += rate * (online - target)."""
-        assert self.target is not None, "this network has no target"
         self.target.lerp_(self.online, rate)
 
     def state_dict(self) -> State:
         """Both sets of parameters by name."""
         state: State = {"online": _clone(self.named(self.online))}
-        if self.target is not None:
+        if self.has_target:
             state["target"] = _clone(self.named(self.target))
         return state
 
     def load_state_dict(self, state: State) -> None:
         """Take over both sets of parameters; CheckpointError names what doesn't fit."""
         self._load(self.online, state["online"])
-        if self.target is not None:
+        if self.has_target:
             if "target" not in state:
                 raise CheckpointError("the checkpoint has no target network, this one needs it")
             self._load(self.target, state["target"])

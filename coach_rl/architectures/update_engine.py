@@ -292,7 +292,7 @@ class UpdateEngine:
     def _mutable(self) -> list[Tensor]:
         """Every tensor a step writes to."""
         own = [tensor for adam in self._optimizers.values() for tensor in adam.tensors()]
-        targets = [network.target for network, _ in self._targets if network.target is not None]
+        targets = [network.target for network, _ in self._targets]
         return [*own, *targets]
 
 

@@ -24,7 +24,7 @@ def test_all_parameters_lie_in_one_flat_tensor():
     network = NetworkWrapper(small(), device=CPU)
     assert network.size == 3
     assert network.online.tolist() == [1.0, 2.0, 3.0]
-    assert network.target is None
+    assert not network.has_target
 
 
 def test_the_modules_parameters_are_views_of_it():
