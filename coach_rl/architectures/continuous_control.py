@@ -16,7 +16,7 @@ from coach_rl.architectures.layers import (
     linear,
 )
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import ObservationEmbedder, TorsoParameters
+from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, TorsoParameters
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.spaces import Space
 from coach_rl.functional.squashed_gaussian import bounded_log_std
@@ -40,6 +40,7 @@ class ActorParameters:
     def __post_init__(self) -> None:
         low, high = self.log_std_bounds
         require(low < high, f"ActorParameters.log_std_bounds must rise, got {self.log_std_bounds}")
+        _check_bound(self.final_bound, "ActorParameters.final_bound")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,9 @@ class CriticParameters:
     """Embedder and middleware."""
     final_bound: float | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
+
+    def __post_init__(self) -> None:
+        _check_bound(self.final_bound, "CriticParameters.final_bound")
 
 
 class DeterministicActor(nn.Module):
@@ -127,9 +131,13 @@ class Critics(nn.Module):
         self.embedder = ObservationEmbedder(params.torso, observation_space, rng, normaliser)
         self.activation = ACTIVATIONS[params.torso.activation]
         sizes = (self.embedder.output_size + len(self.to_box.low), *params.torso.middleware, 1)
+        *hidden, last = pairwise(sizes)
+        orthogonal = params.torso.orthogonal
         self.layers = nn.ModuleList(
-            EnsembleLinear(members, inputs, outputs, rng=rng) for inputs, outputs in pairwise(sizes)
+            EnsembleLinear(members, *each, rng=rng, gain=HIDDEN_GAIN, orthogonal=orthogonal)
+            for each in hidden
         )
+        self.layers.append(EnsembleLinear(members, *last, rng=rng))
         if params.final_bound is not None:
             _within(self.layers[-1], params.final_bound, rng)
 
@@ -148,7 +156,10 @@ class Critics(nn.Module):
 
 
 def scale_to(space: Space) -> ScaleToBox:
-    """From [-1, 1] to an action space; SpaceError unless it is a flat, bounded Box of floats."""
+    """From [-1, 1] to an action space; SpaceError unless it is a flat, bounded Box of floats.
+
+    Each element needs room to move: of a range without width no action would be a share.
+    """
     if not (
         isinstance(space, spaces.Box)
         and np.issubdtype(space.dtype, np.floating)
@@ -160,8 +171,18 @@ def scale_to(space: Space) -> ScaleToBox:
             f"this agent acts in a flat Box of floats with finite bounds, got {space}; "
             "for discrete actions use DQN or PPO, or map the space with an OutputFilter"
         )
-    low, high = (torch.from_numpy(bound.astype(np.float32)) for bound in (space.low, space.high))
-    return ScaleToBox(low, high)
+    low, high = space.low.astype(np.float32), space.high.astype(np.float32)
+    fixed = np.flatnonzero(low >= high)
+    if len(fixed):
+        raise SpaceError(
+            f"element {fixed[0]} of the action space can only be {low[fixed[0]]}, got {space}; "
+            "leave it out of what the agent decides"
+        )
+    return ScaleToBox(torch.from_numpy(low), torch.from_numpy(high))
+
+
+def _check_bound(bound: float | None, name: str) -> None:
+    require(bound is None or bound >= 0, f"{name} must be 0 or more or None, got {bound}")
 
 
 def _last_layer(inputs: int, outputs: int, bound: float | None, rng: torch.Generator) -> nn.Linear:

@@ -57,23 +57,39 @@ def convolution(
 
 
 class EnsembleLinear(nn.Module):
-    """K dense layers side by side, run as one batched product; PyTorch's usual initial weights.
+    """K dense layers side by side, run as one batched product; see `linear` for the weights.
 
     Args:
         members: K.
         inputs: Size of each layer's input.
         outputs: Size of each layer's output.
         rng: Where the weights are drawn from.
+        gain: Scale of orthogonal weights.
+        orthogonal: Orthogonal weights and bias 0; otherwise PyTorch's usual ones.
     """
 
-    def __init__(self, members: int, inputs: int, outputs: int, *, rng: torch.Generator) -> None:
+    def __init__(
+        self,
+        members: int,
+        inputs: int,
+        outputs: int,
+        *,
+        rng: torch.Generator,
+        gain: float = 1.0,
+        orthogonal: bool = False,
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(members, inputs, outputs))
         self.bias = nn.Parameter(torch.empty(members, 1, outputs))
-        bound = 1 / math.sqrt(inputs)
         with torch.no_grad():
-            self.weight.uniform_(-bound, bound, generator=rng)
-            self.bias.uniform_(-bound, bound, generator=rng)
+            if orthogonal:
+                for weight in self.weight:
+                    nn.init.orthogonal_(weight.T, gain, generator=rng)
+                self.bias.zero_()
+            else:
+                bound = 1 / math.sqrt(inputs)
+                self.weight.uniform_(-bound, bound, generator=rng)
+                self.bias.uniform_(-bound, bound, generator=rng)
 
     def forward(self, values: Tensor) -> Tensor:
         """[K, B, inputs] to [K, B, outputs]; fewer than K inputs go through the first layers."""

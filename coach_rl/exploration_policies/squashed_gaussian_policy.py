@@ -35,8 +35,8 @@ class SquashedGaussianPolicy:
 
     def __init__(self, params: SquashedGaussianSampling, space: spaces.Box) -> None:
         self._bounds = params.log_std_bounds
-        self._low = space.low.astype(np.float32)
-        self._half_range = ((space.high - space.low) / 2).astype(np.float32)
+        self._low, self._high = space.low.astype(np.float32), space.high.astype(np.float32)
+        self._half_range = (self._high - self._low) / 2
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
         """A stream of standard normal numbers per row."""
@@ -66,4 +66,5 @@ class SquashedGaussianPolicy:
         return {}
 
     def _in_box(self, unsquashed: FloatArray) -> Array:
-        return np.asarray(self._low + self._half_range * (np.tanh(unsquashed) + 1))
+        actions = self._low + self._half_range * (np.tanh(unsquashed) + 1)
+        return np.asarray(np.minimum(actions, self._high))  # rounding may go beyond

@@ -1,0 +1,271 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from coach_rl.architectures.continuous_control import (
+    ActorParameters,
+    CriticParameters,
+    Critics,
+    DeterministicActor,
+    SquashedGaussianActor,
+    scale_to,
+)
+from coach_rl.architectures.numpy_policy import numpy_forward
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.errors import ParameterError, SpaceError
+
+SEEN = spaces.Dict({"a": spaces.Box(-9, 9, (2,)), "b": spaces.Box(-9, 9, (1,))})
+BOX = spaces.Box(np.float32([-1, -2, 10]), np.float32([3, 0.5, 11]))
+SMALL = TorsoParameters(middleware=(7, 5), activation="relu", orthogonal=False)
+DEEP = TorsoParameters(embedder=(6,), middleware=(5,), activation="tanh", orthogonal=False)
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def observations(rows=4, seed=1):
+    generator = rng(seed)
+    return {
+        "a": torch.randn(rows, 2, generator=generator),
+        "b": torch.randn(rows, 1, generator=generator),
+    }
+
+
+# Scaling to a Box.
+
+
+def test_scaling_by_hand():
+    to_box = scale_to(BOX)
+    shares = torch.tensor([[-1.0, -1.0, -1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.5, -0.5, 0.2]])
+    expected = [[-1.0, -2.0, 10.0], [1.0, -0.75, 10.5], [3.0, 0.5, 11.0], [2.0, -1.375, 10.6]]
+    torch.testing.assert_close(to_box(shares), torch.tensor(expected))
+    torch.testing.assert_close(to_box.inverse(torch.tensor(expected)), shares)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Discrete(3),
+        spaces.MultiDiscrete([2, 2]),
+        spaces.MultiBinary(3),
+        spaces.Dict({"x": spaces.Box(-1, 1, (1,))}),
+        spaces.Box(-1, 1, (2, 2)),
+        spaces.Box(-1, 1, ()),
+        spaces.Box(0, 5, (2,), np.int64),
+        spaces.Box(-np.inf, np.inf, (1,)),
+        spaces.Box(0, np.inf, (1,)),
+        spaces.Box(-np.inf, 0, (1,)),
+    ],
+    ids=str,
+)
+def test_other_action_spaces_are_refused_in_one_line(space):
+    expected = "acts in a flat Box of floats with finite bounds, got .* use DQN .* OutputFilter$"
+    with pytest.raises(SpaceError, match=expected):
+        scale_to(space)
+
+
+def test_an_element_that_cannot_move_is_refused():
+    """Its share of the range would be 0 / 0."""
+    fixed = spaces.Box(np.float32([-1, 2]), np.float32([1, 2]))
+    with pytest.raises(SpaceError, match=r"element 1 of the action space can only be 2\.0"):
+        scale_to(fixed)
+    thin = spaces.Box(np.array([1.0]), np.array([1.0 + 1e-12]), dtype=np.float64)
+    with pytest.raises(SpaceError, match="element 0"):
+        scale_to(thin)
+
+
+# Actors.
+
+
+def dense(observation, weight, bias):
+    return observation.double() @ weight.double().T + bias.double()
+
+
+@pytest.mark.parametrize("torso", [SMALL, DEEP], ids=["plain", "embedded"])
+def test_a_deterministic_actor_is_tanh_scaled_to_the_box(torso):
+    actor = DeterministicActor(ActorParameters(torso=torso), SEEN, BOX, rng())
+    features = actor.torso(observations())
+    share = torch.tanh(dense(features, actor.head[0].weight, actor.head[0].bias))
+    low, high = torch.tensor(BOX.low).double(), torch.tensor(BOX.high).double()
+    expected = (low + high) / 2 + share * (high - low) / 2
+    torch.testing.assert_close(actor(observations()).double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_actor_reaches_both_ends_and_no_further():
+    actor = DeterministicActor(ActorParameters(torso=SMALL), SEEN, BOX, rng())
+    for sign, bound in ((1, BOX.high), (-1, BOX.low)):
+        with torch.no_grad():
+            actor.head[0].bias.fill_(sign * 1e3)
+        action = actor(observations())
+        torch.testing.assert_close(action, torch.tensor(bound).expand(4, 3), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("torso", [SMALL, DEEP], ids=["relu", "embedded tanh"])
+@pytest.mark.parametrize("kind", [DeterministicActor, SquashedGaussianActor])
+def test_acting_in_numpy_equals_torch(kind, torso):
+    actor = kind(ActorParameters(torso=torso), SEEN, BOX, rng())
+    policy = numpy_forward(actor.torso, actor.head)
+    assert policy is not None
+    seen = observations(6)
+    before = {key: values.clone() for key, values in seen.items()}
+    found = policy({key: values.numpy() for key, values in seen.items()})
+    with torch.no_grad():
+        expected = actor.head(actor.torso(seen)).numpy()
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+    for key, values in before.items():
+        assert torch.equal(seen[key], values)
+
+
+def test_a_squashed_actor_gives_means_and_bounded_log_deviations():
+    params = ActorParameters(torso=SMALL, log_std_bounds=(-0.25, 0.125))
+    actor = SquashedGaussianActor(params, SEEN, BOX, rng())
+    raw = dense(actor.torso(observations()), actor.head[0].weight, actor.head[0].bias)
+    mean, log_std = actor(observations())
+    torch.testing.assert_close(mean.double(), raw[:, :3], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        log_std.double(), raw[:, 3:].clamp(-0.25, 0.125), rtol=1e-5, atol=1e-6
+    )
+    with torch.no_grad():
+        actor.head[0].bias.copy_(torch.tensor([0.0] * 3 + [99.0, -99.0, 99.0]))
+    assert actor(observations())[1][0].tolist() == [0.125, -0.25, 0.125]
+
+
+# Critics.
+
+
+def value_by_hand(critics, member, features, share):
+    """One member's values [B] in float64, layer by layer."""
+    values = torch.cat([features, share], dim=1).double()
+    activation = torch.relu if critics.activation is torch.relu else torch.tanh
+    for number, layer in enumerate(critics.layers):
+        weight, bias = layer.weight[member].double(), layer.bias[member, 0].double()
+        values = values @ weight + bias
+        if number < len(critics.layers) - 1:
+            values = activation(values)
+    return values[:, 0]
+
+
+@pytest.mark.parametrize("torso", [SMALL, DEEP], ids=["plain", "embedded"])
+def test_every_critic_reads_the_observation_and_the_share_of_the_box(torso):
+    critics = Critics(CriticParameters(torso=torso), SEEN, BOX, rng(), members=3)
+    seen = observations()
+    share = 2 * torch.rand(4, 3, generator=rng(5)) - 1
+    action = torch.tensor([1.0, -0.75, 10.5]) + share * torch.tensor([2.0, 1.25, 0.5])
+    found = critics(seen, action)
+    assert found.shape == (3, 4)
+    features = critics.embedder(seen)
+    for member in range(3):
+        expected = value_by_hand(critics, member, features, share)
+        torch.testing.assert_close(found[member].double(), expected, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(found[0], found[1])
+    torch.testing.assert_close(critics(seen, action, members=2), found[:2])
+
+
+def test_only_the_members_asked_for_get_a_gradient():
+    critics = Critics(CriticParameters(torso=SMALL), SEEN, BOX, rng(), members=2)
+    critics(observations(), torch.tensor([[0.0, 0.0, 10.5]] * 4), members=1).sum().backward()
+    for layer in critics.layers:
+        assert layer.weight.grad[0].abs().sum() > 0
+        assert layer.weight.grad[1].abs().sum() == 0
+
+
+def test_members_do_not_mix():
+    critics = Critics(CriticParameters(torso=SMALL), SEEN, BOX, rng(), members=2)
+    seen, action = observations(), torch.tensor([[0.0, 0.0, 10.5]] * 4)
+    before = critics(seen, action).detach()
+    with torch.no_grad():
+        for layer in critics.layers:
+            layer.weight[1].mul_(3).add_(0.1)
+    after = critics(seen, action).detach()
+    assert torch.equal(after[0], before[0])
+    assert not torch.allclose(after[1], before[1])
+
+
+# Initial weights.
+
+
+def limits(weight):
+    return weight.detach().min().item(), weight.detach().max().item()
+
+
+def test_initial_weights_are_torch_s_own():
+    torso = TorsoParameters(middleware=(100, 400), activation="relu", orthogonal=False)
+    critics = Critics(CriticParameters(torso=torso), SEEN, BOX, rng(), members=2)
+    for layer, inputs in zip(critics.layers, (6, 100, 400), strict=True):
+        bound = 1 / math.sqrt(inputs)
+        for member in range(2):
+            low, high = limits(layer.weight[member])
+            assert -bound <= low < -0.9 * bound
+            assert 0.9 * bound < high <= bound
+    actor = DeterministicActor(ActorParameters(torso=torso), SEEN, BOX, rng())
+    low, high = limits(actor.head[0].weight)
+    assert -1 / 20 <= low < -0.9 / 20
+    assert 0.9 / 20 < high <= 1 / 20
+
+
+def test_orthogonal_weights_where_asked_in_critics_too():
+    torso = TorsoParameters(middleware=(8, 8), activation="relu", orthogonal=True)
+    critics = Critics(CriticParameters(torso=torso), SEEN, BOX, rng(), members=2)
+    for layer in critics.layers[:-1]:
+        for member in range(2):
+            weight = layer.weight[member]  # [inputs, outputs], at most as many inputs as outputs
+            torch.testing.assert_close(weight @ weight.T, 2 * torch.eye(len(weight)))
+            assert layer.bias[member].abs().max() == 0
+    assert not torch.allclose(critics.layers[0].weight[0], critics.layers[0].weight[1])
+
+
+@pytest.mark.parametrize("bound", [3e-3, 0.5])
+def test_the_last_layer_begins_within_its_bound(bound):
+    params = {"torso": SMALL, "final_bound": bound}
+    networks = [
+        DeterministicActor(ActorParameters(**params), SEEN, BOX, rng()).head[0],
+        SquashedGaussianActor(ActorParameters(**params), SEEN, BOX, rng()).head[0],
+        Critics(CriticParameters(**params), SEEN, BOX, rng(), members=2).layers[-1],
+    ]
+    for layer in networks:
+        for parameter in (layer.weight, layer.bias):
+            assert parameter.abs().max() <= bound
+        assert layer.weight.abs().max() > 0.5 * bound
+
+
+def test_the_network_of_the_ddpg_paper():
+    """400 on the observation alone, then 300 on it and the action, section 7."""
+    torso = TorsoParameters(embedder=(400,), middleware=(300,), activation="relu", orthogonal=False)
+    seen = spaces.Dict({"x": spaces.Box(-1, 1, (17,))})
+    critics = Critics(CriticParameters(torso=torso, final_bound=3e-3), seen, BOX, rng())
+    assert [tuple(layer.weight.shape) for layer in critics.layers] == [(1, 403, 300), (1, 300, 1)]
+    assert critics.embedder.output_size == 400
+
+
+def test_the_same_generator_makes_the_same_networks_and_torch_s_own_is_left_alone():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    one, same, other = (
+        Critics(CriticParameters(final_bound=0.1), SEEN, BOX, rng(seed), members=2)
+        for seed in (0, 0, 1)
+    )
+    assert torch.equal(torch.get_rng_state(), before)
+    for mine, theirs, strange in zip(
+        one.parameters(), same.parameters(), other.parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
+        assert not torch.equal(mine, strange)
+
+
+@pytest.mark.parametrize(
+    ("params", "changes", "message"),
+    [
+        (ActorParameters, {"log_std_bounds": (2.0, -20.0)}, r"log_std_bounds must rise, got \(2.0"),
+        (ActorParameters, {"log_std_bounds": (1.0, 1.0)}, "log_std_bounds must rise"),
+        (ActorParameters, {"final_bound": -1.0}, "ActorParameters.final_bound must be 0 or more"),
+        (CriticParameters, {"final_bound": -1.0}, "CriticParameters.final_bound must be 0 or more"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(params, changes, message):
+    with pytest.raises(ParameterError, match=message):
+        params(**changes)
