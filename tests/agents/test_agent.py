@@ -10,6 +10,7 @@ from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionInfo, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+from coach_rl.exploration_policies import RowNoise
 
 BOX = spaces.Box(-1, 1, (1,), np.float32)
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,)), GOAL_KEY: spaces.Box(-99, 99, (1,))})
@@ -82,7 +83,8 @@ class Scribe(FilteredAgent):
         )
 
     def new_rows(self, num_envs, seed):
-        return self._rows(num_envs, seed, noise_size=1, noise_kind="normal")
+        noise = RowNoise(num_rows=num_envs, size=1, kind="normal", seed=seed, name="policy")
+        return self._rows(num_envs, seed, noise)
 
     def choose(self, row_state, rows, observation, *, starts, quiet, clock):
         self.saw.append({key: values[:, 0].tolist() for key, values in observation.items()})
