@@ -22,6 +22,7 @@ from coach_rl.architectures.continuous_control import (
     CriticParameters,
     Critics,
     DeterministicActor,
+    scale_to,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.update_engine import (
@@ -91,6 +92,7 @@ class DDPGAgentParameters(OffPolicyAgentParameters):
 
     def made(self, context: BuildContext) -> "DDPGAgent":
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
+        scale_to(self.agent_space(context.spaces))  # before its exploration policy complains
         return DDPGAgent(self, context)
 
 

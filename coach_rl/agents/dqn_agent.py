@@ -89,10 +89,7 @@ class DQNAgentParameters(OffPolicyAgentParameters):
 
     def made(self, context: BuildContext) -> "DQNAgent":
         """The agent; SpaceError unless it acts in a Discrete space."""
-        space = context.spaces.action
-        if self.output_filter is not None:
-            space = self.output_filter.build(space).agent_space
-        action_count(space)  # says what the agent needs before its exploration policy complains
+        action_count(self.agent_space(context.spaces))  # before its exploration policy complains
         return DQNAgent(self, context)
 
 

@@ -1,5 +1,6 @@
 """What agents that learn from a replay memory share: when to learn, exploring, bookkeeping."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import Torso
 from coach_rl.architectures.update_engine import Batch, UpdateEngine, UpdateMode
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import require
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters, RowState
 from coach_rl.core.records import (
     ActionInfo,
@@ -33,7 +34,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.exploration_policies.exploration_policy import (
     ExplorationPolicy,
@@ -68,14 +69,19 @@ class LearningParameters:
     def __post_init__(self) -> None:
         require(self.batch >= 1, f"batch must be 1 or more, got {self.batch}")
         require(
-            self.updates_per_step > 0,
-            f"updates_per_step must be more than 0, got {self.updates_per_step}",
+            0 < self.updates_per_step < math.inf and self.ratio > 0,
+            f"updates_per_step must be more than 0 and finite, got {self.updates_per_step}",
         )
         require(
             self.learning_starts >= 1,
             f"learning_starts must be 1 or more, got {self.learning_starts}",
         )
         require(self.report_every >= 1, f"report_every must be 1 or more, got {self.report_every}")
+
+    @property
+    def ratio(self) -> Fraction:
+        """`updates_per_step` as it was meant: 0.29 is 29/100, and 1 / 3 a third."""
+        return Fraction(self.updates_per_step).limit_denominator(10**9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +115,19 @@ class OffPolicyAgentParameters(ABC):
     """What happens to actions last; None: nothing."""
     update_mode: UpdateMode = "auto"
     """How gradient steps are run: auto, eager, compiled or captured."""
+
+    def __post_init__(self) -> None:
+        clip = self.normalise_observations
+        require(
+            clip is None or clip > 0,
+            f"normalise_observations must be more than 0 or None, got {clip}",
+        )
+
+    def agent_space(self, spaces: EnvironmentSpaces) -> Space:
+        """Where the agent acts, before its OutputFilter."""
+        if self.output_filter is None:
+            return spaces.action
+        return self.output_filter.build(spaces.action).agent_space
 
     @abstractmethod
     def made(self, context: BuildContext) -> "OffPolicyAgent":
@@ -178,6 +197,12 @@ class OffPolicyAgent(FilteredAgent):
             seed=integer_seed(context.seed, params.name, "memory"),
             discount=discount,
         )
+        if self.memory.capacity < params.learning.learning_starts:
+            raise ConfigurationError(
+                f"agent '{params.name}' would never learn: its memory holds "
+                f"{self.memory.capacity:,} transitions, learning.learning_starts waits for "
+                f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
+            )
         clip = params.normalise_observations
         self.normaliser = (
             None
@@ -190,9 +215,8 @@ class OffPolicyAgent(FilteredAgent):
         self.noise_rng = torch.Generator(context.device).manual_seed(
             integer_seed(context.seed, params.name, "learning noise")
         )
-        ratio = Fraction(str(params.learning.updates_per_step))
-        self._ratio = ratio
-        self.planned_updates = int(ratio * context.planned_steps)
+        self._ratio = params.learning.ratio
+        self.planned_updates = int(self._ratio * context.planned_steps)
         self._update_mode: UpdateMode = params.update_mode
         self._earned = 0  # transitions that count for updates
         self._reported_at = 0

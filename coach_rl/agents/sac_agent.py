@@ -22,6 +22,7 @@ from coach_rl.architectures.continuous_control import (
     CriticParameters,
     Critics,
     SquashedGaussianActor,
+    scale_to,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.update_engine import (
@@ -89,6 +90,7 @@ class SACAgentParameters(OffPolicyAgentParameters):
 
     def made(self, context: BuildContext) -> "SACAgent":
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
+        scale_to(self.agent_space(context.spaces))  # before its exploration policy complains
         return SACAgent(self, context)
 
 
@@ -196,7 +198,7 @@ class SACAgent(OffPolicyAgent):
         return loss, {
             "critic_loss": loss,
             "q_value": values.mean(),
-            "td_error": error.mean(dim=0),
+            "td_error": error.abs().mean(dim=0),
         }
 
     def _actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:

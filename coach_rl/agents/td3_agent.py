@@ -22,6 +22,7 @@ from coach_rl.architectures.continuous_control import (
     CriticParameters,
     Critics,
     DeterministicActor,
+    scale_to,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.update_engine import (
@@ -90,6 +91,7 @@ class TD3AgentParameters(OffPolicyAgentParameters):
 
     def made(self, context: BuildContext) -> "TD3Agent":
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
+        scale_to(self.agent_space(context.spaces))  # before its exploration policy complains
         return TD3Agent(self, context)
 
 
@@ -171,7 +173,7 @@ class TD3Agent(OffPolicyAgent):
         return loss, {
             "critic_loss": loss,
             "q_value": values.mean(),
-            "td_error": error.mean(dim=0),
+            "td_error": error.abs().mean(dim=0),
         }
 
     def _actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:

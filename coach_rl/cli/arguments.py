@@ -29,6 +29,7 @@ class Arguments:
     seed: int | None = None
     num_envs: int | None = None
     custom_parameter: str | None = None
+    inspect: str | None = None
     checkpoint_restore: Path | None = None
     evaluate: int | None = None
     steps: int | None = None
@@ -54,6 +55,7 @@ _FLAGS = {
     "seed": "--seed",
     "num_envs": "-n",
     "custom_parameter": "-cp",
+    "inspect": "--inspect",
     "steps": "--steps",
     "checkpoint_seconds": "-s",
     "no_tensorboard": "-ntb",
@@ -67,6 +69,7 @@ _FIXED_BY_MANIFEST = (
     "experiment_path",
     "num_envs",
     "custom_parameter",
+    "inspect",
 )
 _ONLY_FOR_TRAINING = (
     "experiment_name",
@@ -242,6 +245,11 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         metavar="CHANGES",
         action="append",
         help='"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
+    )
+    group.add_argument(
+        "--inspect",
+        metavar="POINTS",
+        help='look into the sampler: "sample:nan,stats@100" (checks: nan, shape, stats)',
     )
 
 

@@ -9,8 +9,10 @@ from rich.console import Console
 from coach_rl.cli.arguments import Arguments
 from coach_rl.cli.describe import describe_preset
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.experiment.inspections import inspected
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import PresetReference
@@ -53,6 +55,8 @@ def run_command(
     preset = load_preset(reference)
     overrides = _overrides(arguments, preset)
     graph_manager = preset.configure(overrides)
+    if arguments.inspect is not None:
+        graph_manager = inspected(graph_manager, parse_inspections(arguments.inspect))
     if arguments.describe:
         return _describe(arguments, preset, graph_manager)
     if arguments.evaluate:

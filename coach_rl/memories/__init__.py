@@ -5,8 +5,8 @@ by chains of small units. May import core only. Start with `memory` (what an age
 `replay_memory`, `ring_store` and `sampling_chain`.
 """
 
+from coach_rl.core.inspection import InspectParameters, parse_inspections
 from coach_rl.memories.hindsight import HindsightParameters
-from coach_rl.memories.inspection import InspectParameters, parse_inspections
 from coach_rl.memories.memory import Batch, Memory, MemoryParameters
 from coach_rl.memories.minari_data import read_minari, write_minari
 from coach_rl.memories.prioritised import PrioritisedParameters

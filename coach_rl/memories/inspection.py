@@ -1,81 +1,13 @@
 """Looking into a sampler at any point: not finite numbers, shapes, statistics."""
 
-import re
-from dataclasses import dataclass, replace
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-from coach_rl.core.errors import (
-    ConfigurationError,
-    NonFiniteError,
-    RunError,
-    UnknownNameError,
-    require,
-)
+from coach_rl.core.errors import NonFiniteError, RunError
+from coach_rl.core.inspection import END, InspectParameters
 from coach_rl.core.state import State
 from coach_rl.memories.memory import Batch
-from coach_rl.memories.sampling_chain import END, SamplerUnit, visible
-
-Check = Literal["nan", "shape", "stats"]
-CHECKS: tuple[Check, ...] = ("nan", "shape", "stats")
-USUAL_INTERVALS = {"nan": 1, "shape": 1, "stats": 100}
-"""Batches between two looks where the text of an inspection gives none."""
-_PART = re.compile(r"\s*(?P<check>\w+)\s*(?:@\s*(?P<every>\d+)\s*)?")
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectParameters:
-    """What to check, where, how often."""
-
-    point: str = END
-    """The sampler unit to look behind; `sample` is what the learner gets."""
-    checks: tuple[Check, ...] = CHECKS
-    """nan: raise where a number is not finite. shape: raise where a column's shape or dtype
-    changes. stats: report mean, std, min and max of each column."""
-    every: int = 100
-    """Look at every so many-th batch, beginning with the first; the others cost nothing."""
-
-    def __post_init__(self) -> None:
-        require(len(self.checks) > 0, "InspectParameters.checks is empty; name at least one check")
-        for check in self.checks:
-            if check not in CHECKS:
-                raise UnknownNameError("inspection check", check, CHECKS)
-        require(self.every >= 1, f"InspectParameters.every must be 1 or more, got {self.every}")
-
-
-def parse_inspections(text: str) -> tuple[InspectParameters, ...]:
-    """Inspections as a user types them: `sample:nan,stats@100; gather:shape`.
-
-    Each point names its checks. A check looks at every batch, `stats` at every 100th; `@` and a
-    number behind a check say otherwise.
-
-    Raises:
-        ConfigurationError: The text has another form; UnknownNameError for a check's name. Whether
-            a point exists shows when the memory is built.
-    """
-    found: list[InspectParameters] = []
-    for entry in filter(str.strip, text.split(";")):
-        point, colon, names = entry.partition(":")
-        if not colon or not point.strip():
-            raise _bad_form(entry)
-        for name in names.split(","):
-            match = _PART.fullmatch(name)
-            if match is None:
-                raise _bad_form(entry)
-            check, every = match["check"], match["every"]
-            known: dict[str, Check] = {known: known for known in CHECKS}
-            if check not in known:
-                raise UnknownNameError("inspection check", check, CHECKS)
-            interval = int(every) if every is not None else USUAL_INTERVALS[check]
-            _merge(
-                found,
-                InspectParameters(point=point.strip(), checks=(known[check],), every=interval),
-            )
-    if not found:
-        raise _bad_form(text)
-    return tuple(found)
+from coach_rl.memories.sampling_chain import SamplerUnit, visible
 
 
 class Inspector(SamplerUnit):
@@ -163,22 +95,5 @@ def statistics(column: Tensor) -> Tensor:
     return torch.stack([mean, deviation, values.min(), values.max()])
 
 
-def _merge(found: list[InspectParameters], new: InspectParameters) -> None:
-    """Put checks of one point and interval into one inspection."""
-    for index, known in enumerate(found):
-        if (known.point, known.every) == (new.point, new.every):
-            extra = tuple(check for check in new.checks if check not in known.checks)
-            found[index] = replace(known, checks=(*known.checks, *extra))
-            return
-    found.append(new)
-
-
 def _form(form: list[str] | None) -> str:
     return "absent" if form is None else f"{form[1]} {form[0]}"
-
-
-def _bad_form(text: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"'{text.strip()}' is not an inspection; write POINT:CHECK,CHECK@EVERY, e.g. "
-        f"sample:nan,stats@100 (checks: {', '.join(CHECKS)}; several points separated by ;)"
-    )

@@ -29,6 +29,11 @@ class Memory(Stateful, Protocol):
         ...
 
     @property
+    def capacity(self) -> int:
+        """Transitions it has room for."""
+        ...
+
+    @property
     def is_prioritised(self) -> bool:
         """Whether `note_errors` changes anything: learners need not compute errors otherwise."""
         ...

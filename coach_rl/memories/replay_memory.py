@@ -13,6 +13,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
+from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.records import Array, Transition
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import Space
@@ -24,7 +25,7 @@ from coach_rl.memories.hindsight import (
     HindsightParameters,
     HindsightRewards,
 )
-from coach_rl.memories.inspection import Inspector, InspectParameters
+from coach_rl.memories.inspection import Inspector
 from coach_rl.memories.memory import Batch
 from coach_rl.memories.memory_size import MemorySize, check_size
 from coach_rl.memories.minari_data import read_minari
@@ -253,6 +254,11 @@ class ReplayMemory:
 
     def __len__(self) -> int:
         return len(self.store)
+
+    @property
+    def capacity(self) -> int:
+        """Transitions it has room for; less than asked for where the rows can't share them out."""
+        return self.layout.num_rows * self.layout.row_capacity
 
     @property
     def is_prioritised(self) -> bool:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
+from coach_rl.core.inspection import END
 from coach_rl.core.state import State
 from coach_rl.memories.memory import Batch
 
 INTERNAL = "/sampling/"
 """Columns under this prefix pass between units and are not part of the batch handed out."""
-END = "sample"
-"""The point behind the last unit."""
 
 
 class SamplerUnit(ABC):
