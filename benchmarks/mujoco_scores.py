@@ -1,7 +1,7 @@
-"""PPO's scores on the MuJoCo tasks: `coach -p Mujoco_PPO` over levels and seeds, and the table.
+"""Scores on the MuJoCo tasks: `coach -p PRESET` over levels and seeds, and the table.
 
-    python benchmarks/ppo_scores.py run --levels half_cheetah hopper --seeds 3 --folder scores
-    python benchmarks/ppo_scores.py table --folder scores --write
+    python benchmarks/mujoco_scores.py run Mujoco_PPO --levels half_cheetah hopper --folder scores
+    python benchmarks/mujoco_scores.py table Mujoco_PPO --folder scores --write
 
 Each run is the shipped preset as the command line runs it, with its evaluations (10 episodes,
 greedy) and its final evaluation (20 episodes on starts of their own). Runs that are there are kept.
@@ -24,22 +24,50 @@ import numpy as np
 from coach_rl.core.seeding import generator
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
 
-TO_BEAT = {
-    "half_cheetah": 5784.0,
-    "hopper": 2609.0,
-    "walker2d": 3589.0,
-    "swimmer": 282.0,
-    "inverted_pendulum": 1000.0,
-    "inverted_double_pendulum": 9231.0,
-    "reacher": -4.1,
-    "ant": 3258.0,
-    "humanoid": 787.0,
+TO_BEAT: dict[str, dict[str, float]] = {
+    "Mujoco_PPO": {
+        "half_cheetah": 5784.0,
+        "hopper": 2609.0,
+        "walker2d": 3589.0,
+        "swimmer": 282.0,
+        "inverted_pendulum": 1000.0,
+        "inverted_double_pendulum": 9231.0,
+        "reacher": -4.1,
+        "ant": 3258.0,
+        "humanoid": 787.0,
+    },
+    "Mujoco_DDPG": {
+        "half_cheetah": 11719.0,
+        "hopper": 2197.0,
+        "inverted_pendulum": 1000.0,
+        "reacher": -3.3,
+    },
+    "Mujoco_TD3": {
+        "half_cheetah": 10201.0,
+        "hopper": 3472.0,
+        "inverted_pendulum": 1000.0,
+        "reacher": -2.7,
+    },
+    "Mujoco_SAC": {
+        "half_cheetah": 12139.0,
+        "hopper": 3542.0,
+        "inverted_pendulum": 1000.0,
+        "reacher": -2.6,
+    },
 }
-"""Best first-party published PPO scores at 1M steps (Tianshou's; Swimmer: RL Baselines3 Zoo)."""
-RESULT = Path(__file__).parent / "results" / "ppo_mujoco.md"
+"""First-party published scores at 1M steps (Tianshou's; PPO's Swimmer: RL Baselines3 Zoo)."""
+RESULTS = Path(__file__).parent / "results"
+RESULT_FILES = {
+    "Mujoco_PPO": "ppo_mujoco.md",
+    "Mujoco_DDPG": "off_policy_mujoco.md",
+    "Mujoco_TD3": "off_policy_mujoco.md",
+    "Mujoco_SAC": "off_policy_mujoco.md",
+}
 
 
-def run(levels: list[str], seeds: list[int], folder: Path, jobs: int, steps: int) -> None:
+def run(
+    preset: str, levels: list[str], seeds: list[int], folder: Path, jobs: int, steps: int
+) -> None:
     """Run what is missing, `jobs` at a time."""
     work = [(level, seed) for level in levels for seed in seeds]
 
@@ -48,7 +76,7 @@ def run(levels: list[str], seeds: list[int], folder: Path, jobs: int, steps: int
         root = folder / level
         if list(root.glob(f"seed_{seed}/*/summary.json")):
             return
-        command = [sys.executable, "-m", "coach_rl", "-p", "Mujoco_PPO", "-lvl", level]
+        command = [sys.executable, "-m", "coach_rl", "-p", preset, "-lvl", level]
         command += ["--seed", str(seed), "--steps", str(steps), "-c", "--plain", "-ntb"]
         command += ["-ep", str(root), "-e", f"seed_{seed}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -59,13 +87,13 @@ def run(levels: list[str], seeds: list[int], folder: Path, jobs: int, steps: int
         list(pool.map(one, work))
 
 
-def table(folder: Path) -> str:
+def table(preset: str, folder: Path) -> str:
     """The finished runs as a markdown table."""
     lines = [
         "| task | seeds | metric A | at step | final mean | final IQM (95 %) | steps/s | to beat |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for level, mark in TO_BEAT.items():
+    for level, mark in TO_BEAT[preset].items():
         runs = sorted(path.parent for path in (folder / level).glob("seed_*/*/summary.json"))
         if runs:
             lines.append(row(level, mark, runs))
@@ -113,24 +141,28 @@ def main() -> None:
     """Parse the command line; run or make the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["run", "table"])
-    parser.add_argument("--levels", nargs="+", default=list(TO_BEAT))
+    parser.add_argument("preset", choices=list(TO_BEAT))
+    parser.add_argument("--levels", nargs="+", help="default: all with a published score")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
     parser.add_argument("--first-seed", type=int, default=10, help="not one tuned on")
-    parser.add_argument("--folder", type=Path, default=Path("experiments/ppo_scores"))
+    parser.add_argument("--folder", type=Path, default=Path("experiments/scores"))
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--write", action="store_true", help=f"put the table into {RESULT.name}")
+    parser.add_argument("--write", action="store_true", help="put the table into its results page")
     arguments = parser.parse_args()
+    preset, folder = arguments.preset, arguments.folder / arguments.preset
     if arguments.what == "run":
         first = arguments.first_seed
         seeds = list(range(first, first + arguments.seeds))
-        run(arguments.levels, seeds, arguments.folder, arguments.jobs, arguments.steps)
-    text = table(arguments.folder)
+        levels = arguments.levels or list(TO_BEAT[preset])
+        run(preset, levels, seeds, folder, arguments.jobs, arguments.steps)
+    text = table(preset, folder)
     print(text)
     if arguments.write:
-        before, _, rest = RESULT.read_text().partition("<!-- table -->")
-        after = rest.partition("<!-- /table -->")[2]
-        RESULT.write_text(f"{before}<!-- table -->\n{text}\n<!-- /table -->{after}")
+        page, mark = RESULTS / RESULT_FILES[preset], f"<!-- {preset} -->"
+        before, _, rest = page.read_text().partition(mark)
+        after = rest.partition(mark)[2]
+        page.write_text(f"{before}{mark}\n{text}\n{mark}{after}")
 
 
 if __name__ == "__main__":
