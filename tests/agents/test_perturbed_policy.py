@@ -20,7 +20,7 @@ TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
 
 def agent(seed=0):
     return DDPGAgentParameters(
-        memory=ReplayMemoryParameters(capacity=100),
+        memory=ReplayMemoryParameters(capacity=1_000),
         exploration=Greedy(),
         parameter_noise=ParameterNoise(initial_scale=0.3, adapt_every=4),
         actor=ActorParameters(torso=TORSO),

@@ -1,0 +1,253 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from plain_learners import (
+    BOX,
+    SYMMETRIC,
+    TEST,
+    TRAIN,
+    assert_same_network,
+    batches,
+    build,
+    doubles,
+    follow,
+    frozen,
+    moved,
+    parameters,
+    plain_actor,
+    plain_adam,
+    plain_critics,
+    plain_error_loss,
+    plain_step,
+    values_of,
+)
+from torch.distributions import Independent, Normal, TransformedDistribution
+from torch.distributions.transforms import TanhTransform
+
+from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
+from coach_rl.architectures.update_engine import TargetSync
+from coach_rl.core.errors import ParameterError
+from coach_rl.experiment.parameters_json import decode, encode
+
+STEPS = 8
+LOW, HIGH = -20.0, 2.0
+
+
+def draw(actor, observation, noise, bounds=(LOW, HIGH)):
+    """Shares and log-probabilities by torch's own distributions."""
+    mean, log_std = actor(observation).chunk(2, dim=1)
+    normal = Normal(mean, log_std.clamp(*bounds).exp())
+    # cache_size: the logarithm is taken of the number before squashing, not of its inverse
+    squash = TanhTransform(cache_size=1)
+    distribution = Independent(TransformedDistribution(normal, [squash]), 1)
+    share = squash(normal.mean + normal.stddev * noise)
+    return share, distribution.log_prob(share)
+
+
+class PlainSAC:
+    """SAC (Haarnoja et al. 2018, algorithm 1) with plain modules, torch's Adam, in doubles."""
+
+    def __init__(self, agent):
+        self.settings, params = agent._algorithm, agent._params
+        self.actor, self.critics = plain_actor(agent.actor), plain_critics(agent.critics)
+        self.critics_target, self.params = frozen(self.critics), params
+        self.log_alpha = torch.nn.Parameter(
+            torch.tensor(math.log(self.settings.initial_temperature), dtype=torch.float64)
+        )
+        self.temperature = torch.nn.ParameterList([self.log_alpha])
+        self.actor_adam = plain_adam(self.actor, params.actor_optimizer)
+        self.critics_adam = plain_adam(self.critics, params.critic_optimizer)
+        self.temperature_adam = plain_adam(self.temperature, params.temperature_optimizer)
+        self.noise = torch.Generator()
+        self.noise.set_state(agent.noise_rng.get_state())
+        self.taken = 0
+
+    def step(self, batch):
+        plain, share = doubles(batch)
+        before, after = plain["/observations/x"], plain["/next_observations/x"]
+        bounds = self.params.actor.log_std_bounds
+        now, then = (torch.randn(share.shape, generator=self.noise).double() for _ in range(2))
+        alpha = self.log_alpha.detach().exp()
+        with torch.no_grad():
+            next_share, next_log_prob = draw(self.actor, after, then, bounds)
+            next_values = values_of(self.critics_target, after, next_share)
+            soft_value = torch.minimum(*next_values) - alpha * next_log_prob
+            target = plain["/rewards"] + plain["/discounts"] * soft_value
+        values = values_of(self.critics, before, share)
+        loss = plain_error_loss(values, target, plain["/weights"], self.settings.huber)
+        plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
+        errors = (values - target).abs().mean(dim=0).detach()
+        share, log_prob = draw(self.actor, before, now, bounds)
+        loss = (alpha * log_prob - torch.minimum(*values_of(self.critics, before, share))).mean()
+        plain_step(self.actor_adam, loss, self.actor, self.params.actor_optimizer)
+        if self.settings.learn_temperature:
+            entropy = self.settings.target_entropy
+            entropy = -2.0 if entropy is None else entropy
+            loss = -(self.log_alpha * (log_prob.detach() + entropy)).mean()
+            plain_step(
+                self.temperature_adam, loss, self.temperature, self.params.temperature_optimizer
+            )
+        self.taken += 1
+        if self.taken % self.settings.target_sync.every == 0:
+            follow(self.critics_target, self.critics, self.settings.target_sync.rate)
+        return errors
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "changes"),
+    [
+        ({}, {}),
+        ({"huber": 0.7}, {}),
+        ({"target_entropy": 1.5}, {}),
+        ({"initial_temperature": 0.2, "learn_temperature": False}, {}),
+        ({"target_sync": TargetSync(rate=0.3)}, {}),
+        ({"target_sync": TargetSync(every=3)}, {}),
+        ({}, {"actor": {"log_std_bounds": (-0.5, 0.1)}}),
+        ({}, {"adam": {"l2": 0.3}}),
+        ({}, {"adam": {"max_gradient_norm": 0.05}}),
+    ],
+    ids=lambda value: ", ".join(value) or "plain",
+)
+def test_it_learns_as_a_plain_torch_version_does(algorithm, changes):
+    adam = {"epsilon": 1e-4, **changes.get("adam", {})}
+    agent = build("sac", algorithm=algorithm, **{**changes, "adam": adam})
+    plain = PlainSAC(agent)
+    start = frozen(plain.actor)
+    for batch in batches(STEPS):
+        expected = plain.step(batch)
+        outputs = agent.learn_from_batch(batch)
+        torch.testing.assert_close(outputs["td_error"].double(), expected, rtol=1e-3, atol=1e-4)
+    assert moved(plain.actor, start) > 0.03
+    assert_same_network(plain_actor(agent.actor), plain.actor)
+    assert_same_network(plain_critics(agent.critics), plain.critics)
+    assert_same_network(plain_critics(agent.critics, agent.critics.target), plain.critics_target)
+    log_alpha = agent.temperature.online.item()
+    assert log_alpha == pytest.approx(plain.log_alpha.item(), abs=1e-5)
+    at_first = math.log(plain.settings.initial_temperature)
+    assert (abs(log_alpha - at_first) > 0.01) == plain.settings.learn_temperature
+
+
+def test_log_probabilities_are_of_shares_of_the_box():
+    """So entropy and temperature mean the same in every box."""
+    (batch,) = batches(1, box=SYMMETRIC)
+    inside = {
+        **batch,
+        "/actions": torch.tensor([1.0, -0.75]) + batch["/actions"] * torch.tensor([2.0, 1.25]),
+    }
+    entropies = []
+    for box, given in ((SYMMETRIC, batch), (BOX, inside)):
+        agent = build("sac", box=box)
+        agent.learn_from_batch(given)
+        entropies.append(agent.engine.drain_metrics()["entropy"])
+    assert entropies[0] == pytest.approx(entropies[1], rel=1e-5)
+
+
+def test_entropy_is_that_of_the_policy_by_many_samples():
+    """A narrow policy at the middle is not squashed: its entropy is the normal's."""
+    agent = build("sac")
+    named = agent.actor.named(agent.actor.online)
+    for values in named.values():
+        values.zero_()
+    named["head.0.bias"][2:] = -4.0
+    (batch,) = batches(1, size=20_000)
+    agent.learn_from_batch(batch)
+    expected = 2 * (0.5 * math.log(2 * math.pi * math.e) - 4.0)
+    assert agent.engine.drain_metrics()["entropy"] == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize(("target", "rises"), [(-30.0, False), (30.0, True)])
+def test_the_temperature_rises_where_entropy_is_missing(target, rises):
+    agent = build("sac", algorithm={"target_entropy": target, "initial_temperature": 0.5})
+    for batch in batches(5):
+        agent.learn_from_batch(batch)
+    assert (agent.temperature.online.exp().item() > 0.5) == rises
+
+
+@pytest.mark.parametrize(("box", "expected"), [(BOX, -2.0), (SYMMETRIC, -2.0)])
+def test_the_entropy_aimed_at_is_minus_the_number_of_elements(box, expected):
+    assert build("sac", box=box)._target_entropy == expected
+    assert build("sac", algorithm={"target_entropy": 0.5})._target_entropy == 0.5
+
+
+def test_a_fixed_temperature_stays_and_is_not_told_as_learned():
+    agent = build("sac", algorithm={"learn_temperature": False, "initial_temperature": 0.25})
+    for batch in batches(3):
+        agent.learn_from_batch(batch)
+    assert agent.temperature.online.exp().item() == pytest.approx(0.25)
+    said = agent.engine.drain_metrics()
+    assert not [name for name in said if "temperature" in name]
+    assert set(agent.learning_rates) == {"actor_learning_rate", "critic_learning_rate"}
+
+
+def test_learning_tells_the_temperature_that_was_at_work():
+    agent = build("sac", algorithm={"initial_temperature": 0.25})
+    (batch,) = batches(1)
+    agent.learn_from_batch(batch)
+    said = agent.engine.drain_metrics()
+    assert said["temperature"] == pytest.approx(0.25)
+    assert {"critic_loss", "q_value", "actor_loss", "entropy", "temperature_gradient_norm"} < set(
+        said
+    )
+
+
+def acted(agent, clock, count=50):
+    everywhere = np.ones(count, bool)
+    observation = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
+    action = agent.act(
+        agent.new_rows(count, seed=0),
+        np.arange(count),
+        {"x": observation},
+        starts=everywhere,
+        fresh=everywhere,
+        quiet=~everywhere,
+        clock=clock,
+    )
+    return observation, action
+
+
+def test_evaluation_is_the_squashed_mean():
+    agent = build("sac")
+    observation, action = acted(agent, TEST)
+    mean = plain_actor(agent.actor)(torch.from_numpy(observation).double())[:, :2]
+    expected = [1.0, -0.75] + torch.tanh(mean).detach().numpy() * [2.0, 1.25]
+    np.testing.assert_allclose(action, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_training_draws_from_the_distribution_that_learns():
+    agent = build("sac")
+    named = agent.actor.named(agent.actor.online)
+    for values in named.values():
+        values.zero_()
+    named["head.0.bias"].copy_(torch.tensor([0.3, -0.4, -1.0, 0.2]))
+    _, action = acted(agent, TRAIN, count=4000)
+    unsquashed = np.arctanh((action.astype(np.float64) - [1.0, -0.75]) / [2.0, 1.25])
+    np.testing.assert_allclose(unsquashed.mean(axis=0), [0.3, -0.4], atol=0.06)
+    np.testing.assert_allclose(unsquashed.std(axis=0), np.exp([-1.0, 0.2]), rtol=0.05)
+
+
+def test_acting_honours_the_bounds_of_the_deviation():
+    agent = build("sac", actor={"log_std_bounds": (-9.0, -8.0)})
+    _, quiet = acted(agent, TEST)
+    _, loud = acted(agent, TRAIN)
+    assert 0 < np.abs(loud - quiet).max() < 0.01
+
+
+def test_its_parameters_survive_json():
+    params = parameters("sac", algorithm={"target_entropy": -3.0, "learn_temperature": False})
+    assert decode(encode(params)) == params
+    assert decode(encode(SACAgentParameters())) == SACAgentParameters()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"discount": -0.5}, r"discount must lie in \[0, 1\], got -0.5"),
+        ({"initial_temperature": 0.0}, "initial_temperature must be more than 0, got 0.0"),
+        ({"huber": -1.0}, "huber must be more than 0 or None, got -1.0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        SACAlgorithmParameters(**changes)

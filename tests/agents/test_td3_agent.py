@@ -1,0 +1,238 @@
+import pytest
+import torch
+from plain_learners import (
+    HALF,
+    MIDDLE,
+    assert_same_network,
+    batches,
+    build,
+    doubles,
+    follow,
+    frozen,
+    moved,
+    parameters,
+    plain_actor,
+    plain_adam,
+    plain_critics,
+    plain_error_loss,
+    plain_step,
+    values_of,
+)
+
+from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
+from coach_rl.architectures.update_engine import TargetSync
+from coach_rl.core.errors import ParameterError
+from coach_rl.experiment.parameters_json import decode, encode
+
+STEPS = 9
+
+
+class PlainTD3:
+    """TD3 (Fujimoto et al. 2018, algorithm 1) with plain modules, torch's Adam, in doubles."""
+
+    def __init__(self, agent):
+        self.settings, params = agent._algorithm, agent._params
+        self.actor, self.critics = plain_actor(agent.actor), plain_critics(agent.critics)
+        self.actor_target, self.critics_target = frozen(self.actor), frozen(self.critics)
+        self.params = params
+        self.actor_adam = plain_adam(self.actor, params.actor_optimizer)
+        self.critics_adam = plain_adam(self.critics, params.critic_optimizer)
+        self.noise = torch.Generator()
+        self.noise.set_state(agent.noise_rng.get_state())
+        self.taken, self.said = 0, {}
+
+    def step(self, batch):
+        plain, share = doubles(batch)
+        before, after = plain["/observations/x"], plain["/next_observations/x"]
+        settings, limit = self.settings, self.settings.target_noise_clip
+        noise = torch.randn(share.shape, generator=self.noise).double() * settings.target_noise
+        with torch.no_grad():
+            next_share = torch.tanh(self.actor_target(after))
+            next_share = (next_share + noise.clamp(-limit, limit)).clamp(-1, 1)
+            next_values = values_of(self.critics_target, after, next_share)
+            lower = torch.minimum(next_values[0], next_values[1])
+            target = plain["/rewards"] + plain["/discounts"] * lower
+        values = values_of(self.critics, before, share)
+        loss = plain_error_loss(values, target, plain["/weights"], settings.huber)
+        plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
+        errors = (values - target).abs().mean(dim=0).detach()
+        self.taken += 1
+        if self.taken % settings.policy_delay == 0:
+            loss = -values_of(self.critics[:1], before, torch.tanh(self.actor(before))).mean()
+            plain_step(self.actor_adam, loss, self.actor, self.params.actor_optimizer)
+            if self.taken // settings.policy_delay % settings.target_sync.every == 0:
+                follow(self.actor_target, self.actor, settings.target_sync.rate)
+                follow(self.critics_target, self.critics, settings.target_sync.rate)
+        return errors
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "adam"),
+    [
+        ({}, {}),
+        ({"huber": 0.7}, {}),
+        ({"policy_delay": 1}, {}),
+        ({"policy_delay": 3, "target_sync": TargetSync(rate=0.3)}, {}),
+        ({"target_sync": TargetSync(every=2)}, {}),
+        ({"target_noise": 1.5, "target_noise_clip": 0.25}, {}),
+        ({"target_noise": 0.0}, {}),
+        ({}, {"l2": 0.3}),
+        ({}, {"max_gradient_norm": 0.05}),
+    ],
+    ids=lambda value: ", ".join(value) or "plain",
+)
+def test_it_learns_as_a_plain_torch_version_does(algorithm, adam):
+    agent = build("td3", algorithm=algorithm, adam={"epsilon": 1e-4, **adam})
+    plain = PlainTD3(agent)
+    start = frozen(plain.actor)
+    for batch in batches(STEPS):
+        expected = plain.step(batch)
+        outputs = agent.learn_from_batch(batch)
+        torch.testing.assert_close(outputs["td_error"].double(), expected, rtol=1e-3, atol=1e-4)
+    assert moved(plain.actor, start) > 0.02
+    assert_same_network(plain_actor(agent.actor), plain.actor)
+    assert_same_network(plain_critics(agent.critics), plain.critics)
+    assert_same_network(plain_actor(agent.actor, agent.actor.target), plain.actor_target)
+    assert_same_network(plain_critics(agent.critics, agent.critics.target), plain.critics_target)
+
+
+def constant_networks(agent, *, target_share, first, second):
+    """The target actor says one share everywhere; target critics say theirs + the shares' sum."""
+    actor, critics = (
+        agent.actor.named(agent.actor.target),
+        agent.critics.named(agent.critics.target),
+    )
+    for values in (*actor.values(), *critics.values()):
+        values.zero_()
+    actor["head.0.bias"].copy_(torch.atanh(torch.tensor(target_share)))
+    # relu(3 + share) - 3 = share for shares of -1 or more: element a goes through unit a
+    for element in range(2):
+        critics["layers.0.weight"][:, 3 + element, element] = 1
+        critics["layers.0.bias"][:, 0, element] = 3
+        critics["layers.1.weight"][:, element, element] = 1
+        critics["layers.2.weight"][:, element, 0] = 1
+    critics["layers.2.bias"][:, 0, 0] = torch.tensor([first - 6, second - 6])
+
+
+def test_the_lower_target_critic_is_believed_at_an_action_with_clipped_noise():
+    agent = build("td3", algorithm={"target_noise": 0.2, "target_noise_clip": 0.5})
+    constant_networks(agent, target_share=[0.8, -0.3], first=10.0, second=7.0)
+    for values in agent.critics.named(agent.critics.online).values():
+        values.zero_()
+    (batch,) = batches(1, size=4)
+    # noise 0.2 * 1 = 0.2 goes beyond 1 and is clipped there; 0.2 * 10 and 0.2 * -9 are cut to 0.5
+    batch["/noise"] = torch.tensor([[1.0, 1.0], [10.0, -9.0], [-9.0, 10.0], [0.0, 0.0]])
+    batch["/rewards"] = torch.tensor([0.0, 0.0, 1.0, 50.0])
+    batch["/discounts"] = torch.tensor([1.0, 0.5, 1.0, 0.0])
+    shares = [(1.0, -0.1), (1.0, -0.8), (0.3, 0.2), (0.8, -0.3)]
+    sums = [sum(each) for each in shares]
+    expected = [7 + sums[0], 0.5 * (7 + sums[1]), 1 + 7 + sums[2], 50.0]
+    _, said = agent._critic_loss(agent.critics.online, batch, {})
+    assert said["td_error"].tolist() == pytest.approx(expected, abs=1e-4)
+    assert float(said["q_value"]) == 0.0
+
+
+def test_noise_is_measured_in_halves_of_the_box():
+    """The same in every box: what is added to the action is noise times half its range."""
+    agent = build("td3", algorithm={"target_noise": 0.1})
+    seen = []
+    forward = agent.critics.call
+
+    def spy(flat, observation, action, **kwargs):
+        if flat is agent.critics.target:
+            seen.append(action)
+        return forward(flat, observation, action, **kwargs)
+
+    agent.critics.call = spy
+    (batch,) = batches(1, size=4)
+    batch["/noise"] = torch.tensor([[1.0, 2.0]] * 4)
+    agent._critic_loss(agent.critics.online, batch, {})
+    with torch.no_grad():
+        plain = agent.actor.call(agent.actor.target, {"x": batch["/next_observations/x"]})
+    expected = plain + torch.tensor([0.1, 0.2]) * HALF
+    torch.testing.assert_close(seen[0], torch.minimum(expected, MIDDLE + HALF))
+
+
+def test_errors_of_opposite_signs_do_not_cancel():
+    """One critic too high and one too low is no reason to look away."""
+    agent = build("td3")
+    (batch,) = batches(1, size=2)
+    named = agent.critics.named(agent.critics.online)
+    for values in named.values():
+        values.zero_()
+    named["layers.2.bias"][:, 0, 0] = torch.tensor([3.0, -3.0])
+    batch |= {"/rewards": torch.zeros(2), "/discounts": torch.zeros(2), "/noise": torch.zeros(2, 2)}
+    _, said = agent._critic_loss(agent.critics.online, batch, {})
+    assert said["td_error"].tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("delay", [1, 2, 3])
+def test_actor_and_targets_move_only_with_every_step_of_the_delay(delay):
+    agent = build("td3", algorithm={"policy_delay": delay})
+
+    def now():
+        return [
+            each.clone()
+            for each in (
+                agent.critics.online,
+                agent.actor.online,
+                agent.actor.target,
+                agent.critics.target,
+            )
+        ]
+
+    before = now()
+    for number, batch in enumerate(batches(7), start=1):
+        agent.learn_from_batch(batch)
+        after = now()
+        changed = [not torch.equal(*pair) for pair in zip(before, after, strict=True)]
+        assert changed == [True] + [number % delay == 0] * 3, number
+        before = after
+    assert agent.training_steps == 7
+
+
+def test_the_delay_counts_on_after_a_restart():
+    agent = build("td3")
+    first, second, third = batches(3)
+    agent.learn_from_batch(first)
+    other = build("td3", seed=9)
+    other.load_state_dict(agent.state_dict())
+    before = other.actor.online.clone()
+    other.learn_from_batch(second)
+    assert not torch.equal(other.actor.online, before)
+    before = other.actor.online.clone()
+    other.learn_from_batch(third)
+    assert torch.equal(other.actor.online, before)
+
+
+def test_the_actor_s_metrics_are_means_over_its_own_steps():
+    agent, single = build("td3"), build("td3")
+    losses = []
+    for number, batch in enumerate(batches(6), start=1):
+        agent.learn_from_batch(batch)
+        single.learn_from_batch(batch)
+        said = single.engine.drain_metrics()
+        assert ("actor_loss" in said) == (number % 2 == 0)
+        losses += [said["actor_loss"]] if "actor_loss" in said else []
+    assert agent.engine.drain_metrics()["actor_loss"] == pytest.approx(sum(losses) / 3)
+
+
+def test_its_parameters_survive_json():
+    params = parameters("td3", algorithm={"policy_delay": 3, "target_sync": TargetSync(every=7)})
+    assert decode(encode(params)) == params
+    assert decode(encode(TD3AgentParameters())) == TD3AgentParameters()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"discount": 1.1}, r"discount must lie in \[0, 1\], got 1.1"),
+        ({"policy_delay": 0}, "policy_delay must be 1 or more, got 0"),
+        ({"target_noise": -0.1}, "target_noise must be 0 or more, got -0.1"),
+        ({"target_noise_clip": -0.1}, "target_noise_clip must be 0 or more, got -0.1"),
+        ({"huber": 0.0}, "huber must be more than 0 or None, got 0.0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        TD3AlgorithmParameters(**changes)
