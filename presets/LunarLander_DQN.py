@@ -20,7 +20,7 @@ from coach_rl.memories import ReplayMemoryParameters
 
 def graph_manager(
     num_envs: int = 1,
-    steps: int = 100_000,
+    steps: int = 200_000,
     learning_rate: float = 6.3e-4,
     discount: float = 0.99,
     double: bool = True,
@@ -72,6 +72,6 @@ def graph_manager(
                 evaluation_episodes=EnvironmentEpisodes(20),
             ),
             num_envs=num_envs,
-            validation=ValidationParameters(reward=200.0, within=EnvironmentSteps(100_000)),
+            validation=ValidationParameters(reward=200.0, within=EnvironmentSteps(200_000)),
         )
     )
