@@ -15,21 +15,29 @@ from types import ModuleType
 import pytest
 import torch
 
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.commands import _overrides
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import PresetReference, find_preset, shipped_presets
+from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, parse_inspections
 
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
 PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *DOCS.rglob("*.md")])
-METRIC = re.compile(r"(?:train|episode|evaluation|time)/[a-z0-9_]*[a-z0-9]")
+ROOMS = "train|episode|evaluation|time|exploration|memory|resources|checkpoint"
+METRIC = re.compile(rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z]+")
 
 
 @dataclass(frozen=True)
@@ -177,9 +185,8 @@ def metrics_in_the_source():
     return names
 
 
-def metrics_of_runs():
-    """The names of every scalar and array of small runs of both of PPO's objectives."""
-    names = set()
+def experiments_with_metrics():
+    """Agents and environments that together log whatever there is to log."""
     for objective, environment in (
         ("clip", GoalPointMassParameters(max_episode_steps=8)),
         ("kl", GymnasiumParameters(level="CartPole-v1")),
@@ -187,8 +194,30 @@ def metrics_of_runs():
         algorithm = PPOAlgorithmParameters(
             rollout=EnvironmentSteps(64), epochs=1, objective=objective
         )
+        yield PPOAgentParameters(algorithm=algorithm), environment
+    shared = {
+        "learning": LearningParameters(batch=4, learning_starts=4, report_every=8),
+        "memory": ReplayMemoryParameters(
+            capacity=100,
+            prioritised=PrioritisedParameters(),
+            inspect=parse_inspections("sample:stats@1"),
+        ),
+    }
+    yield DQNAgentParameters(**shared), OneStepParameters()
+    for agent in (
+        DDPGAgentParameters(**shared, parameter_noise=ParameterNoise()),
+        TD3AgentParameters(**shared),
+        SACAgentParameters(**shared),
+    ):
+        yield agent, OneStepParameters(continuous=True)
+
+
+def metrics_of_runs():
+    """The names of every scalar and array of small runs, those of inspectors as documented."""
+    names = set()
+    for agent, environment in experiments_with_metrics():
         parameters = BasicGraphParameters(
-            agent=PPOAgentParameters(algorithm=algorithm),
+            agent=agent,
             environment=environment,
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(128),
@@ -201,14 +230,27 @@ def metrics_of_runs():
         with BasicRLGraphManager(parameters) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars, *record.arrays}
-    return names
+    return {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
 
 
 def test_every_metric_is_documented():
     emitted = metrics_in_the_source() | metrics_of_runs()
-    assert {"train/kl_coefficient", "train/policy_loss", "episode/success"} <= emitted
+    assert {
+        "train/kl_coefficient",
+        "train/policy_loss",
+        "train/q_loss",
+        "train/critic_loss",
+        "train/temperature_gradient_norm",
+        "episode/success",
+        "exploration/epsilon",
+        "exploration/parameter_scale",
+        "memory/beta",
+        "inspect/<point>/<column>/std",
+    } <= emitted
+    assert all(METRIC.fullmatch(name) for name in emitted), emitted
     documented = set(METRIC.findall((DOCS / "metrics.md").read_text()))
     assert not emitted - documented, "docs/metrics.md lacks these"
+    assert not documented - emitted, "docs/metrics.md has these, nobody logs them"
 
 
 def test_every_preset_is_named_in_the_how_to():
