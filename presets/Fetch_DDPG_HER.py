@@ -37,9 +37,9 @@ MOVED: dict[str, tuple[int, ...]] = {
 """What has to get to the goal, by task."""
 
 VALIDATION: dict[str, tuple[float, int]] = {
-    # The way to the goal costs about 2, an episode that fails 50. So -4.5 is a success rate of
-    # 95 % or more.
-    "FetchReach": (-4.5, 10_000),
+    # A short way to the goal costs 1.7 on average, an episode that never gets there 50. So -4 takes
+    # a success rate of 95 % or more, whatever the ways are like.
+    "FetchReach": (-4.0, 5_000),
 }
 """Evaluation reward to reach, and by when, by task."""
 
@@ -63,7 +63,8 @@ def graph_manager(
     """DDPG with hindsight replay on Gymnasium-Robotics' Fetch tasks.
 
     Settings of OpenAI Baselines' program for Plappert et al. 2018. Needs Gymnasium-Robotics:
-    `pip install coach-rl[robotics]`. Push, Slide and PickAndPlace take millions of steps.
+    `pip install coach-rl[robotics]`. In what has been published, Push,
+    PickAndPlace and Slide take a million steps and more.
 
     Args:
         level: A Fetch task, e.g. FetchReach-v4, FetchPush-v4 or FetchReachDense-v4.

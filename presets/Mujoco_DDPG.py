@@ -69,6 +69,7 @@ def graph_manager(
         memory: Transitions kept.
         evaluation_interval: Environment steps between evaluations.
     """
+    environment = MujocoParameters(level=level)
     short_name = short_name_of(level)
     own = BASE | PER_LEVEL.get(short_name, {})
     torso = TorsoParameters(middleware=layers, activation="relu", orthogonal=False)
@@ -87,7 +88,7 @@ def graph_manager(
                 actor_optimizer=AdamParameters(learning_rate=learning_rate),
                 critic_optimizer=AdamParameters(learning_rate=learning_rate),
             ),
-            environment=MujocoParameters(level=level),
+            environment=environment,
             schedule=ScheduleParameters(
                 heatup=EnvironmentSteps(int(own["heatup"]) if heatup is None else heatup),
                 training=EnvironmentSteps(steps),

@@ -67,6 +67,7 @@ def graph_manager(
         memory: Transitions kept.
         evaluation_interval: Environment steps between evaluations.
     """
+    environment = MujocoParameters(level=level)
     short_name = short_name_of(level)
     own = BASE | PER_LEVEL.get(short_name, {})
     torso = TorsoParameters(middleware=layers, activation="relu", orthogonal=False)
@@ -85,7 +86,7 @@ def graph_manager(
                 critic_optimizer=AdamParameters(learning_rate=learning_rate),
                 temperature_optimizer=AdamParameters(learning_rate=temperature_learning_rate),
             ),
-            environment=MujocoParameters(level=level),
+            environment=environment,
             schedule=ScheduleParameters(
                 heatup=EnvironmentSteps(int(own["heatup"]) if heatup is None else heatup),
                 training=EnvironmentSteps(steps),
