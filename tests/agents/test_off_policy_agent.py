@@ -1,0 +1,1004 @@
+"""What DDPG, TD3 and SAC share: when they learn, what they learn from, acting, saving."""
+
+import copy
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from plain_learners import (
+    BOX,
+    HALF,
+    HEATUP,
+    KINDS,
+    MIDDLE,
+    SYMMETRIC,
+    TEST,
+    TRAIN,
+    assert_same,
+    batches,
+    build,
+    manager,
+    parameters,
+    run,
+)
+
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.update_engine import TargetSync, compiler_present
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.records import Outcome, Transition
+from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import (
+    GoalPointMassParameters,
+    OneStepParameters,
+    PointMassParameters,
+    SteadyPayParameters,
+)
+from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise, ParameterNoise
+from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
+from coach_rl.memories import HindsightParameters, PrioritisedParameters
+
+NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
+
+
+def critics_of(agent):
+    return agent.networks["critic" if "critic" in agent.networks else "critics"]
+
+
+def targets_of(agent):
+    """Every network that has a target."""
+    return {name: each for name, each in agent.networks.items() if each.has_target}
+
+
+# When it learns.
+
+
+def after_ticks(made, ticks, phase="train"):
+    """Let all rows take so many steps."""
+    steps = EnvironmentSteps(ticks * made.parameters.num_envs)
+    for _ in made.heatup(steps) if phase == "heatup" else made.train_and_act(steps):
+        pass
+
+
+@pytest.mark.parametrize("num_envs", [1, 3, 8])
+@pytest.mark.parametrize("ratio", [1, 0.25, 0.29, 2.5, "1/num_envs"])
+def test_as_many_gradient_steps_as_decisions_have_earned(ratio, num_envs):
+    """At every tick, floor(ratio * decisions made in TRAIN after learning had started)."""
+    given = 1 / num_envs if ratio == "1/num_envs" else ratio
+    exact = Fraction(1, num_envs) if ratio == "1/num_envs" else Fraction(str(ratio))
+    starts, heatup = 17, 3
+    params = parameters(
+        "ddpg", learning={"updates_per_step": given, "learning_starts": starts, "batch": 2}
+    )
+    made = manager(params, SteadyPayParameters(), num_envs=num_envs)
+    (agent,) = made._graph.agents
+    taken = []
+    learn = agent.learn_from_batch
+    agent.learn_from_batch = lambda batch: (taken.append(len(agent.memory)), learn(batch))[1]
+    after_ticks(made, heatup, "heatup")
+    assert taken == []
+    earned, kept = 0, heatup * num_envs
+    for _ in range(40 if num_envs == 1 else 14):
+        earned += num_envs if kept >= starts else 0
+        kept += num_envs
+        after_ticks(made, 1)
+        expected = int(exact * earned)
+        assert len(taken) == expected
+        assert made.clock.training_steps == agent.training_steps == expected
+        assert agent.engine.state_dict()["taken"] == expected
+    assert earned > 2 / exact
+    assert min(taken) > starts  # the first updates follow the first decision that earns some
+    made.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heat_up_earns_nothing_however_long(kind):
+    params = parameters(kind, learning={"updates_per_step": 0.5, "learning_starts": 5, "batch": 2})
+    made = manager(params, SteadyPayParameters(), num_envs=2)
+    (agent,) = made._graph.agents
+    after_ticks(made, 20, "heatup")
+    after_ticks(made, 6)
+    assert agent.training_steps == made.clock.training_steps == 6
+    assert len(agent.memory) == 52
+    made.close()
+
+
+def test_a_decision_made_in_heat_up_earns_nothing_when_it_ends_in_training():
+    agent = build("ddpg", learning={"learning_starts": 1, "batch": 2})
+    state, rows = agent.new_rows(2, seed=0), np.arange(2)
+    for clock, earned in ((HEATUP, 0), (HEATUP, 0), (TRAIN, 2)):
+        act(agent, clock=clock, state=state, count=2)
+        agent.observe(state, outcome(rows), clock=TRAIN)
+        report = agent.train(TRAIN)
+        assert (0 if report is None else report.training_steps) == earned
+
+
+@pytest.mark.parametrize(
+    ("given", "exact"),
+    [(0.29, Fraction(29, 100)), (1 / 3, Fraction(1, 3)), (1e-7, Fraction(1, 10**7)), (3, 3)],
+)
+def test_a_ratio_is_what_was_meant(given, exact):
+    assert LearningParameters(updates_per_step=given).ratio == exact
+
+
+def test_a_long_run_loses_no_update_to_rounding():
+    """Added up as floating-point numbers, 0.29 a step would be one short before long."""
+    agent = build("ddpg", planned=10**6, learning={"updates_per_step": 0.29})
+    assert agent.planned_updates == 290_000
+    agent.update = lambda batch: {}
+    agent.memory.sample = lambda size: {}
+    for _ in range(1000):
+        agent._earned += 100
+        agent.train(TRAIN)
+        assert agent.training_steps == agent._earned * 29 // 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch": 0}, "batch must be 1 or more, got 0"),
+        ({"updates_per_step": 0.0}, "updates_per_step must be more than 0 and finite, got 0.0"),
+        ({"updates_per_step": float("inf")}, "updates_per_step must be more than 0 and finite"),
+        ({"updates_per_step": float("nan")}, "updates_per_step must be more than 0 and finite"),
+        ({"updates_per_step": 1e-12}, "updates_per_step must be more than 0 and finite"),
+        ({"learning_starts": 0}, "learning_starts must be 1 or more, got 0"),
+        ({"report_every": 0}, "report_every must be 1 or more, got 0"),
+    ],
+)
+def test_learning_that_makes_no_sense_is_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        LearningParameters(**changes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("clip", [0.0, -5.0])
+def test_a_clip_that_leaves_nothing_is_refused(kind, clip):
+    with pytest.raises(ParameterError, match="normalise_observations must be more than 0 or None"):
+        parameters(kind, normalise_observations=clip)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_memory_too_small_to_ever_learn_is_refused(kind):
+    """1000 among 3 rows is 3 * 333: one short of where learning starts."""
+    with pytest.raises(ConfigurationError, match="would never learn: its memory holds 999 "):
+        build(kind, num_envs=3, memory={"capacity": 1000}, learning={"learning_starts": 1000})
+    build(kind, num_envs=3, memory={"capacity": 1000}, learning={"learning_starts": 999})
+
+
+def test_a_schedule_multiplies_every_step_size():
+    schedule = LinearSchedule(start=1.0, end=0.0, over=EnvironmentSteps(100))
+    agent = build("sac", learning_rate_schedule=schedule, learning={"report_every": 1})
+    store(agent, batches(1)[0])
+    agent._earned = 1
+    report = agent.train(Clock(environment_steps=75))
+    rates = {name: report.scalars[f"train/{name}"] for name in agent.learning_rates}
+    assert rates == pytest.approx(dict.fromkeys(agent.learning_rates, 0.0025))
+    before = [each.online.clone() for each in agent.networks.values()]
+    agent._earned = 2
+    assert agent.train(Clock(environment_steps=100)).training_steps == 1
+    for each, kept in zip(agent.networks.values(), before, strict=True):
+        assert torch.equal(each.online, kept)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_news_come_once_in_so_many_gradient_steps(kind):
+    _, records = run(
+        parameters(kind, learning={"report_every": 7, "learning_starts": 8}),
+        PointMassParameters(),
+        steps=48,
+        num_envs=8,
+    )
+    # 8 steps a tick: reports after 8, 16, ... of the 40
+    trains = [record for record in records if record.kind == "train"]
+    assert [record.scalars["train/training_steps"] for record in trains] == [8.0] * 5
+    assert [record.training_steps for record in trains] == [8, 16, 24, 32, 40]
+    names = {"critic_loss", "q_value", "critic_gradient_norm", "actor_loss", "actor_gradient_norm"}
+    names |= {"actor_learning_rate", "critic_learning_rate"}
+    if kind == "sac":
+        names |= {"entropy", "temperature", "temperature_gradient_norm"}
+        names |= {"temperature_learning_rate"}
+    expected = {f"train/{name}" for name in names | {"training_steps"}} | {"memory/transitions"}
+    for record in trains:
+        assert set(record.scalars) - {"exploration/scale"} == expected
+        assert ("exploration/scale" in record.scalars) == (kind in NOISES)
+        assert all(np.isfinite(value) for value in record.scalars.values())
+
+
+# Targets.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "sync", [TargetSync(rate=0.25), TargetSync(every=3), TargetSync(rate=0.5, every=2)], ids=str
+)
+def test_targets_follow_by_gradient_step(kind, sync):
+    """target += rate * (online - target), by numpy, for every number."""
+    delay = {"policy_delay": 1} if kind == "td3" else {}
+    agent = build(kind, algorithm={"target_sync": sync, **delay})
+    networks = targets_of(agent)
+    assert (
+        set(networks)
+        == {
+            "ddpg": {"actor", "critic"},
+            "td3": {"actor", "critics"},
+            "sac": {"critics"},
+        }[kind]
+    )
+    expected = {name: each.target.numpy().astype(np.float64) for name, each in networks.items()}
+    for number, batch in enumerate(batches(7), start=1):
+        agent.learn_from_batch(batch)
+        for name, each in networks.items():
+            if number % sync.every == 0:
+                online = each.online.numpy().astype(np.float64)
+                expected[name] = (1 - sync.rate) * expected[name] + sync.rate * online
+            np.testing.assert_allclose(each.target, expected[name], rtol=1e-5, atol=1e-6)
+            assert not torch.equal(each.target, each.online) or sync.rate == 1
+
+
+def test_by_hand_after_two_steps():
+    """One weight: 1, then 1 + a, then 1 + a + b; the target at rate 1/4."""
+    agent = build("ddpg", algorithm={"target_sync": TargetSync(rate=0.25)})
+    weights = []
+    for batch in batches(2):
+        weights.append(agent.actor.online[0].item())
+        agent.learn_from_batch(batch)
+    weights.append(agent.actor.online[0].item())
+    first = 0.75 * weights[0] + 0.25 * weights[1]
+    second = 0.75 * first + 0.25 * weights[2]
+    assert agent.actor.target[0].item() == pytest.approx(second, rel=1e-5)
+    assert len(set(weights)) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_first_targets_are_the_networks(kind):
+    for each in targets_of(build(kind)).values():
+        assert torch.equal(each.target, each.online)
+        assert each.target.data_ptr() != each.online.data_ptr()
+
+
+# What it learns.
+
+
+def quick(kind):
+    """What learns values within a second; SAC without a bonus for entropy."""
+    plain = {"learn_temperature": False, "initial_temperature": 1e-6} if kind == "sac" else {}
+    return {
+        "torso": TorsoParameters(middleware=(24,), activation="tanh", orthogonal=False),
+        "rate": 0.02,
+        "algorithm": {"target_sync": TargetSync(rate=0.3), "discount": 0.8, **plain},
+    }
+
+
+def values(agent, observation, action):
+    """The critics' values [K, B]."""
+    with torch.no_grad():
+        return critics_of(agent).module(
+            {"observation": torch.tensor(observation)}, torch.tensor(action)
+        )
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [{}, {"n_step": 3}, {"prioritised": PrioritisedParameters()}],
+    ids=["plain", "three steps", "prioritised"],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_time_limit_does_not_end_the_pay(kind, memory):
+    """Reward 1 for ever, cut off every 5 steps: every state is worth 1 / (1 - 0.8) = 5."""
+    params = parameters(
+        kind,
+        **quick(kind),
+        memory=memory,
+        learning={"updates_per_step": 0.5, "batch": 32},
+    )
+    environment = SteadyPayParameters(max_episode_steps=5)
+    agent, _ = run(params, environment, steps=1300, heatup=EnvironmentSteps(500))
+    found = values(agent, [[-0.8], [0.0], [0.5], [0.9]], [[-0.5], [1.0], [2.5], [0.0]])
+    torch.testing.assert_close(found, torch.full_like(found, 5.0), rtol=0, atol=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_end_ends_the_pay(kind):
+    """One step and the episode is over: a perfect action is worth its reward of 1, not 5."""
+    params = parameters(kind, **quick(kind), learning={"updates_per_step": 0.5, "batch": 64})
+    environment = OneStepParameters(size=1, continuous=True)
+    agent, records = run(
+        params,
+        environment,
+        steps=1200,
+        heatup=EnvironmentSteps(400),
+        evaluation_interval=EnvironmentSteps(1200),
+    )
+    places = np.float32([[-0.7], [0.0], [0.7]])
+    found = values(agent, places, agent.policy({"observation": places})[:, :1].clip(-1, 1))
+    if kind == "sac":  # its policy says what is to be squashed
+        found = values(agent, places, np.tanh(agent.policy({"observation": places})[:, :1]))
+    torch.testing.assert_close(found, torch.ones_like(found), rtol=0, atol=0.1)
+    (evaluation,) = (record for record in records if record.kind == "evaluation")
+    assert evaluation.scalars["evaluation/reward_mean"] > 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stored_ends_are_told_apart(kind):
+    """The same reward of 1 everywhere; what terminated is worth 1, what was cut off is worth 5."""
+    agent = build(kind, **quick(kind))
+    here, there = np.float32([[1, 0, 0]]), np.float32([[0, 1, 0]])
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        for seen, cut in ((here, True), (there, False)):
+            action = rng.uniform(BOX.low, BOX.high, (1, 2)).astype(np.float32)
+            agent.store(transition(seen, action, here, truncated=cut, terminated=not cut))
+    for _ in range(400):
+        agent.learn_from_batch(agent.memory.sample(32))
+    action = torch.from_numpy(np.float32([[0.5, -0.5]]))
+    with torch.no_grad():
+        found = [
+            critics_of(agent).module({"x": torch.from_numpy(seen)}, action).mean().item()
+            for seen in (here, there)
+        ]
+    assert found == pytest.approx([5.0, 1.0], abs=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns_to_turn_two_dials(kind):
+    params = parameters(
+        kind,
+        torso=TorsoParameters(middleware=(32, 32), activation="relu", orthogonal=False),
+        learning={"updates_per_step": 0.5, "batch": 64},
+        rate=3e-3,
+        algorithm={"initial_temperature": 0.1} if kind == "sac" else {},
+    )
+    _, records = run(
+        params,
+        OneStepParameters(size=2, continuous=True),
+        steps=1600,
+        heatup=EnvironmentSteps(400),
+        evaluation_interval=EnvironmentSteps(1600),
+    )
+    (evaluation,) = (record for record in records if record.kind == "evaluation")
+    # random actions get 1/3, always the middle 2/3
+    assert evaluation.scalars["evaluation/reward_mean"] > 0.93
+
+
+# Transitions and batches.
+
+
+def transition(seen, action, after, *, reward=1.0, terminated=False, truncated=False, row=0):
+    return Transition(
+        rows=np.array([row]),
+        observation={"x": seen},
+        action=action,
+        reward=np.array([reward]),
+        next_observation={"x": after},
+        terminated=np.array([terminated]),
+        truncated=np.array([truncated]),
+        duration=np.array([1]),
+    )
+
+
+def store(agent, batch):
+    """Put a batch's transitions into the agent's memory."""
+    for number in range(len(batch["/actions"])):
+        one = {path: values[number : number + 1].numpy() for path, values in batch.items()}
+        agent.store(
+            transition(
+                one["/observations/x"],
+                one["/actions"],
+                one["/next_observations/x"],
+                reward=float(one["/rewards"][0]),
+                terminated=float(one["/discounts"][0]) == 0,
+            )
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_are_told_to_a_prioritised_memory(kind):
+    agent, told = build(kind, memory={"prioritised": PrioritisedParameters()}), []
+    store(agent, batches(1)[0])
+    sampled, sample = [], agent.memory.sample
+    agent.memory.sample = lambda size: sampled.append(sample(size)) or sampled[-1]
+    agent.memory.note_errors = lambda positions, errors: told.append((positions, errors.clone()))
+    agent._earned = 3
+    agent.train(TRAIN)
+    assert len(told) == 3
+    for (positions, errors), batch in zip(told, sampled, strict=True):
+        assert torch.equal(positions, batch["/positions"])
+        assert errors.shape == (16,)
+        assert errors.abs().min() > 0
+
+
+def test_a_uniform_memory_is_told_nothing():
+    agent = build("ddpg")
+    store(agent, batches(1)[0])
+    agent.memory.note_errors = None  # calling it would raise
+    agent._earned = 3
+    assert agent.train(TRAIN).training_steps == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_box_has_no_bearing_on_what_is_learned(kind):
+    """The same decisions as shares of another box: the same networks, to rounding."""
+    learned = []
+    for box, middle, half in ((SYMMETRIC, 0.0, 1.0), (BOX, MIDDLE, HALF)):
+        agent = build(kind, box=box, adam={"epsilon": 1e-4})
+        for batch in batches(6, box=SYMMETRIC):
+            agent.learn_from_batch({**batch, "/actions": middle + half * batch["/actions"]})
+        learned.append([each.online for each in agent.networks.values()])
+    for mine, theirs in zip(*learned, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=2e-5)
+
+
+# Acting.
+
+
+def act(agent, clock=TRAIN, count=50, state=None, seed=0, tested=None):
+    everywhere = np.ones(count, bool)
+    observation = np.random.default_rng(seed).normal(size=(count, 3)).astype(np.float32)
+    return agent.act(
+        state or agent.new_rows(count, seed=0),
+        np.arange(count),
+        {"x": observation},
+        starts=everywhere,
+        fresh=everywhere,
+        quiet=~everywhere if tested is None else tested,
+        clock=clock,
+    )
+
+
+def outcome(rows, seed=1):
+    nothing = np.zeros(len(rows), np.uint8)
+    return Outcome(
+        rows=rows,
+        observation={"x": np.random.default_rng(seed).normal(size=(len(rows), 3)).astype("f4")},
+        reward=np.ones(len(rows)),
+        terminated=np.zeros(len(rows), bool),
+        truncated=np.zeros(len(rows), bool),
+        duration=np.ones(len(rows), np.int64),
+        end=nothing,
+        below=nothing,
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heat_up_covers_the_whole_box_evenly(kind):
+    agent = build(kind, num_envs=200)
+    state = agent.new_rows(200, seed=0)
+    actions = np.concatenate([act(agent, HEATUP, 200, state) for _ in range(20)])
+    shares = (actions - BOX.low) / (BOX.high - BOX.low)
+    for element in range(2):
+        counts, _ = np.histogram(shares[:, element], bins=10, range=(0, 1))
+        assert counts.sum() == 4000
+        assert counts.min() > 330
+        assert counts.max() < 470
+    assert abs(np.corrcoef(shares.T)[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_actions_reach_both_ends_of_every_element(kind):
+    agent = build(kind)
+    named = agent.actor.named(agent.actor.online)
+    for signs in ((50, -50), (-50, 50)):
+        for values in named.values():
+            values.zero_()
+        named["head.0.bias"][:2] = torch.tensor(signs, dtype=torch.float32)
+        expected = np.where(np.array(signs) > 0, BOX.high, BOX.low)
+        np.testing.assert_array_equal(act(agent, TEST), np.tile(expected, (50, 1)))
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_noise_is_a_share_of_each_range_and_is_clipped(kind):
+    quiet = build(kind, exploration=GaussianNoise(scale=ConstantSchedule(value=1e-3)))
+    difference = (act(quiet, TRAIN) - act(quiet, TEST)) / HALF.numpy()
+    np.testing.assert_allclose(difference.std(axis=0), 1e-3, rtol=0.35)
+    loud = build(kind, exploration=GaussianNoise(scale=ConstantSchedule(value=5.0)))
+    actions = act(loud, TRAIN)
+    for element in range(2):
+        assert {BOX.low[element], BOX.high[element]} < set(actions[:, element])
+    assert (actions >= BOX.low).all()
+    assert (actions <= BOX.high).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
+    """One action in [-1, 3], with noise that clips much of it."""
+    loud = {"exploration": GaussianNoise(scale=ConstantSchedule(value=2.0))}
+    made = manager(
+        parameters(kind, learning={"learning_starts": 400}, **(loud if kind in NOISES else {})),
+        SteadyPayParameters(low=-1.0, high=3.0),
+        num_envs=4,
+    )
+    (agent,) = made._graph.agents
+    if kind == "sac":  # the deviation e^2 before squashing reaches both ends
+        agent.actor.named(agent.actor.online)["head.0.bias"][1] = 9.0
+    sent, environment = [], made._graph.training.levels[0].environment
+    send = environment.send
+
+    def spy(directive, rows):
+        sent.append(directive.action.copy())
+        send(directive, rows)
+
+    environment.send = spy
+    after_ticks(made, 5, "heatup")
+    after_ticks(made, 40)
+    kept = agent.memory.trajectories()["/agents/agent/actions"]  # [N, T, 1]
+    np.testing.assert_array_equal(kept, np.stack(sent, axis=1))
+    assert kept.min() == pytest.approx(-1.0, abs=1e-3)
+    assert kept.max() == pytest.approx(3.0, abs=1e-3)
+    seen = []
+    first = critics_of(agent).module.layers[0]
+    first.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0][..., -1].clone()))
+    batch = agent.memory.sample(64)
+    agent.learn_from_batch(batch)
+    assert seen
+    for shares in seen:
+        assert shares.min() >= -1 - 1e-6
+        assert shares.max() <= 1 + 1e-6
+    given = (batch["/actions"][:, 0] - 1) / 2
+    assert any(torch.allclose(shares, given.expand_as(shares), atol=1e-6) for shares in seen)
+    made.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_behind_an_output_filter_the_agent_lives_in_its_own_box(kind):
+    made = manager(
+        parameters(kind, output_filter=OutputFilter(action=(LinearBoxToBoxMap(),))),
+        SteadyPayParameters(low=-1.0, high=3.0),
+        num_envs=4,
+    )
+    (agent,) = made._graph.agents
+    assert agent.action_space == spaces.Box(-1, 1, (1,))
+    sent, environment = [], made._graph.training.levels[0].environment
+    send = environment.send
+    environment.send = lambda directive, rows: (
+        sent.append(directive.action),
+        send(directive, rows),
+    )
+    after_ticks(made, 10, "heatup")
+    after_ticks(made, 10)
+    kept = agent.memory.trajectories()["/agents/agent/actions"]
+    assert kept.min() < -0.5
+    assert kept.max() <= 1
+    np.testing.assert_allclose(1 + 2 * kept, np.stack(sent, axis=1), rtol=1e-5, atol=1e-5)
+    made.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_rows_that_are_not_tested_explore(kind):
+    agent = build(kind, num_envs=6)
+    tested = np.array([True, False] * 3)
+    greedy, mixed = act(agent, TEST, 6), act(agent, TRAIN, 6, tested=tested)
+    changed = (greedy != mixed).any(axis=1)
+    assert changed.tolist() == [False, True] * 3
+    # and they draw what they would have drawn among others that explore, too
+    np.testing.assert_array_equal(mixed[~tested], act(agent, TRAIN, 6)[~tested])
+
+
+SCALES = {
+    "plain": {},
+    "normalised, prioritised": {
+        "normalise_observations": 5.0,
+        "memory": {"prioritised": PrioritisedParameters()},
+    },
+    "three steps": {"memory": {"n_step": 3}},
+}
+
+
+@pytest.mark.parametrize("setting", SCALES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_testing_draws_nothing_and_changes_nothing(kind, setting):
+    made = manager(
+        parameters(kind, learning={"learning_starts": 16}, **SCALES[setting]),
+        PointMassParameters(max_episode_steps=7),
+        num_envs=4,
+        heatup=EnvironmentSteps(8),
+    )
+    after_ticks(made, 3, "heatup")
+    after_ticks(made, 5)
+    (agent,) = made._graph.agents
+    before = copy.deepcopy(made.state_dict())
+    evaluation = made._graph.evaluation
+    rows = evaluation.levels[0]._row_state.exploration.state_dict()
+    (one,) = made.evaluate(EnvironmentEpisodes(5))
+    (same,) = made.evaluate(EnvironmentEpisodes(5))
+    np.testing.assert_array_equal(one.arrays["episode/reward"], same.arrays["episode/reward"])
+    assert_same(made.state_dict(), before)
+    assert_same(evaluation.levels[0]._row_state.exploration.state_dict(), rows)
+    assert agent.training_steps > 0
+    made.close()
+
+
+def test_testing_earns_nothing():
+    agent = build("ddpg")
+    store(agent, batches(1)[0])
+    state = agent.new_rows(2, seed=0)
+    kept = len(agent.memory)
+    act(agent, TEST, 2, state)
+    agent.observe(state, outcome(np.arange(2)), clock=TEST)
+    assert agent.train(TRAIN) is None
+    assert len(agent.memory) == kept
+
+
+# Observations normalised inside the networks.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_observations_are_normalised_alike_in_acting_learning_and_targets(kind):
+    """It learns and acts as an agent without a normaliser does on numbers normalised by hand."""
+    agent, plain = (build(kind, **changes) for changes in ({"normalise_observations": 1.5}, {}))
+    rng = np.random.default_rng(0)
+    known = (rng.normal(size=(30, 3)) * [5, 1, 0.1] + [20, 0, -1]).astype(np.float32)
+    for seen in known:
+        agent.store(transition(seen[None], np.float32([[0, 0]]), seen[None] + 1000))
+
+    def by_hand(seen):
+        exact = known.astype(np.float64)
+        normal = (np.asarray(seen, np.float64) - exact.mean(axis=0)) / exact.std(axis=0)
+        return normal.clip(-1.5, 1.5).astype(np.float32)
+
+    probe = known[:8] + np.float32([1, 0.5, 0.05])
+    np.testing.assert_allclose(
+        agent.policy({"x": probe}), plain.policy({"x": by_hand(probe)}), rtol=1e-3, atol=1e-4
+    )
+    for batch in batches(4, size=8):
+        raw = {
+            path: torch.from_numpy(known[:8]) + 0.1 * values if "observations" in path else values
+            for path, values in batch.items()
+        }
+        normal = {
+            path: torch.from_numpy(by_hand(values)) if "observations" in path else values
+            for path, values in raw.items()
+        }
+        agent.learn_from_batch(raw)
+        plain.learn_from_batch(normal)
+    for name, each in agent.networks.items():
+        other = plain.networks[name]
+        torch.testing.assert_close(each.online, other.online, rtol=5e-3, atol=5e-4)
+        if each.has_target:
+            torch.testing.assert_close(each.target, other.target, rtol=5e-3, atol=5e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_statistics_are_of_what_was_acted_on_and_memory_keeps_raw_numbers(kind):
+    agent, _ = run(
+        parameters(kind, normalise_observations=5.0, learning={"learning_starts": 50}),
+        PointMassParameters(max_episode_steps=9),
+        steps=200,
+        num_envs=4,
+        heatup=EnvironmentSteps(40),
+        evaluation_interval=EnvironmentSteps(100),
+    )
+    kept = agent.memory.trajectories()["/observations/observation"].reshape(-1, 4)
+    assert len(kept) == 200
+    assert np.abs(kept[:, 2:]).max() > 1.5  # speeds, as they are
+    torch.testing.assert_close(
+        agent.normaliser.mean["observation"],
+        torch.from_numpy(kept.mean(axis=0, dtype=np.float64)).float(),
+    )
+    torch.testing.assert_close(
+        agent.normaliser.scale["observation"],
+        torch.from_numpy(1 / kept.astype(np.float64).std(axis=0)).float(),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+    batch = agent.memory.sample(200)["/observations/observation"].numpy()
+    raw = {tuple(row) for row in kept}
+    assert all(tuple(row) in raw for row in batch)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_statistics_are_saved_and_loaded(kind):
+    agent, other = (build(kind, seed=s, normalise_observations=5.0) for s in (0, 1))
+    store(agent, batches(1)[0])
+    other.load_state_dict(agent.state_dict())
+    probe = {"x": np.float32([[1, 2, 3], [-1, 0, 1]])}
+    np.testing.assert_array_equal(agent.policy(probe), other.policy(probe))
+    plain = build(kind)
+    for name, each in plain.networks.items():
+        each.load_state_dict(agent.networks[name].state_dict())
+    assert not np.allclose(agent.policy(probe), plain.policy(probe))
+
+
+# Going on after a stop.
+
+GOAL = GoalSpace(
+    key="achieved_goal",
+    low=(-1.0, -1.0),
+    high=(1.0, 1.0),
+    threshold=(0.1, 0.1),
+    reached_within="ball",
+)
+PRIORITIES = {"prioritised": PrioritisedParameters(anneal_beta_over=EnvironmentSteps(300))}
+RESUMED = {
+    "normalised, hard target": {
+        "normalise_observations": 5.0,
+        "algorithm": {"target_sync": TargetSync(every=7)},
+    },
+    "prioritised, three steps": {"memory": {**PRIORITIES, "n_step": 3, "capacity": 120}},
+    "hindsight": {"memory": {"hindsight": HindsightParameters(goal=GOAL), "capacity": 150}},
+}
+EXPLORING = {
+    "normalised, hard target": {"exploration": OrnsteinUhlenbeckNoise()},
+    "hindsight": {"parameter_noise": ParameterNoise(adapt_every=5)},
+}
+
+
+def resumable(kind, setting, seed):
+    """A little of everything, in rows whose episodes don't end together."""
+    changes = dict(RESUMED[setting])
+    if kind in NOISES:
+        changes |= EXPLORING.get(setting, {})
+    params = parameters(
+        kind,
+        learning={"updates_per_step": 0.75, "learning_starts": 20, "report_every": 9},
+        learning_rate_schedule=LinearSchedule(start=1.0, end=0.2),
+        **changes,
+    )
+    return manager(
+        params,
+        GoalPointMassParameters(max_episode_steps=11, terminate=True, threshold=0.4),
+        num_envs=3,
+        seed=seed,
+        heatup=EnvironmentSteps(30),
+        training=EnvironmentSteps(300),
+        evaluation_interval=EnvironmentSteps(100),
+        evaluation_episodes=EnvironmentEpisodes(2),
+        progress_interval=EnvironmentSteps(60),
+    )
+
+
+def told(records):
+    return [
+        (each.kind, each.environment_steps, each.training_steps, dict(each.scalars))
+        for each in records
+        if each.kind in ("train", "episode")
+    ]
+
+
+def stopped_and_straight(made, path, stop_at):
+    """Runs to the end, saving once on the way; returns the records after that and the state."""
+    saved, seen = False, []
+    for record in made.improve():
+        if saved:
+            seen.append(record)
+        elif record.environment_steps >= stop_at and made.is_settled:
+            write_checkpoint(path, made.state_dict(), {})
+            saved = True
+    assert saved
+    state = made.state_dict()
+    made.close()
+    return seen, state
+
+
+@pytest.mark.parametrize("setting", RESUMED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_going_on_from_a_checkpoint_equals_not_stopping(kind, setting, tmp_path):
+    seen, straight = stopped_and_straight(resumable(kind, setting, 0), tmp_path / "half", 150)
+    # Another seed: whatever is not in the state would differ.
+    other = resumable(kind, setting, 99)
+    other.load_state_dict(read_checkpoint(tmp_path / "half").state)
+    again = list(other.improve())
+    assert_same(other.state_dict(), straight)
+    assert told(again) == told(seen)
+    assert len([each for each in seen if each.kind == "train"]) >= 5
+    other.close()
+
+
+CONTINUE = """
+import sys
+from pathlib import Path
+import torch
+sys.path.insert(0, {tests!r})
+from test_off_policy_agent import KINDS, RESUMED, resumable
+from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+torch.set_num_threads(1)
+folder = Path({folder!r})
+for kind, setting in zip(KINDS, RESUMED):
+    made = resumable(kind, setting, 99)
+    made.load_state_dict(read_checkpoint(folder / kind).state)
+    for _ in made.improve():
+        pass
+    write_checkpoint(folder / (kind + "_whole"), made.state_dict(), {{}})
+    made.close()
+"""
+
+
+def test_a_new_process_goes_on_bit_for_bit(tmp_path):
+    expected = {}
+    for kind, setting, stop_at in zip(KINDS, RESUMED, (24, 99, 210), strict=True):
+        made = resumable(kind, setting, 0)
+        _, expected[kind] = stopped_and_straight(made, tmp_path / kind, stop_at)
+    script = CONTINUE.format(tests=__file__.rsplit("/", 1)[0], folder=str(tmp_path))
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+    for kind, state in expected.items():
+        assert_same(read_checkpoint(tmp_path / f"{kind}_whole").state, state)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_state_is_not_changed_by_further_training(kind):
+    agent = build(kind, normalise_observations=5.0, memory=PRIORITIES)
+    store(agent, batches(1)[0])
+    saved = agent.state_dict()
+    before = copy.deepcopy(saved)
+    agent._earned = 5
+    agent.train(TRAIN)
+    store(agent, batches(1, seed=3)[0])
+    assert_same(saved, before)
+    with pytest.raises(AssertionError):
+        assert_same(agent.state_dict(), before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(kind):
+    def trained(seed):
+        made = resumable(kind, "prioritised, three steps", seed)
+        records = list(made.improve())
+        state = made.state_dict()
+        made.close()
+        return told(records), state
+
+    (records, state), (again, same), (others, other) = trained(1), trained(1), trained(2)
+    assert_same(state, same)
+    assert records == again
+    assert records != others
+    for name, network in state["agents"]["main"]["networks"].items():
+        theirs = other["agents"]["main"]["networks"][name]["online"]
+        for part, values in network["online"].items():
+            assert not torch.equal(values, theirs[part]), (name, part)
+
+
+def test_actor_and_critics_do_not_begin_alike():
+    """They draw from one stream, one after the other."""
+    critics = build("td3").critics.module
+    for layer in critics.layers:
+        assert not torch.allclose(layer.weight[0], layer.weight[1])
+
+
+# Compiled.
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
+@pytest.mark.timeout(280)
+@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_equals_eager_to_rounding(kind):
+    def trained(mode):
+        agent = build(
+            kind,
+            mode=mode,
+            normalise_observations=5.0,
+            adam={"epsilon": 1e-4, "max_gradient_norm": 1.0},
+            algorithm={"huber": 1.0, "target_sync": TargetSync(rate=0.1)},
+        )
+        assert agent.engine.mode == mode
+        store(agent, batches(1)[0])
+        made = batches(10)
+        for number, batch in enumerate(made):
+            if number == 5:  # neither may be compiled in
+                agent.engine.set_scalars(critic_learning_rate=0.001)
+                store(agent, made[0])
+            errors = agent.learn_from_batch(batch)["td_error"].clone()
+        numbers = [each.online for each in agent.networks.values()]
+        numbers += [each.target for each in targets_of(agent).values()]
+        return [*numbers, errors], agent.engine.drain_metrics()
+
+    (found, metrics), (expected, others) = trained("compiled"), trained("eager")
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=2e-5)
+    assert metrics == pytest.approx(others, rel=1e-3, abs=1e-4)
+
+
+# What it cannot serve.
+
+REFUSED = {
+    "discrete": spaces.Discrete(3),
+    "unbounded": spaces.Box(-np.inf, np.inf, (2,)),
+    "two axes": spaces.Box(-1, 1, (2, 2)),
+    "whole numbers": spaces.Box(0, 3, (2,), np.int64),
+    "several": spaces.MultiDiscrete([2, 3]),
+    "named": spaces.Dict({"a": spaces.Box(-1, 1, (1,))}),
+}
+
+
+@pytest.mark.parametrize("space", REFUSED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_action_spaces_are_refused_in_one_line(kind, space):
+    with pytest.raises(SpaceError, match="this agent acts in a flat Box of floats") as caught:
+        build(kind, box=REFUSED[space])
+    assert "\n" not in str(caught.value)
+    assert str(REFUSED[space]) in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_counts_is_the_space_before_the_output_filter(kind):
+    output_filter = OutputFilter(action=(LinearBoxToBoxMap(),))
+    agent = build(kind, output_filter=output_filter)
+    assert agent.action_space == spaces.Box(-1, 1, (2,))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_element_that_cannot_move_is_refused(kind):
+    with pytest.raises(SpaceError, match=r"element 0 of the action space can only be 1\.0"):
+        build(kind, box=spaces.Box(np.float32([1, -1]), np.float32([1, 1])))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_box_of_doubles_will_do(kind):
+    """Bounds that single precision cannot hold are not left."""
+    box = spaces.Box(np.array([-0.1, -2.0]), np.array([0.3, 1 / 3]), dtype=np.float64)
+    agent = build(kind, box=box)
+    named = agent.actor.named(agent.actor.online)
+    named["head.0.bias"][:2] = 50.0
+    for clock in (HEATUP, TRAIN, TEST):
+        action = act(agent, clock)
+        assert action.dtype == np.float64
+        assert (action <= box.high).all()
+        assert (action >= box.low).all()
+    for batch in batches(2, box=box):
+        agent.learn_from_batch({**batch, "/actions": batch["/actions"].float()})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_images_and_lamps_are_observed(kind):
+    seen = spaces.Dict(
+        {
+            "image": spaces.Box(0, 255, (6, 6, 1), np.uint8),
+            "lamp": spaces.Discrete(3),
+            "speed": spaces.Box(-1, 1, (2,)),
+        }
+    )
+    torso = TorsoParameters(convolutions="shallow", middleware=(8,), orthogonal=False)
+    agent = build(kind, seen=seen, torso=torso, normalise_observations=5.0, num_envs=4)
+    rng = np.random.default_rng(0)
+    shown = {
+        "image": rng.integers(0, 256, (4, 6, 6, 1)).astype(np.uint8),
+        "lamp": rng.integers(0, 3, 4),
+        "speed": rng.normal(size=(4, 2)).astype(np.float32),
+    }
+    everywhere = np.ones(4, bool)
+    state = agent.new_rows(4, seed=0)
+    for _ in range(3):
+        agent.act(
+            state,
+            np.arange(4),
+            shown,
+            starts=everywhere,
+            fresh=everywhere,
+            quiet=~everywhere,
+            clock=TRAIN,
+        )
+        nothing = np.zeros(4, np.uint8)
+        agent.observe(
+            state,
+            Outcome(
+                rows=np.arange(4),
+                observation=shown,
+                reward=np.ones(4),
+                terminated=~everywhere,
+                truncated=~everywhere,
+                duration=np.ones(4, np.int64),
+                end=nothing,
+                below=nothing,
+            ),
+            clock=Clock(phase=Phase.TRAIN),
+        )
+        agent.train(TRAIN)
+    # one row's transition was enough to begin: 4 + 4 decisions later
+    assert agent.training_steps == 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_description_says_what_it_consists_of(kind):
+    agent = build(kind)
+    text = agent.description()
+    for name, each in agent.networks.items():
+        assert f"{name}: " in text
+        assert f"{each.size:,} parameters" in text
+    assert "updates: eager" in text
