@@ -1,0 +1,113 @@
+"""The Fetch preset: its levels, what it shows the networks, what a goal is worth, the control."""
+
+import importlib.util
+import sys
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.graph_managers import TaskParameters
+from coach_rl.presets.Fetch_DDPG_HER import MOVED, graph_manager
+
+needs_robotics = pytest.mark.skipif(
+    importlib.util.find_spec("gymnasium_robotics") is None,
+    reason="gymnasium_robotics is not installed; pip install coach-rl[robotics]",
+)
+LEVELS = [f"Fetch{task}{dense}-v4" for task in MOVED for dense in ("", "Dense")]
+
+
+def described(**panel):
+    return graph_manager(**panel).parameters
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_levels_go_with_and_without_their_package(level):
+    bare, full = described(level=level), described(level=f"gymnasium_robotics:{level}")
+    assert bare.environment.level == f"gymnasium_robotics:{level}"
+    assert bare == full
+
+
+@needs_robotics
+def test_every_fetch_task_there_is_has_its_levels():
+    importlib.import_module("gymnasium_robotics")
+    registered = {name for name in gymnasium.registry if name.startswith("Fetch")}
+    assert {name for name in registered if name.endswith("-v4")} == set(LEVELS)
+    for name in registered:
+        described(level=name)
+
+
+@pytest.mark.parametrize(
+    ("level", "near"), [("FetchReech-v4", "FetchReach-v4"), ("FetchReach", "FetchReach-v4")]
+)
+def test_another_level_is_refused_with_the_nearest(level, near):
+    with pytest.raises(UnknownNameError, match=f"unknown Fetch task '{level}'.*'{near}'"):
+        described(level=level)
+
+
+@needs_robotics
+@pytest.mark.parametrize("level", LEVELS)
+def test_goals_are_the_tasks_own(level):
+    """Achieved goals and rewards, as the task has them before anything is left out."""
+    parameters = described(level=level)
+    goal = parameters.agent.memory.hindsight.goal
+    plain = GymnasiumParameters(level=parameters.environment.level).build(num_envs=4)
+    seen = plain.reset(seed=0).observation
+    rng, rewards = np.random.default_rng(0), []
+    for step in range(12):
+        action = rng.uniform(-1, 1, (4, 4)).astype(np.float32)
+        # Two rows reach for the goal, so that some reward is 0 where that is what reaching gives.
+        action[:2, :3] = np.clip(10 * (seen["desired_goal"] - goal.achieved(seen))[:2], -1, 1)
+        plain.send(action)
+        answer = plain.recv()
+        seen = answer.observation
+        np.testing.assert_array_equal(goal.achieved(seen), seen["achieved_goal"])
+        expected = goal.goal_reward(seen[GOAL_KEY], seen)
+        np.testing.assert_allclose(answer.reward, expected, rtol=1e-6, err_msg=f"step {step}")
+        rewards.append(answer.reward)
+    plain.close()
+    if level == "FetchReach-v4":
+        assert set(np.unique(rewards)) == {-1, 0}
+
+
+@needs_robotics
+def test_neither_networks_nor_memory_have_the_achieved_goal_twice():
+    parameters = described()
+    environment = parameters.environment.build(num_envs=1)
+    agent = parameters.agent.build(
+        spaces=environment.spaces, num_envs=1, device="cpu", seed=0, planned_steps=1
+    )
+    environment.close()
+    assert list(agent.observation_space.spaces) == ["desired_goal", "observation"]
+    assert agent.actor.module.torso.embedder.output_size == 3 + 10
+
+
+def test_hindsight_is_the_only_difference_of_the_control():
+    cure, control = described().agent, described(hindsight=False).agent
+    assert control.memory.hindsight is None
+    assert replace(control, memory=cure.memory) == cure
+
+
+def test_targets_are_clipped_to_what_the_discount_allows():
+    assert described(discount=0.9).agent.algorithm.clip_targets == pytest.approx((-10, 0))
+    assert described(discount=1.0).agent.algorithm.clip_targets is None
+
+
+def test_only_a_task_with_a_known_mark_is_validated():
+    assert described().validation is not None
+    assert described(level="FetchReachDense-v4").validation is None
+    assert described(level="FetchPush-v4").validation is None
+
+
+def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
+    for loaded in [name for name in sys.modules if name.startswith("gymnasium_robotics")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, "gymnasium_robotics", None)
+    manager = graph_manager()
+    with pytest.raises(ConfigurationError, match=r"pip install coach-rl\[robotics\]") as caught:
+        manager.create_graph(TaskParameters(device="cpu"))
+    assert "\n" not in str(caught.value)
