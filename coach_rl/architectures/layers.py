@@ -94,7 +94,7 @@ class EnsembleLinear(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """[K, B, inputs] to [K, B, outputs]; fewer than K inputs go through the first layers."""
         members = len(values)
-        return torch.baddbmm(self.bias[:members], values, self.weight[:members])
+        return torch.bmm(values, self.weight[:members]) + self.bias[:members]
 
 
 class ScaleToBox(nn.Module):
