@@ -212,7 +212,7 @@ class OffPolicyAgent(FilteredAgent):
         self.weights_rng = torch.Generator().manual_seed(
             integer_seed(context.seed, params.name, "weights")
         )
-        self.noise_rng = torch.Generator(context.device).manual_seed(
+        self.noise_rng = torch.Generator().manual_seed(
             integer_seed(context.seed, params.name, "learning noise")
         )
         self._ratio = params.learning.ratio
@@ -344,8 +344,8 @@ class OffPolicyAgent(FilteredAgent):
         return "\n".join([*summaries, f"updates: {self.engine.mode}"])
 
     def noise(self, *shape: int) -> Tensor:
-        """Standard normal numbers for the losses, from the agent's own stream."""
-        return torch.randn(shape, generator=self.noise_rng, device=self.device)
+        """Standard normal numbers for the losses, the same on every device."""
+        return torch.randn(shape, generator=self.noise_rng).to(self.device, non_blocking=True)
 
     def numpy_policy(self, torso: Torso, head: nn.Sequential) -> Policy:
         """A torso and its head as a function of numpy observations; torch where it must be."""
