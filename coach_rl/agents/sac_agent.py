@@ -183,7 +183,7 @@ class SACAgent(OffPolicyAgent):
         return self.engine.step({**batch, **noise})
 
     def _critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
-        """Both critics towards the lower one's soft value, equations 5 and 7."""
+        """Both critics towards the lower one's soft value, equations 3 and 5."""
         after = observations(batch, NEXT_OBSERVATIONS)
         with torch.no_grad():
             alpha = self.temperature.online.exp()
