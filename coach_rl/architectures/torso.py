@@ -118,7 +118,8 @@ class FlattenVector(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """The same numbers in a row."""
-        return values.flatten(1).to(torch.float32)
+        row = values.flatten(1) if values.ndim > 1 else values[:, None]
+        return row.to(torch.float32)
 
 
 class OneHot(nn.Module):

@@ -946,12 +946,13 @@ def test_a_box_of_doubles_will_do(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_images_and_lamps_are_observed(kind):
+def test_images_lamps_and_lone_numbers_are_observed(kind):
     seen = spaces.Dict(
         {
             "image": spaces.Box(0, 255, (6, 6, 1), np.uint8),
             "lamp": spaces.Discrete(3),
             "speed": spaces.Box(-1, 1, (2,)),
+            "height": spaces.Box(-1, 1, ()),
         }
     )
     torso = TorsoParameters(convolutions="shallow", middleware=(8,), orthogonal=False)
@@ -961,6 +962,7 @@ def test_images_and_lamps_are_observed(kind):
         "image": rng.integers(0, 256, (4, 6, 6, 1)).astype(np.uint8),
         "lamp": rng.integers(0, 3, 4),
         "speed": rng.normal(size=(4, 2)).astype(np.float32),
+        "height": rng.normal(size=4).astype(np.float32),
     }
     everywhere = np.ones(4, bool)
     state = agent.new_rows(4, seed=0)
