@@ -279,7 +279,7 @@ class PPOAgent(FilteredAgent):
         self.training_steps += steps
         named = {f"train/{name}": value for name, value in scalars.items()}
         named |= {
-            "train/training_steps": steps,
+            "train/training_steps": float(steps),
             "train/learning_rate": learning_rate,
             "train/clip": clip,
         }

@@ -427,7 +427,7 @@ def test_reports_hold_the_means_of_the_round():
     report = Bandit(build(), flat_pay).round()
     expected = (
         "policy_loss value_loss entropy approx_kl clip_fraction gradient_norm "
-        "explained_variance learning_rate clip"
+        "explained_variance training_steps learning_rate clip"
     )
     assert set(report.scalars) == {f"train/{name}" for name in expected.split()}
     assert all(isinstance(value, float) for value in report.scalars.values())

@@ -89,6 +89,10 @@ def test_every_flag_reads_into_its_field() -> None:
         ),
         ("-p FAKE -cp learning_rate", "cannot read the override 'learning_rate'"),
         ("-p FAKE -lvl moon", "unknown level 'moon'"),
+        ("-p CartPole_PPO --inspect sample:nan", "there is no sampler to inspect"),
+        ("-p Pendulum_DDPG --inspect nan", "'nan' is not an inspection; write POINT:CHECK"),
+        ("-p Pendulum_DDPG --inspect sampl:nan", "unknown inspection point 'sampl'"),
+        ("-crd FAKE --inspect sample:nan", "--inspect"),
         ("-p FAKE -lvl a -cp level=b", "level is given twice, by -lvl and by -cp"),
         ("-p FAKE -n 0", "argument -n/--num_envs: must be a whole number of 1 or more, got '0'"),
         ("-p FAKE --steps 1.5", "argument --steps: must be a whole number of 1 or more, got '1.5'"),
@@ -255,3 +259,12 @@ def test_quick_answers_do_not_wait_for_torch(words: str) -> None:
         capture_output=True,
         env=os.environ,
     )
+
+
+def test_inspect_puts_statistics_of_the_samples_into_the_logs() -> None:
+    words = ("--inspect", "sample:nan,stats@10", "-cp", "agent.learning.report_every=20")
+    steps = ("--steps", 1_060, "-ntb", "-c")
+    assert coach("-p", "Pendulum_DDPG", *steps, *words, "--plain") == 0
+    header, *rows = (only_run(name="Pendulum_DDPG") / "main.agent.csv").read_text().splitlines()
+    assert "inspect/sample/rewards/mean" in header.split(",")
+    assert len(rows) >= 2
