@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import huber_loss
 
 
 def td_target(
@@ -31,8 +32,8 @@ def regression_loss(error: Tensor, weight: Tensor, huber: float | None = None) -
         huber: Errors beyond this count linearly (Huber 1964); None squares all of them, halved
             either way.
     """
-    loss = 0.5 * error**2
-    if huber is not None:
-        size = error.abs()
-        loss = torch.where(size <= huber, loss, huber * (size - 0.5 * huber))
+    if huber is None:
+        loss = 0.5 * error**2
+    else:
+        loss = huber_loss(error, torch.zeros_like(error), reduction="none", delta=huber)
     return (weight * loss).mean(dim=-1).sum()
