@@ -49,6 +49,7 @@ def adam_step(
     """
     first = first.lerp(gradient, 1 - betas[0])
     second = betas[1] * second + (1 - betas[1]) * gradient * gradient
-    first_scale, second_scale = 1 - powers[0], 1 - powers[1]
-    denominator = (second / second_scale).sqrt() + epsilon
-    return parameters - learning_rate * (first / first_scale) / denominator, first, second
+    # The bias corrections are scalars, so a parameter takes one root and one division.
+    step_size = learning_rate / (1 - powers[0])
+    denominator = second.sqrt() * (1 - powers[1]).rsqrt() + epsilon
+    return parameters - step_size * first / denominator, first, second
