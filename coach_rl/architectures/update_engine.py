@@ -190,13 +190,16 @@ class UpdateEngine:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on with the saved moments, in the saved mode."""
+        """Go on with the saved moments, in the saved mode; eagerly where captured has no GPU."""
         self._taken = state["taken"]
         for name, adam in self._optimizers.items():
             adam.load_state_dict(state["optimizers"][name])
         self._means.load_state_dict(state["means"], self._device)
-        if state["mode"] != self.mode:
-            self.mode = _resolved(state["mode"], self._device, 0, 0)
+        mode: UpdateMode = state["mode"]
+        if mode == "captured" and self._device.type != "cuda":
+            mode = "eager"
+        if mode != self.mode:
+            self.mode = _resolved(mode, self._device, 0, 0)
             self._made.clear()
 
     def _prepared(

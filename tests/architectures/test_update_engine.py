@@ -374,6 +374,17 @@ def test_a_sync_that_cannot_be(arguments, message):
         TargetSync(**arguments)
 
 
+def test_a_captured_run_goes_on_eagerly_without_a_gpu():
+    _, engine = made()
+    engine.step(data(), torch.arange(8))
+    network, restored = made()
+    restored.load_state_dict({**engine.state_dict(), "mode": "captured"})
+    assert restored.mode == "eager"
+    before = network.online.clone()
+    restored.step(data(), torch.arange(8))
+    assert not torch.equal(network.online, before)
+
+
 def test_capturing_needs_a_gpu():
     with pytest.raises(ParameterError, match="records a CUDA graph and this agent is on 'cpu'"):
         engine_for(NetworkWrapper(module(), device=CPU), mode="captured")
