@@ -12,6 +12,7 @@ import gymnasium
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
+from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
 from coach_rl.environments.seeded import SeededEnvironment
@@ -57,8 +58,9 @@ def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
 
     Args:
         level: A MuJoCo task by short name or Gymnasium id (`half_cheetah`, `HalfCheetah-v5`), a
-            toy world (`point_mass`), any other registered Gymnasium id (`CartPole-v1`), or
-            `module:Class` or `module:Id-v0` (see `GymnasiumParameters`).
+            goal world (`goal_pendulum`), a toy world (`point_mass`), any other registered
+            Gymnasium id (`CartPole-v1`), or `module:Class` or `module:Id-v0` (see
+            `GymnasiumParameters`).
         kwargs: Fields of the level's parameters, e.g. `max_episode_steps`.
 
     Raises:
@@ -67,6 +69,8 @@ def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
     """
     if level in TASKS:
         return _filled(MujocoParameters, level, {"level": level}, kwargs)
+    if level in GOAL_WORLDS:
+        return _filled(GoalWorldParameters, level, {"level": level}, kwargs)
     if level in TOYS:
         toy, fixed = TOYS[level]
         return _filled(toy, level, fixed, kwargs)
@@ -83,7 +87,7 @@ def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
 
 def level_names() -> list[str]:
     """Every level that `make` knows by name, ours first."""
-    ours: Sequence[str] = [*TASKS, *TOYS]
+    ours: Sequence[str] = [*TASKS, *GOAL_WORLDS, *TOYS]
     return [*ours, *(name for name in gymnasium.registry if name not in TASKS)]
 
 

@@ -11,6 +11,7 @@ from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
 from coach_rl.environments.mujoco.parameters import (
     SHORT_NAMES,
     TASKS,
+    BatchParameters,
     MujocoParameters,
     MujocoTaskParameters,
 )
@@ -19,6 +20,7 @@ from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Range, Sc
 __all__ = [
     "SHORT_NAMES",
     "TASKS",
+    "BatchParameters",
     "FrozenMapping",
     "MujocoBatch",
     "MujocoParameters",

@@ -41,7 +41,7 @@ TASKS: dict[str, type[GymnasiumTask]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _BatchParameters(ABC):
+class BatchParameters(ABC):
     """What holds for any task."""
 
     max_episode_steps: int | None = None
@@ -98,7 +98,7 @@ class _BatchParameters(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MujocoParameters(_BatchParameters):
+class MujocoParameters(BatchParameters):
     """One of the eleven tasks of Gymnasium.
 
     parameters = MujocoParameters(level="half_cheetah", kwargs={"ctrl_cost_weight": 0.2})
@@ -130,7 +130,7 @@ class MujocoParameters(_BatchParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MujocoTaskParameters(_BatchParameters):
+class MujocoTaskParameters(BatchParameters):
     """A task of your own: an instance of a `MujocoTask` subclass.
 
     environment = MujocoTaskParameters(own_task=CartReach(target=0.5)).build(num_envs=16)

@@ -89,8 +89,11 @@ class MujocoTask:
     max_episode_steps: ClassVar[int | None] = 1000
     """Steps after which an episode is truncated, unless the parameters say otherwise."""
 
-    xml_file: str
-    """Path of the MJCF file, or the MJCF text itself (it starts with `<`)."""
+    xml_file: str = ""
+    """Path of the MJCF file, or the MJCF text itself (it starts with `<`).
+
+    Empty only for a task that overrides `load` and builds its model itself.
+    """
     frame_skip: int = 1
     """Simulator steps per step of the environment."""
     default_camera_config: FrozenMapping[str] | None = None

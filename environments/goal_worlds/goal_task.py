@@ -1,0 +1,129 @@
+"""What all goal worlds have in common: where the goal is kept, and what reaching it is worth."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import mujoco
+import numpy as np
+
+from coach_rl.core.errors import ParameterError
+from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.environments.mujoco import MujocoState, MujocoTask
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalTask(MujocoTask):
+    """A MuJoCo task with a goal, in the Gymnasium goal convention.
+
+    Observations are `observation`, `achieved_goal` and `desired_goal`; the reward of a step is 0
+    where it led to the goal, else -1; `is_success` stands in the info. The goal is kept in
+    `MjData.userdata`, so that it is saved and restored with the simulator: `reset` writes it there,
+    and `spec` asks for as many `nuserdata`.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "userdata")
+
+    terminate: bool = True
+    """Whether reaching the goal ends the episode."""
+
+    @abstractmethod
+    def spec(self) -> mujoco.MjSpec:
+        """The model, built from the task's parameters."""
+
+    @abstractmethod
+    def motion(self, state: MujocoState) -> FloatArray:
+        """What is seen apart from goals, [R, O]."""
+
+    @abstractmethod
+    def achieved_goal(self, state: MujocoState) -> FloatArray:
+        """The goal that each simulator's state stands for, [R, G]."""
+
+    @abstractmethod
+    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
+        """Where one goal is as good as the other, [...].
+
+        Args:
+            achieved_goal: [..., G].
+            desired_goal: [..., G].
+        """
+
+    def load(self) -> mujoco.MjModel:
+        """Build and compile the model.
+
+        Raises:
+            ParameterError: The parameters make no valid model.
+        """
+        try:
+            return self.spec().compile()
+        except ValueError as error:
+            raise ParameterError(f"{type(self).__name__} makes no valid model: {error}") from error
+
+    def observation(self, state: MujocoState) -> dict[str, Array]:
+        """Motion [R, O], achieved goal [R, G], desired goal [R, G]."""
+        return {
+            "observation": self.motion(state),
+            "achieved_goal": self.achieved_goal(state),
+            "desired_goal": state.userdata,
+        }
+
+    def judge(
+        self, before: MujocoState, action: FloatArray, after: MujocoState
+    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+        """0 at the goal, else -1; terminated at the goal if asked to."""
+        del before, action
+        success = self.reached(self.achieved_goal(after), after.userdata)
+        return _worth(success), success & self.terminate, {"is_success": success}
+
+    def compute_reward(
+        self,
+        achieved_goal: Array,
+        desired_goal: Array,
+        info: Any = None,  # noqa: ARG002 - part of the convention
+    ) -> FloatArray:
+        """What being at one goal is worth when another is wanted, float64 [...].
+
+        Args:
+            achieved_goal: [..., G].
+            desired_goal: [..., G].
+            info: Unused.
+        """
+        return _worth(self.reached(achieved_goal, desired_goal))
+
+
+def empty_scene(name: str) -> mujoco.MjSpec:
+    """A model with nothing but a sky and a light."""
+    spec = mujoco.MjSpec()
+    spec.modelname = name
+    spec.add_texture(
+        name="sky",
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=[0.85, 0.9, 0.95],
+        rgb2=[0.6, 0.7, 0.8],
+        width=64,
+        height=384,
+    )
+    spec.worldbody.add_light(
+        pos=[-2, -2, 8],
+        dir=[0.25, 0.25, -1],
+        cutoff=180,
+        exponent=0,
+        ambient=[0.25] * 3,
+        diffuse=[0.5] * 3,
+        specular=[0.1] * 3,
+    )
+    return spec
+
+
+def damp(joint: Any, damping: float) -> None:
+    """Give a joint of an `MjSpec` a damping proportional to its speed.
+
+    Newer versions of MuJoCo keep the coefficients of a polynomial there, older ones a number.
+    """
+    coefficients = np.size(joint.damping)
+    joint.damping = damping if coefficients == 1 else [damping] + [0.0] * (coefficients - 1)
+
+
+def _worth(success: BoolArray) -> FloatArray:
+    return np.where(success, 0.0, -1.0)

@@ -1,0 +1,176 @@
+"""What all goal worlds promise: goals, rewards, levels, Gymnasium."""
+
+import pickle
+import warnings
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.records import End
+from coach_rl.environments import level_names, make, parameters
+from coach_rl.environments.goal_worlds import (
+    GOAL_WORLDS,
+    GoalWorldParameters,
+    register_goal_worlds,
+)
+from coach_rl.testing import ENVIRONMENT_CHECKS, Trial
+
+LEVELS = sorted(GOAL_WORLDS)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
+def test_contract(level, check):
+    description = parameters(level, max_episode_steps=9, threads=2)
+    check(Trial(build=lambda num_envs: description.build(num_envs=num_envs), steps=20))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_levels(level):
+    description = parameters(level)
+    assert type(description) is GoalWorldParameters
+    assert description.level == level
+    assert level in level_names()
+    assert pickle.loads(pickle.dumps(description)) == description
+    assert hash(description) == hash(parameters(level))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_reward_success_and_goals_agree(level):
+    description = parameters(level, threads=1)
+    environment = description.build(num_envs=3)
+    start = environment.reset(seed=1)
+    rng, space = np.random.default_rng(0), environment.spaces.action
+    goals = start.observation["desired_goal"]
+    for _ in range(20):
+        environment.send(rng.uniform(space.low, space.high, (3, *space.shape)).astype(np.float32))
+        answer = environment.recv()
+        seen = answer.observation
+        rewards = description.task.compute_reward(seen["achieved_goal"], seen["desired_goal"], {})
+        np.testing.assert_array_equal(answer.reward, rewards)
+        np.testing.assert_array_equal(answer.info["is_success"], answer.reward == 0)
+        np.testing.assert_array_equal(answer.terminated, answer.info["is_success"])
+        np.testing.assert_array_equal(seen["desired_goal"], goals)
+        goals = answer.first_observation["desired_goal"]
+    itself = description.task.compute_reward(seen["achieved_goal"], seen["achieved_goal"])
+    assert itself.tolist() == [0, 0, 0]
+    environment.close()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_each_episode_and_row_draws_its_own_start(level):
+    environment = make(level, num_envs=4, seed=0, max_episode_steps=1, threads=1)
+    action = np.zeros((4, *environment.spaces.action.shape), np.float32)
+    starts = [environment.reset().observation["observation"]]
+    for _ in range(3):
+        environment.send(action)
+        answer = environment.recv()
+        assert (answer.end & End.TRUNCATED).all()
+        starts.append(answer.first_observation["observation"])
+    assert len(np.unique(np.concatenate(starts), axis=0)) == 16
+    environment.close()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_gymnasiums_own_checker(level):
+    register_goal_worlds()
+    register_goal_worlds()
+    name = f"coach_rl/{GOAL_WORLDS[level].__name__}-v0"
+    environment = gymnasium.make(name)
+    assert environment.spec.max_episode_steps == GOAL_WORLDS[level].max_episode_steps
+    with warnings.catch_warnings():
+        # As for Gymnasium's own MuJoCo tasks, observations have no bounds, actions need not be +-1.
+        warnings.filterwarnings("ignore", message=".*(infinity|normalized|symmetric).*")
+        check_env(environment.unwrapped, skip_render_check=True)
+    environment.close()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_gymnasium_shows_what_the_batch_shows(level):
+    register_goal_worlds()
+    single = gymnasium.make(f"coach_rl/{GOAL_WORLDS[level].__name__}-v0", max_episode_steps=6)
+    batch = parameters(level, max_episode_steps=6, threads=1).build(num_envs=1)
+    seen, _ = single.reset(seed=5)
+    answer = batch.reset(seed=5)
+    rng, space = np.random.default_rng(0), single.action_space
+    for step in range(1, 7):
+        for key, values in answer.observation.items():
+            np.testing.assert_array_equal(values[0], seen[key])
+        action = rng.uniform(space.low, space.high).astype(np.float32)
+        seen, reward, terminated, truncated, info = single.step(action)
+        batch.send(action[None])
+        answer = batch.recv()
+        assert reward == answer.reward[0]
+        assert info["is_success"] == answer.info["is_success"][0]
+        assert (terminated, truncated) == (answer.terminated[0], answer.truncated[0])
+        assert truncated == (step == 6)
+    single.close()
+    batch.close()
+
+
+def test_gymnasium_ends_at_the_goal_if_asked():
+    register_goal_worlds()
+    for terminate in (True, False):
+        everywhere = {"start_angle": (0.0, 0.0), "terminate": terminate}
+        environment = gymnasium.make("coach_rl/GoalPendulum-v0", **everywhere)
+        environment.reset(seed=0)
+        _, reward, terminated, _, info = environment.step(np.zeros(1, np.float32))
+        assert (reward, terminated, info) == (0.0, terminate, {"is_success": True})
+        environment.close()
+
+
+def test_time_limits():
+    task = parameters("goal_pendulum").task
+    assert task.max_episode_steps == 1000
+    assert replace(task, terminate=False).terminate is False
+
+
+@pytest.mark.parametrize(
+    ("make_parameters", "error", "line"),
+    [
+        (lambda: GoalWorldParameters(level="goal_pendulm"), UnknownNameError, "goal_pendulum"),
+        (lambda: parameters("goal_pendulm"), UnknownNameError, "goal_pendulum"),
+        (
+            lambda: parameters("goal_pendulum", kwargs={"long": 1.0}),
+            UnknownNameError,
+            "unknown parameter of goal_pendulum 'long'; did you mean 'length'",
+        ),
+        (
+            lambda: parameters("goal_pendulum", kwargs={"xml_file": "a.xml"}),
+            UnknownNameError,
+            "xml_file",
+        ),
+        (
+            lambda: parameters("goal_pendulum", kwargs={"mass": 0.0}),
+            ParameterError,
+            r"GoalPendulum\.mass must be more than 0, got 0",
+        ),
+        (
+            lambda: parameters("goal_pendulum", kwargs={"damping": -1.0}),
+            ParameterError,
+            "damping must be 0 or more",
+        ),
+        (
+            lambda: parameters("goal_pendulum", kwargs={"threshold": (0.1, 0.1)}),
+            ParameterError,
+            r"threshold must be 3 numbers above 0, got \(0.1, 0.1\)",
+        ),
+        (
+            lambda: parameters("angle_goal_pendulum", kwargs={"threshold": (0.1, 0.0)}),
+            ParameterError,
+            "threshold must be 2 numbers above 0",
+        ),
+        (
+            lambda: parameters("goal_pendulum", kwargs={"start_angle": (1.0, 0.0)}),
+            ParameterError,
+            "low <= high",
+        ),
+    ],
+)
+def test_bad_parameters(make_parameters, error, line):
+    with pytest.raises(error, match=line):
+        make_parameters()
