@@ -7,11 +7,21 @@ from typing import Any
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
 from coach_rl.environments.goal_worlds.goal_task import GoalTask
+from coach_rl.environments.goal_worlds.point_maze import (
+    PointMazeFourRooms,
+    PointMazeLarge,
+    PointMazeMedium,
+    PointMazeU,
+)
 from coach_rl.environments.mujoco import BatchParameters, FrozenMapping
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "angle_goal_pendulum": AngleGoalPendulum,
     "goal_pendulum": GoalPendulum,
+    "point_maze_four_rooms": PointMazeFourRooms,
+    "point_maze_large": PointMazeLarge,
+    "point_maze_medium": PointMazeMedium,
+    "point_maze_u": PointMazeU,
 }
 """The goal worlds by level."""
 

@@ -1,0 +1,201 @@
+"""A ball pushed through a maze: the point mazes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import mujoco
+import numpy as np
+
+from coach_rl.core.errors import require
+from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.environments.goal_worlds.goal_task import GoalTask, damp, empty_scene
+from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
+from coach_rl.environments.mujoco import FrozenMapping, MujocoState, Scene
+
+_FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointMaze(GoalTask):
+    """Push a ball along x and y to a goal in another cell of a maze; walls are in the way.
+
+    The middle of the map is the origin, x points right and y up on it. Start and goal are drawn
+    from the map's cells, never from the same one, and moved about in them.
+    """
+
+    max_episode_steps: ClassVar[int | None] = 200
+
+    frame_skip: int = 5
+    default_camera_config: FrozenMapping[str] | None = _FROM_ABOVE
+    maze: tuple[str, ...] = U
+    """Rows of the map, see `MazeMap`."""
+    cell_size: float = 1.0
+    """Side of a cell, in metres."""
+    ball_radius: float = 0.1
+    """In metres."""
+    max_speed: float = 2.0
+    """Speed along each axis that full force leads to, in metres per second."""
+    response_time: float = 0.25
+    """Seconds until the speed has come 63 % of the way to what the force leads to."""
+    noise: float = 0.25
+    """How far start and goal lie from the middle of their cells at most along x and y, in cells."""
+    goal_radius: float = 0.45
+    """Distance at which the goal is reached, in metres."""
+    timestep: float = 0.01
+    """Seconds of a simulator step."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name = type(self).__name__
+        for field in ("timestep", "cell_size", "ball_radius", "max_speed", "response_time"):
+            value = getattr(self, field)
+            require(value > 0, f"{name}.{field} must be more than 0, got {value}")
+        require(0 <= self.noise < 0.5, f"{name}.noise must be in [0, 0.5), got {self.noise}")
+        room = (0.5 - self.noise) * self.cell_size
+        require(
+            self.ball_radius < room,
+            f"{name}.ball_radius must be less than (0.5 - noise) * cell_size = {room:g}, or "
+            f"episodes would start in walls, got {self.ball_radius}",
+        )
+        apart = (1 - 2 * self.noise) * self.cell_size
+        require(
+            0 < self.goal_radius < apart,
+            f"{name}.goal_radius must be between 0 and (1 - 2 * noise) * cell_size = {apart:g}, or "
+            f"episodes would start at the goal, got {self.goal_radius}",
+        )
+        step, most = self.max_speed * self.timestep, self.ball_radius
+        require(
+            step <= most,
+            f"{name}.max_speed * timestep must be at most ball_radius, or the ball would pass "
+            f"through walls, got {step:g} and {most}",
+        )
+        _ = self.map  # checks it
+
+    @cached_property
+    def map(self) -> MazeMap:
+        """The maze, checked."""
+        return MazeMap(self.maze)
+
+    def place(self, cell: Cell) -> FloatArray:
+        """Where the middle of a cell is, [2]."""
+        rows, columns = len(self.maze), len(self.maze[0])
+        return self.cell_size * np.array(
+            [cell[1] - (columns - 1) / 2, (rows - 1) / 2 - cell[0]], np.float64
+        )
+
+    def spec(self) -> mujoco.MjSpec:
+        """A ball of 1 kg on two rails among frictionless walls; a mark where the goal is."""
+        spec = empty_scene("point_maze")
+        spec.option.timestep = self.timestep
+        spec.nuserdata = 2
+        # The camera stands at 1.5 times the extent: there a square frame shows the whole map.
+        spec.stat.extent = 0.84 * self.cell_size * max(len(self.maze), len(self.maze[0]))
+        spec.stat.center = [0, 0, 0]
+        half = self.cell_size / 2
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_PLANE,
+            size=[half * len(self.maze[0]), half * len(self.maze), 0.1],
+            rgba=[0.62, 0.64, 0.62, 1],
+            contype=0,
+            conaffinity=0,
+        )
+        height = 2 * self.ball_radius
+        for row, first, count in self.map.walls:
+            middle = (self.place((row, first)) + self.place((row, first + count - 1))) / 2
+            spec.worldbody.add_geom(
+                type=mujoco.mjtGeom.mjGEOM_BOX,
+                pos=[*middle, height / 2],
+                size=[half * count, half, height / 2],
+                rgba=[0.2, 0.24, 0.32, 1],
+                condim=1,
+            )
+        ball = spec.worldbody.add_body(name="ball", pos=[0, 0, self.ball_radius])
+        # The ball has 1 kg: full speed is force over damping, the time to reach it 1 / damping.
+        for name, axis in (("x", [1, 0, 0]), ("y", [0, 1, 0])):
+            rail = ball.add_joint(name=name, type=mujoco.mjtJoint.mjJNT_SLIDE, axis=axis)
+            damp(rail, 1 / self.response_time)
+            motor = spec.add_actuator(
+                name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, ctrllimited=True
+            )
+            motor.ctrlrange = [-1, 1]
+            motor.gear[0] = self.max_speed / self.response_time
+        ball.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_SPHERE,
+            size=[self.ball_radius, 0, 0],
+            mass=1,
+            rgba=[0.2, 0.55, 0.85, 1],
+            condim=1,
+        )
+        mark = spec.worldbody.add_body(name="goal", mocap=True)
+        mark.add_site(
+            pos=[0, 0, 0.05],  # clear of the floor, or both would flicker
+            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+            size=[self.goal_radius, 0.01, 0.01],
+            rgba=[0.95, 0.8, 0.1, 0.7],
+        )
+        return spec
+
+    def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
+        """Draw a start cell, a goal cell that is another one, and places in them; at rest."""
+        del scene
+        pairs = self._pairs
+        start, goal = pairs[rng.integers(len(pairs))]
+        size = self.noise * self.cell_size
+        data.qpos[:] = self.place(start) + rng.uniform(-size, size, 2)
+        data.userdata[:] = self.place(goal) + rng.uniform(-size, size, 2)
+        data.mocap_pos[0] = (*data.userdata, 0.0)
+
+    def motion(self, state: MujocoState) -> FloatArray:
+        """Place and velocity, [R, 4]."""
+        return np.concatenate((state.qpos, state.qvel), axis=1)
+
+    def achieved_goal(self, state: MujocoState) -> FloatArray:
+        """The place, [R, 2]."""
+        return np.asarray(state.qpos)
+
+    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
+        """Where the distance is within the goal's radius, [...]."""
+        difference = np.asarray(achieved_goal) - desired_goal
+        return np.asarray((difference**2).sum(axis=-1) <= self.goal_radius**2)
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[Cell, Cell], ...]:
+        """Every start with every goal in another cell."""
+        starts, goals = self.map.starts, self.map.goals
+        return tuple((start, goal) for start in starts for goal in goals if start != goal)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointMazeU(PointMaze):
+    """One wall to go around."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointMazeMedium(PointMaze):
+    """The medium maze of D4RL."""
+
+    max_episode_steps: ClassVar[int | None] = 400
+
+    maze: tuple[str, ...] = MEDIUM
+    """Rows of the map, see `MazeMap`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointMazeLarge(PointMaze):
+    """The large maze of D4RL."""
+
+    max_episode_steps: ClassVar[int | None] = 600
+
+    maze: tuple[str, ...] = LARGE
+    """Rows of the map, see `MazeMap`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointMazeFourRooms(PointMaze):
+    """Four rooms and four doors."""
+
+    max_episode_steps: ClassVar[int | None] = 400
+
+    maze: tuple[str, ...] = FOUR_ROOMS
+    """Rows of the map, see `MazeMap`."""
