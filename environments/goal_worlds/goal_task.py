@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import mujoco
 import numpy as np
 
-from coach_rl.core.errors import ParameterError
+from coach_rl.core.errors import ParameterError, require
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco import MujocoState, MujocoTask
 
@@ -26,6 +26,14 @@ class GoalTask(MujocoTask):
 
     terminate: bool = True
     """Whether reaching the goal ends the episode."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.xml_file == "",
+            f"{type(self).__name__} builds its model from its other fields; "
+            f"leave xml_file empty, got '{self.xml_file}'",
+        )
 
     @abstractmethod
     def spec(self) -> mujoco.MjSpec:

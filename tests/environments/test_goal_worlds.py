@@ -14,6 +14,7 @@ from coach_rl.core.records import End
 from coach_rl.environments import level_names, make, parameters
 from coach_rl.environments.goal_worlds import (
     GOAL_WORLDS,
+    GoalPendulum,
     GoalWorldParameters,
     register_goal_worlds,
 )
@@ -133,6 +134,7 @@ def test_time_limits():
     ("make_parameters", "error", "line"),
     [
         (lambda: GoalWorldParameters(level="goal_pendulm"), UnknownNameError, "goal_pendulum"),
+        (lambda: GoalPendulum(xml_file="a.xml"), ParameterError, "leave xml_file empty"),
         (lambda: parameters("goal_pendulm"), UnknownNameError, "goal_pendulum"),
         (
             lambda: parameters("goal_pendulum", kwargs={"long": 1.0}),
