@@ -5,6 +5,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.core.interfaces import AgentParameters
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
@@ -69,35 +70,71 @@ def graph_manager(
         memory: Transitions kept.
         evaluation_interval: Environment steps between evaluations.
     """
-    environment = MujocoParameters(level=level)
-    short_name = short_name_of(level)
-    own = BASE | PER_LEVEL.get(short_name, {})
+    own = BASE | own_settings(level)
     torso = TorsoParameters(middleware=layers, activation="relu", orthogonal=False)
-    validated = VALIDATION.get(short_name)
+    return experiment(
+        level,
+        DDPGAgentParameters(
+            algorithm=DDPGAlgorithmParameters(
+                discount=own["discount"] if discount is None else discount,
+            ),
+            learning=LearningParameters(batch=batch, updates_per_step=updates_per_step),
+            memory=ReplayMemoryParameters(capacity=memory),
+            exploration=GaussianNoise(scale=ConstantSchedule(value=noise)),
+            actor=ActorParameters(torso=torso),
+            critic=CriticParameters(torso=torso),
+            actor_optimizer=AdamParameters(learning_rate=learning_rate),
+            critic_optimizer=AdamParameters(learning_rate=learning_rate),
+        ),
+        num_envs=num_envs,
+        heatup=int(own["heatup"]) if heatup is None else heatup,
+        steps=steps,
+        evaluation_interval=evaluation_interval,
+        marks=VALIDATION,
+    )
+
+
+def own_settings(level: str) -> dict[str, float]:
+    """What a task has of its own, whichever of its names it is given by; UnknownNameError."""
+    MujocoParameters(level=level)  # says what is wrong with a level that does not exist
+    return PER_LEVEL.get(short_name_of(level), {})
+
+
+def experiment(
+    level: str,
+    agent: AgentParameters,
+    *,
+    num_envs: int,
+    heatup: int,
+    steps: int,
+    evaluation_interval: int,
+    marks: dict[str, tuple[float, int]],
+) -> BasicRLGraphManager:
+    """An off-policy agent on a MuJoCo task; the same for DDPG, TD3 and SAC.
+
+    Args:
+        level: A MuJoCo task.
+        agent: Who learns.
+        num_envs: Environments in parallel.
+        heatup: Random steps at the start.
+        steps: Environment steps to train for, heat-up included.
+        evaluation_interval: Environment steps between evaluations.
+        marks: Evaluation reward to reach, and by when, by short name.
+    """
+    mark = marks.get(short_name_of(level))
     return BasicRLGraphManager(
         BasicGraphParameters(
-            agent=DDPGAgentParameters(
-                algorithm=DDPGAlgorithmParameters(
-                    discount=own["discount"] if discount is None else discount,
-                ),
-                learning=LearningParameters(batch=batch, updates_per_step=updates_per_step),
-                memory=ReplayMemoryParameters(capacity=memory),
-                exploration=GaussianNoise(scale=ConstantSchedule(value=noise)),
-                actor=ActorParameters(torso=torso),
-                critic=CriticParameters(torso=torso),
-                actor_optimizer=AdamParameters(learning_rate=learning_rate),
-                critic_optimizer=AdamParameters(learning_rate=learning_rate),
-            ),
-            environment=environment,
+            agent=agent,
+            environment=MujocoParameters(level=level),
             schedule=ScheduleParameters(
-                heatup=EnvironmentSteps(int(own["heatup"]) if heatup is None else heatup),
+                heatup=EnvironmentSteps(heatup),
                 training=EnvironmentSteps(steps),
                 evaluation_interval=EnvironmentSteps(evaluation_interval),
                 evaluation_episodes=EnvironmentEpisodes(10),
             ),
             num_envs=num_envs,
             validation=None
-            if validated is None
-            else ValidationParameters(reward=validated[0], within=EnvironmentSteps(validated[1])),
+            if mark is None
+            else ValidationParameters(reward=mark[0], within=EnvironmentSteps(mark[1])),
         )
     )

@@ -6,29 +6,13 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.schedules import ConstantSchedule
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.exploration_policies import GaussianNoise
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    ValidationParameters,
-)
+from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.presets.Mujoco_PPO import short_name_of
+from coach_rl.presets.Mujoco_DDPG import experiment, own_settings
 
 BASE: dict[str, float] = {"discount": 0.99, "heatup": 25_000}
 """Settings of a task that has none of its own."""
-
-PER_LEVEL: dict[str, dict[str, float]] = {
-    # The reward of swimming comes late: with 0.99 every published run stays below 150.
-    "swimmer": {"discount": 0.9999},
-    "inverted_pendulum": {"heatup": 1_000},
-    "inverted_double_pendulum": {"heatup": 1_000},
-    "reacher": {"heatup": 1_000},
-}
-"""Settings of single tasks, by short name."""
 
 VALIDATION: dict[str, tuple[float, int]] = {
     "half_cheetah": (5000.0, 300_000),
@@ -69,35 +53,25 @@ def graph_manager(
         memory: Transitions kept.
         evaluation_interval: Environment steps between evaluations.
     """
-    environment = MujocoParameters(level=level)
-    short_name = short_name_of(level)
-    own = BASE | PER_LEVEL.get(short_name, {})
+    own = BASE | own_settings(level)
     torso = TorsoParameters(middleware=layers, activation="relu", orthogonal=False)
-    validated = VALIDATION.get(short_name)
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=TD3AgentParameters(
-                algorithm=TD3AlgorithmParameters(
-                    discount=own["discount"] if discount is None else discount,
-                ),
-                learning=LearningParameters(batch=batch, updates_per_step=updates_per_step),
-                memory=ReplayMemoryParameters(capacity=memory),
-                exploration=GaussianNoise(scale=ConstantSchedule(value=noise)),
-                actor=ActorParameters(torso=torso),
-                critic=CriticParameters(torso=torso),
-                actor_optimizer=AdamParameters(learning_rate=learning_rate),
-                critic_optimizer=AdamParameters(learning_rate=learning_rate),
+    return experiment(
+        level,
+        TD3AgentParameters(
+            algorithm=TD3AlgorithmParameters(
+                discount=own["discount"] if discount is None else discount,
             ),
-            environment=environment,
-            schedule=ScheduleParameters(
-                heatup=EnvironmentSteps(int(own["heatup"]) if heatup is None else heatup),
-                training=EnvironmentSteps(steps),
-                evaluation_interval=EnvironmentSteps(evaluation_interval),
-                evaluation_episodes=EnvironmentEpisodes(10),
-            ),
-            num_envs=num_envs,
-            validation=None
-            if validated is None
-            else ValidationParameters(reward=validated[0], within=EnvironmentSteps(validated[1])),
-        )
+            learning=LearningParameters(batch=batch, updates_per_step=updates_per_step),
+            memory=ReplayMemoryParameters(capacity=memory),
+            exploration=GaussianNoise(scale=ConstantSchedule(value=noise)),
+            actor=ActorParameters(torso=torso),
+            critic=CriticParameters(torso=torso),
+            actor_optimizer=AdamParameters(learning_rate=learning_rate),
+            critic_optimizer=AdamParameters(learning_rate=learning_rate),
+        ),
+        num_envs=num_envs,
+        heatup=int(own["heatup"]) if heatup is None else heatup,
+        steps=steps,
+        evaluation_interval=evaluation_interval,
+        marks=VALIDATION,
     )

@@ -128,6 +128,7 @@ def test_an_unknown_level_is_named_with_its_neighbours():
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
 @pytest.mark.parametrize(("name", "panel"), [preset_case(*each) for each in THRESHOLDS])
 def test_preset_reaches_its_threshold(name, panel):
     manager = load_graph_manager(name, panel)
