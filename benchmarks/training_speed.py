@@ -44,10 +44,14 @@ LEARNING_RATES = {"DDPG": 1e-3, "TD3": 3e-4, "SAC": 1e-3}
 """Of the presets."""
 Block = Callable[[], float]
 """Trains for one block, returns environment steps per second."""
+Clock = Callable[[], float]
+"""Seconds."""
 
 
 @contextmanager
-def coach_rl_blocks(algorithm: str, num_envs: int, steps: int, folder: Path) -> Iterator[Block]:
+def coach_rl_blocks(
+    algorithm: str, num_envs: int, steps: int, folder: Path, clock: Clock
+) -> Iterator[Block]:
     """This engine, on the shipped preset."""
     panel = {"num_envs": num_envs}
     if algorithm in OFF_POLICY:
@@ -66,14 +70,14 @@ def coach_rl_blocks(algorithm: str, num_envs: int, steps: int, folder: Path) -> 
     ]
 
     def block() -> float:
-        begin, before = time.perf_counter(), manager.clock.environment_steps
+        begin, before = clock(), manager.clock.environment_steps
         for record in manager.train_and_act(EnvironmentSteps(steps)):
             for sink in sinks:
                 sink.write(record)
         if algorithm == "PPO":
             path = folder / f"checkpoint_{manager.clock.environment_steps}"
             write_checkpoint(path, manager.state_dict(), {})
-        return (manager.clock.environment_steps - before) / (time.perf_counter() - begin)
+        return (manager.clock.environment_steps - before) / (clock() - begin)
 
     yield block
     for sink in sinks:
@@ -83,7 +87,7 @@ def coach_rl_blocks(algorithm: str, num_envs: int, steps: int, folder: Path) -> 
 
 @contextmanager
 def stable_baselines3_blocks(
-    algorithm: str, num_envs: int, steps: int, folder: Path
+    algorithm: str, num_envs: int, steps: int, folder: Path, clock: Clock
 ) -> Iterator[Block]:
     """Stable-Baselines3 at its best public setting."""
     environments: Any = DummyVecEnv([lambda: gymnasium.make("HalfCheetah-v5")] * num_envs)
@@ -118,21 +122,21 @@ def stable_baselines3_blocks(
         model.learn(RANDOM_STEPS)
 
     def block() -> float:
-        begin = time.perf_counter()
+        begin = clock()
         model.learn(steps, callback=save, reset_num_timesteps=False)
-        return steps / (time.perf_counter() - begin)
+        return steps / (clock() - begin)
 
     yield block
     environments.close()
 
 
-def compare(algorithm: str, num_envs: int, blocks: int, steps: int) -> None:
+def compare(algorithm: str, num_envs: int, blocks: int, steps: int, clock: Clock) -> None:
     """Run both in turn and print a row a block, then the medians."""
     title = f"{algorithm} {num_envs:3d} envs {torch.get_num_threads()} threads"
     with (
         tempfile.TemporaryDirectory() as name,
-        coach_rl_blocks(algorithm, num_envs, steps, Path(name, "coach_rl")) as ours,
-        stable_baselines3_blocks(algorithm, num_envs, steps, Path(name, "sb3")) as theirs,
+        coach_rl_blocks(algorithm, num_envs, steps, Path(name, "coach_rl"), clock) as ours,
+        stable_baselines3_blocks(algorithm, num_envs, steps, Path(name, "sb3"), clock) as theirs,
     ):
         ours()
         theirs()
@@ -161,11 +165,17 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=6, help="counted blocks of each")
     parser.add_argument("--steps", type=int, default=5 * PPO_ITERATION, help="of a block")
     parser.add_argument("--threads", type=int, default=1, help="of torch, for both")
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="count seconds of the processor, which other work on the machine bears on less",
+    )
     arguments = parser.parse_args()
+    clock = time.process_time if arguments.processor_time else time.perf_counter
     torch.set_num_threads(arguments.threads)
     for algorithm in arguments.algorithms:
         for num_envs in arguments.num_envs:
-            compare(algorithm, num_envs, arguments.blocks, arguments.steps)
+            compare(algorithm, num_envs, arguments.blocks, arguments.steps, clock)
 
 
 if __name__ == "__main__":

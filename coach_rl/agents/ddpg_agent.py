@@ -14,6 +14,7 @@ from coach_rl.agents.off_policy_agent import (
     BuildContext,
     OffPolicyAgent,
     OffPolicyAgentParameters,
+    ValueLearningParameters,
     observations,
 )
 from coach_rl.agents.perturbed_policy import PerturbedPolicy
@@ -42,26 +43,18 @@ from coach_rl.functional.temporal_difference import regression_loss, td_target
 
 
 @dataclass(frozen=True, kw_only=True)
-class DDPGAlgorithmParameters:
+class DDPGAlgorithmParameters(ValueLearningParameters):
     """DDPG's settings. Defaults: those of Fujimoto et al. 2018 and Tianshou's MuJoCo benchmark."""
 
-    discount: float = 0.99
-    """Gamma, per decision."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """How both targets follow."""
-    huber: float | None = None
-    """Critic errors beyond this count linearly; None squares all."""
     clip_targets: tuple[float, float] | None = None
     """Bounds of what an action can be worth, where they are known; None does not clip."""
     action_penalty: float = 0.0
     """Added to the actor's loss: this times the mean square of its actions as parts of the box."""
 
     def __post_init__(self) -> None:
-        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], got {self.discount}")
-        require(
-            self.huber is None or self.huber > 0,
-            f"huber must be more than 0 or None, got {self.huber}",
-        )
+        super().__post_init__()
         require(
             self.action_penalty >= 0, f"action_penalty must be 0 or more, got {self.action_penalty}"
         )

@@ -18,6 +18,7 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
     Policy,
+    ValueLearningParameters,
     observations,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -38,11 +39,9 @@ from coach_rl.functional.action_values import of_actions
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQNAlgorithmParameters:
+class DQNAlgorithmParameters(ValueLearningParameters):
     """DQN's settings. Defaults: those of Mnih et al. 2015, with the double choice of actions."""
 
-    discount: float = 0.99
-    """Gamma, per decision."""
     double: bool = True
     """The online network chooses the next action, the target network says what it is worth."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(every=10_000))
@@ -53,11 +52,7 @@ class DQNAlgorithmParameters:
     """Bounds of what an action can be worth, where they are known; None does not clip."""
 
     def __post_init__(self) -> None:
-        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], got {self.discount}")
-        require(
-            self.huber is None or self.huber > 0,
-            f"huber must be more than 0 or None, got {self.huber}",
-        )
+        super().__post_init__()
         require(
             self.clip_targets is None or self.clip_targets[0] < self.clip_targets[1],
             f"clip_targets must rise, got {self.clip_targets}",

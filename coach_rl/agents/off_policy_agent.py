@@ -85,6 +85,23 @@ class LearningParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ValueLearningParameters:
+    """What the settings of all off-policy algorithms have."""
+
+    discount: float = 0.99
+    """Gamma, per decision."""
+    huber: float | None = None
+    """Errors of values beyond this count linearly; None squares all."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], got {self.discount}")
+        require(
+            self.huber is None or self.huber > 0,
+            f"huber must be more than 0 or None, got {self.huber}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class BuildContext:
     """What is known only when an agent is built; see `core.interfaces.AgentParameters.build`."""
 

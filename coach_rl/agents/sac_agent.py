@@ -15,6 +15,7 @@ from coach_rl.agents.off_policy_agent import (
     BuildContext,
     OffPolicyAgent,
     OffPolicyAgentParameters,
+    ValueLearningParameters,
     observations,
 )
 from coach_rl.architectures.continuous_control import (
@@ -39,11 +40,9 @@ from coach_rl.functional.temporal_difference import regression_loss, td_target
 
 
 @dataclass(frozen=True, kw_only=True)
-class SACAlgorithmParameters:
+class SACAlgorithmParameters(ValueLearningParameters):
     """SAC's settings. Defaults: the paper's, table 1."""
 
-    discount: float = 0.99
-    """Gamma, per decision."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """How the critics' targets follow."""
     initial_temperature: float = 1.0
@@ -52,18 +51,12 @@ class SACAlgorithmParameters:
     """Adapt alpha so that the policy keeps the target entropy (section 5); else it stays."""
     target_entropy: float | None = None
     """In nats, of actions as parts of the box; None: minus the number of action elements."""
-    huber: float | None = None
-    """Critic errors beyond this count linearly; None squares all."""
 
     def __post_init__(self) -> None:
-        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], got {self.discount}")
+        super().__post_init__()
         require(
             self.initial_temperature > 0,
             f"initial_temperature must be more than 0, got {self.initial_temperature}",
-        )
-        require(
-            self.huber is None or self.huber > 0,
-            f"huber must be more than 0 or None, got {self.huber}",
         )
 
 

@@ -14,6 +14,7 @@ from coach_rl.agents.off_policy_agent import (
     BuildContext,
     OffPolicyAgent,
     OffPolicyAgentParameters,
+    ValueLearningParameters,
     observations,
 )
 from coach_rl.agents.perturbed_policy import PerturbedPolicy
@@ -42,11 +43,9 @@ from coach_rl.functional.temporal_difference import regression_loss, td_target
 
 
 @dataclass(frozen=True, kw_only=True)
-class TD3AlgorithmParameters:
+class TD3AlgorithmParameters(ValueLearningParameters):
     """TD3's settings. Defaults: the paper's, section 6.1."""
 
-    discount: float = 0.99
-    """Gamma, per decision."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """How all targets follow; counted in steps that move the actor."""
     policy_delay: int = 2
@@ -55,19 +54,13 @@ class TD3AlgorithmParameters:
     """Deviation of the noise on the target's actions, in halves of the box's range."""
     target_noise_clip: float = 0.5
     """Largest size of that noise, in halves of the box's range."""
-    huber: float | None = None
-    """Critic errors beyond this count linearly; None squares all."""
 
     def __post_init__(self) -> None:
-        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], got {self.discount}")
+        super().__post_init__()
         require(self.policy_delay >= 1, f"policy_delay must be 1 or more, got {self.policy_delay}")
         for name in ("target_noise", "target_noise_clip"):
             value = getattr(self, name)
             require(value >= 0, f"{name} must be 0 or more, got {value}")
-        require(
-            self.huber is None or self.huber > 0,
-            f"huber must be more than 0 or None, got {self.huber}",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

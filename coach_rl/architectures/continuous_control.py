@@ -19,7 +19,6 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, TorsoParameters
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.spaces import Space
-from coach_rl.functional.squashed_gaussian import bounded_log_std
 
 
 def _plain_torso() -> TorsoParameters:
@@ -106,7 +105,7 @@ class SquashedGaussianActor(nn.Module):
     def forward(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Means and log standard deviations before squashing, [B, A] each."""
         mean, log_std = self.head(self.torso(observation)).chunk(2, dim=-1)
-        return mean, bounded_log_std(log_std, *self.log_std_bounds)
+        return mean, log_std.clamp(*self.log_std_bounds)
 
 
 class Critics(nn.Module):

@@ -258,7 +258,7 @@ class UpdateEngine:
             if is_new:
                 is_new = False
                 # The compiler leaves so many objects that looking for garbage among them again and
-                # again would cost a twelfth of the time.
+                # again shows in the time of a step.
                 gc.collect()
                 gc.freeze()
             return outputs

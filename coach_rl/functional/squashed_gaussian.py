@@ -9,11 +9,6 @@ from torch.nn.functional import softplus
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
-def bounded_log_std(log_std: Tensor, low: float, high: float) -> Tensor:
-    """Log standard deviations clamped to [low, high]."""
-    return log_std.clamp(low, high)
-
-
 def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Reparametrised actions in (-1, 1) and their log-probabilities.
 

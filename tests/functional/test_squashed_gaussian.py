@@ -5,7 +5,7 @@ import torch
 from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
-from coach_rl.functional.squashed_gaussian import bounded_log_std, squashed_sample
+from coach_rl.functional.squashed_gaussian import squashed_sample
 
 
 def test_it_equals_torch_distributions():
@@ -33,8 +33,3 @@ def test_far_out_it_stays_finite_and_right():
     assert action.item() == 1.0
     expected = -0.5 * math.log(2 * math.pi) - (math.log(4) - 60)
     assert log_prob.item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_bounds():
-    found = bounded_log_std(torch.tensor([-50.0, 0.3, 7.0]), -20.0, 2.0)
-    torch.testing.assert_close(found, torch.tensor([-20.0, 0.3, 2.0]))
