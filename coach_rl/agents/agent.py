@@ -29,6 +29,7 @@ from coach_rl.core.records import (
     Transition,
     take,
 )
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
@@ -36,7 +37,6 @@ from coach_rl.core.spaces import (
     uniform_size,
 )
 from coach_rl.core.state import State
-from coach_rl.exploration_policies.row_noise import RowNoise
 
 
 @dataclass(kw_only=True)
@@ -284,6 +284,8 @@ class FilteredAgent(ABC):
                 terminated=outcome.terminated[kept],
                 truncated=outcome.truncated[kept],
                 duration=outcome.duration[kept],
+                below=outcome.below[kept],
+                tested=outcome.tested[kept],
                 extras=choice,
             )
         )

@@ -19,7 +19,13 @@ from coach_rl.architectures.torso import Torso
 from coach_rl.architectures.update_engine import Batch, UpdateEngine, UpdateMode
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters, RowState
+from coach_rl.core.interfaces import (
+    ALONE,
+    InputFilterParameters,
+    LevelPlace,
+    OutputFilterParameters,
+    RowState,
+)
 from coach_rl.core.records import (
     ActionInfo,
     Array,
@@ -110,6 +116,7 @@ class BuildContext:
     device: torch.device
     seed: int
     planned_steps: int
+    place: LevelPlace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +165,7 @@ class OffPolicyAgentParameters(ABC):
         device: str,
         seed: int,
         planned_steps: int,
+        place: LevelPlace = ALONE,
     ) -> "OffPolicyAgent":
         """The agent; SpaceError when it can't serve the action space."""
         return self.made(
@@ -167,6 +175,7 @@ class OffPolicyAgentParameters(ABC):
                 device=torch.device(device),
                 seed=seed,
                 planned_steps=planned_steps,
+                place=place,
             )
         )
 
@@ -213,6 +222,7 @@ class OffPolicyAgent(FilteredAgent):
             device=context.device,
             seed=integer_seed(context.seed, params.name, "memory"),
             discount=discount,
+            place=context.place,
         )
         if self.memory.capacity < params.learning.learning_starts:
             raise ConfigurationError(

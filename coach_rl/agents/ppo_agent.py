@@ -25,7 +25,12 @@ from coach_rl.architectures.update_engine import (
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
-from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
+from coach_rl.core.interfaces import (
+    ALONE,
+    InputFilterParameters,
+    LevelPlace,
+    OutputFilterParameters,
+)
 from coach_rl.core.records import (
     ActionInfo,
     BoolArray,
@@ -35,13 +40,13 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import generator, generator_state, integer_seed, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces, Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.exploration_policies.row_noise import RowNoise
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,
@@ -163,6 +168,7 @@ class PPOAgentParameters:
         device: str,
         seed: int,
         planned_steps: int,
+        place: LevelPlace = ALONE,
     ) -> "PPOAgent":
         """The agent; SpaceError when it has no policy for the action space."""
         return PPOAgent(

@@ -20,6 +20,10 @@ from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, Torso
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.spaces import Space
 
+NEAR_THE_TOP = 4.0
+"""Squashed values start at 98 % of the way from their lower to their upper bound: hopeful, as all
+good values are near it under rewards of -1 and 0."""
+
 
 def _plain_torso() -> TorsoParameters:
     return TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
@@ -54,9 +58,16 @@ class CriticParameters:
     """Embedder and middleware."""
     final_bound: float | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
+    bounds: tuple[float, float] | None = None
+    """Values are squashed into these bounds, the upper of which they start near (HAC's code); None:
+    they are not bounded."""
 
     def __post_init__(self) -> None:
         _check_bound(self.final_bound, "CriticParameters.final_bound")
+        require(
+            self.bounds is None or self.bounds[0] < self.bounds[1],
+            f"CriticParameters.bounds must rise, got {self.bounds}",
+        )
 
 
 class DeterministicActor(nn.Module):
@@ -137,6 +148,7 @@ class Critics(nn.Module):
             for each in hidden
         )
         self.layers.append(EnsembleLinear(members, *last, rng=rng))
+        self.bounds = params.bounds
         if params.final_bound is not None:
             _within(self.layers[-1], params.final_bound, rng)
 
@@ -151,7 +163,11 @@ class Critics(nn.Module):
         for layer in hidden:
             values = self.activation(layer(values))
         outputs: Tensor = last(values)
-        return outputs.squeeze(-1)
+        outputs = outputs.squeeze(-1)
+        if self.bounds is None:
+            return outputs
+        low, high = self.bounds
+        return low + (high - low) * torch.sigmoid(outputs + NEAR_THE_TOP)
 
 
 def scale_to(space: Space) -> ScaleToBox:

@@ -1,7 +1,8 @@
-"""Goals: where they live in an observation, when they are reached, what reaching them is worth."""
+"""What a level can be told: goals, when they are reached, what reaching them is worth; options."""
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
 
 GOAL_KEY = "desired_goal"
 """The observation key under which a level's own goal stands."""
+OPTION_KEY = "option"
+"""The observation key under which a level's own option stands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +35,16 @@ class GoalSpace:
     """The observation key that holds the achieved goal."""
     elements: tuple[int, ...] | None = None
     """Which elements of the (flattened) key make the goal; None takes all of them."""
+    angles: tuple[int, ...] = ()
+    """Goal elements that are angles in radians: their differences are taken around the circle."""
     relative: bool = False
-    """The level above says how far to go, not where; goals are kept absolute either way."""
+    """The level above says how far to go, not where; goals are kept absolute either way, so that
+    what is left to go changes as the state does (Nachum et al. 2018, section 3.1)."""
+    reach: tuple[float, ...] | None = None
+    """How far the level above may ask to go in each element, if goals are relative; None: from any
+    bound to the other."""
+    observed: Literal["absolute", "relative"] = "absolute"
+    """Whether the level's agent sees where the goal is, or how far away."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
     reached_within: Literal["elements", "ball"] = "elements"
@@ -66,6 +77,21 @@ class GoalSpace:
             f"GoalSpace.reached_within must be elements or ball, got {self.reached_within!r}",
         )
         require(
+            all(0 <= element < len(self.low) for element in self.angles),
+            f"GoalSpace.angles names elements of the goal, 0 to {len(self.low) - 1}, "
+            f"got {self.angles}",
+        )
+        require(
+            self.observed in ("absolute", "relative"),
+            f"GoalSpace.observed must be absolute or relative, got {self.observed!r}",
+        )
+        require(
+            self.reach is None
+            or (self.relative and len(self.reach) == len(self.low) and min(self.reach) > 0),
+            "GoalSpace.reach says for relative goals how far each element may go, above 0; "
+            f"got {self.reach} for {len(self.low)} elements, relative={self.relative}",
+        )
+        require(
             self.reached_within == "elements" or all(threshold > 0 for threshold in self.threshold),
             "GoalSpace.threshold must be more than 0 in every element of a ball, "
             f"got {self.threshold}",
@@ -74,18 +100,24 @@ class GoalSpace:
     @property
     def space(self) -> spaces.Box:
         """Where the level above acts; differences when the goals are relative."""
-        low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
         if self.relative:
-            reach = high - low
+            reach = self._widest if self.reach is None else np.array(self.reach, np.float32)
             return spaces.Box(-reach, reach, dtype=np.float32)
-        return spaces.Box(low, high, dtype=np.float32)
+        return spaces.Box(np.float32(self.low), np.float32(self.high), dtype=np.float32)
 
     @property
-    def goal_space(self) -> spaces.Box:
-        """Where the absolute goals lie."""
-        return spaces.Box(
-            np.array(self.low, np.float32), np.array(self.high, np.float32), dtype=np.float32
-        )
+    def shown(self) -> dict[str, spaces.Box]:
+        """What the level's agent sees of its goal, by observation key."""
+        if self.observed == "relative":
+            box = spaces.Box(-self._widest, self._widest, dtype=np.float32)
+        else:
+            box = spaces.Box(np.float32(self.low), np.float32(self.high), dtype=np.float32)
+        return {GOAL_KEY: box}
+
+    @property
+    def size(self) -> int:
+        """Elements of a goal, G."""
+        return len(self.low)
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless the achieved goal can be read off such observations."""
@@ -106,6 +138,20 @@ class GoalSpace:
                 f"of {size} elements"
             )
 
+    def check_given(self, observation_space: spaces.Dict) -> None:
+        """Raise `SpaceError` unless such observations say which goal the environment wants."""
+        wanted = observation_space.spaces.get(GOAL_KEY)
+        if wanted is None:
+            raise SpaceError(
+                f"the goals of the top level come from the environment's '{GOAL_KEY}', which is "
+                f"not observed; observed: {sorted(observation_space.spaces)}"
+            )
+        size = int(np.prod(wanted.shape or (1,)))
+        if size != self.size:
+            raise SpaceError(
+                f"the environment's '{GOAL_KEY}' has {size} elements, the goal space {self.size}"
+            )
+
     def achieved(self, observation: Observation) -> FloatArray:
         """The goal that each row's observation stands for, [R, G]."""
         values = observation[self.key]
@@ -117,21 +163,110 @@ class GoalSpace:
         goal = self.achieved(observation) + action if self.relative else action
         return np.clip(goal, np.array(self.low), np.array(self.high)).astype(np.float32)
 
+    def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
+        """The action [R, G] of the level above that asks for these goals where it sees this.
+
+        Clipped to what the level above may ask for, float32.
+        """
+        action = goal - self.achieved(observation) if self.relative else goal
+        space = self.space
+        return np.clip(action, space.low, space.high).astype(np.float32)
+
+    def show(self, goal: FloatArray, observation: Observation) -> Observation:
+        """What the level's agent sees of its goals, by observation key, float32 [R, G]."""
+        if self.observed == "relative":
+            return {GOAL_KEY: -self._difference(goal, observation).astype(np.float32)}
+        return {GOAL_KEY: goal}
+
     def reached(self, goal: FloatArray, observation: Observation) -> BoolArray:
         """Where the goal is reached, [R]."""
-        difference = np.abs(self.achieved(observation) - goal)
-        threshold = np.array(self.threshold)
+        difference = np.abs(self._difference(goal, observation))
         if self.reached_within == "ball":
-            return np.asarray(((difference / threshold) ** 2).sum(axis=1) <= 1.0)
-        return np.asarray((difference <= threshold).all(axis=1))
+            return np.asarray(((difference / self._thresholds) ** 2).sum(axis=1) <= 1.0)
+        return np.asarray((difference <= self._thresholds).all(axis=1))
 
     def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Euclidean distance to the goal, float64 [R]."""
-        difference = self.achieved(observation).astype(np.float64) - goal
+        difference = self._difference(goal, observation).astype(np.float64)
         return np.asarray(np.sqrt((difference**2).sum(axis=1)))
 
-    def goal_reward(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """What a state is worth under a goal, float64 [R]."""
+    def goal_reward(
+        self, goal: FloatArray, observation: Observation, reached: BoolArray | None = None
+    ) -> FloatArray:
+        """What a state is worth under a goal, float64 [R].
+
+        Args:
+            goal: [R, G].
+            observation: [R, ...] each.
+            reached: Where the goal is reached [R], if that is known already.
+        """
         if self.reward == "dense":
             return -self.distance(goal, observation)
-        return np.where(self.reached(goal, observation), 0.0, -1.0)
+        reached = self.reached(goal, observation) if reached is None else reached
+        return reached - 1.0
+
+    def _difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
+        """What is achieved minus the goal, angles within half a turn, [R, G]."""
+        difference = self.achieved(observation) - goal
+        if self.angles:
+            turned = difference[:, self.angles]
+            difference[:, self.angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
+        return difference
+
+    @cached_property
+    def _thresholds(self) -> FloatArray:
+        return np.array(self.threshold)
+
+    @cached_property
+    def _widest(self) -> FloatArray:
+        return np.array(self.high, np.float32) - np.array(self.low, np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionSpace:
+    """K options: the level above chooses one, the level's agent sees which.
+
+    An option has no goal: the level is rewarded by the environment, and its sub-episode ends at its
+    horizon or with the real episode.
+    """
+
+    count: int
+    """K."""
+
+    def __post_init__(self) -> None:
+        require(self.count >= 1, f"OptionSpace.count must be 1 or more, got {self.count}")
+
+    @property
+    def space(self) -> spaces.Discrete:
+        """Where the level above acts."""
+        return spaces.Discrete(self.count)
+
+    @property
+    def shown(self) -> dict[str, spaces.Box]:
+        """What the level's agent sees of its option: a one among zeros."""
+        return {OPTION_KEY: spaces.Box(0, 1, (self.count,), np.float32)}
+
+    @property
+    def size(self) -> int:
+        """Elements an option is kept in, K."""
+        return self.count
+
+    def check(self, observation_space: spaces.Dict) -> None:
+        """Raise `SpaceError` where the option's key is taken."""
+        if OPTION_KEY in observation_space.spaces:
+            raise SpaceError(
+                f"the environment shows a '{OPTION_KEY}' of its own, under which a level's option "
+                "would stand; rename it"
+            )
+
+    def target(self, action: Array, observation: Observation) -> FloatArray:  # noqa: ARG002 - as GoalSpace
+        """The options chosen as ones among zeros, float32 [R, K]."""
+        return np.eye(self.count, dtype=np.float32)[action]
+
+    def show(self, goal: FloatArray, observation: Observation) -> Observation:  # noqa: ARG002 - as GoalSpace
+        """What the level's agent sees of its options, by observation key, [R, K]."""
+        return {OPTION_KEY: goal}
+
+
+LevelSpace = GoalSpace | OptionSpace
+"""What a level can be told."""

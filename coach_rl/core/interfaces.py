@@ -1,17 +1,20 @@
 """Who does what: the protocols between the rooms.
 
-environment = parameters.build(num_envs=4)              # a simulator, or a level: both are
-`Environment`s response = environment.reset(seed=0) environment.send(Directive(action=actions),
-response.rows) response = environment.recv()                            # the rows that have
-answered, possibly none environment.close()
+environment = parameters.build(num_envs=4)  # a simulator; a level is an environment, too
+response = environment.reset(seed=0)
+environment.send(Directive(action=actions), response.rows)
+response = environment.recv()  # the rows that have answered, possibly none
+environment.close()
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
+from coach_rl.core.goals import GoalSpace, LevelSpace
 from coach_rl.core.records import (
     Action,
     Array,
@@ -249,6 +252,71 @@ class Agent(Stateful, Protocol):
         ...
 
 
+class LevelDescription(Protocol):
+    """What a level is like, apart from its agent."""
+
+    @property
+    def name(self) -> str:
+        """The level's name in logs."""
+        ...
+
+    @property
+    def goal_space(self) -> LevelSpace | None:
+        """What the level is told; at the top the goals are the environment's, None: none."""
+        ...
+
+    @property
+    def horizon(self) -> int | None:
+        """Decisions after which a sub-episode ends; None for no limit.
+
+        At the top the agent's episode is cut there; the simulator is not reset.
+        """
+        ...
+
+    @property
+    def real_end_is_terminal(self) -> bool:
+        """Whether a real termination cuts the bootstrap where the level has goals of its own."""
+        ...
+
+    @property
+    def testing_rate(self) -> float:
+        """Share of the decisions in TRAIN during which nobody below explores (lambda in HAC)."""
+        ...
+
+    @property
+    def frozen(self) -> bool:
+        """Whether its agent only acts, and neither explores nor learns."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelPlace:
+    """Where in a stack an agent decides. The defaults: alone, told nothing."""
+
+    level: LevelDescription | None = None
+    """Its own level."""
+    below: LevelDescription | None = None
+    """The level that its decisions are sent to; None for the simulator."""
+    agent_below: "Agent | None" = None
+    """Who decides there."""
+
+    @property
+    def goal(self) -> GoalSpace | None:
+        """The goals by which it is rewarded; None where the environment rewards it."""
+        space = None if self.level is None else self.level.goal_space
+        return space if isinstance(space, GoalSpace) else None
+
+    @property
+    def sub_goal(self) -> GoalSpace | None:
+        """The goals it sends to the level below; None for options and actions of the simulator."""
+        space = None if self.below is None else self.below.goal_space
+        return space if isinstance(space, GoalSpace) else None
+
+
+ALONE = LevelPlace()
+"""The place of an agent that is told nothing and sends its decisions to the simulator."""
+
+
 class AgentParameters(Protocol):
     """A frozen description of an agent."""
 
@@ -265,6 +333,16 @@ class AgentParameters(Protocol):
         device: str,
         seed: int,
         planned_steps: int,
+        place: LevelPlace = ALONE,
     ) -> Agent:
-        """The agent; SpaceError when it can't serve what its level sees and takes."""
+        """The agent; SpaceError when it can't serve what its level sees and takes.
+
+        Args:
+            spaces: What its level sees and takes.
+            num_envs: N of the stack it trains in.
+            device: Where networks live.
+            seed: Of everything random in it.
+            planned_steps: Decisions it is sure to make in the whole run, over all rows.
+            place: Where in the stack it decides.
+        """
         ...

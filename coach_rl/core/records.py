@@ -107,6 +107,8 @@ class Outcome:
     """[R] bits of `End` at this level."""
     below: npt.NDArray[np.uint8]
     """[R] bits of `End` that the level below reported for this decision."""
+    tested: BoolArray
+    """[R] the decision was tested: nobody below explored while carrying it out."""
     info: Mapping[str, Array] = field(default_factory=dict)
     """[R, ...] each: what the environment reported besides."""
 
@@ -133,6 +135,10 @@ class Transition:
     terminated: BoolArray
     truncated: BoolArray
     duration: IntArray
+    below: npt.NDArray[np.uint8] | None = None
+    """Bits of `End` that the level below reported; None: not known, as in data from elsewhere."""
+    tested: BoolArray | None = None
+    """The decision was tested; None: none was."""
     extras: dict[str, Array] = field(default_factory=dict)
     """What the ActionInfo carried."""
 

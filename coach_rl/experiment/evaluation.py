@@ -88,7 +88,7 @@ def final_evaluation(
     """
     if seed is None:
         seed = integer_seed(task.seed, "final evaluation")
-    (record,) = graph_manager.evaluate(episodes, seed=seed)
+    *_, record = graph_manager.evaluate(episodes, seed=seed)
     return record
 
 

@@ -1,7 +1,7 @@
 """Randomness in action choice, in numpy, vectorised over rows and silent in TEST.
 
-May import core only. Start with `row_noise`: each row of a stack has a random stream of its own, so
-what happens in a row does not depend on how many rows there are; `sampling` turns such numbers into
+May import core only. Each row of a stack has a random stream of its own (`core.row_noise`), so what
+happens in a row does not depend on how many rows there are; `sampling` turns such numbers into
 actions of a stochastic policy. Off-policy agents explore by an `exploration_policy`: `greedy`,
 `epsilon_greedy` and `softmax` for Discrete spaces; `gaussian_noise`, `ornstein_uhlenbeck_noise` and
 `epsilon_greedy_noise` for boxes; or by a `parameter_exploration`: `parameter_noise`.
@@ -21,7 +21,6 @@ from coach_rl.exploration_policies.parameter_exploration import (
     ParameterExplorationParameters,
 )
 from coach_rl.exploration_policies.parameter_noise import ParameterNoise
-from coach_rl.exploration_policies.row_noise import RowNoise
 from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianSampler, Sampler
 from coach_rl.exploration_policies.softmax import Boltzmann, Categorical
 
@@ -40,7 +39,6 @@ __all__ = [
     "ParameterExploration",
     "ParameterExplorationParameters",
     "ParameterNoise",
-    "RowNoise",
     "Sampler",
     "TruncatedNormalNoise",
 ]

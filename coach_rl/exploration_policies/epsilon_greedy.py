@@ -6,11 +6,11 @@ import numpy as np
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import LinearSchedule, Schedule
 from coach_rl.core.spaces import Space
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.exploration_policies.action_spaces import DiscreteActions
-from coach_rl.exploration_policies.row_noise import RowNoise
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from coach_rl.core.clock import Clock
 from coach_rl.core.interfaces import RowState
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import Space
@@ -17,7 +18,6 @@ from coach_rl.exploration_policies.exploration_policy import (
     ExplorationPolicyParameters,
 )
 from coach_rl.exploration_policies.gaussian_noise import GaussianNoise
-from coach_rl.exploration_policies.row_noise import RowNoise
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies.action_spaces import DiscreteActions
-from coach_rl.exploration_policies.row_noise import RowNoise
 from coach_rl.exploration_policies.sampling import CategoricalSampler
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 

@@ -8,8 +8,8 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import Space
-from coach_rl.exploration_policies.row_noise import RowNoise
 
 
 @dataclass(frozen=True, kw_only=True)

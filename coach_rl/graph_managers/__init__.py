@@ -1,7 +1,8 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
 May import core, levels and telemetry. Start with `graph_manager`, whose `improve` is the
-experiment; `basic_rl_graph_manager` is the one-agent case most presets return.
+experiment; `basic_rl_graph_manager` is the one-agent case most presets return, `hrl_graph_manager`
+and `hac_graph_manager` are the hierarchies.
 """
 
 from coach_rl.graph_managers.basic_rl_graph_manager import (
@@ -9,8 +10,9 @@ from coach_rl.graph_managers.basic_rl_graph_manager import (
     BasicRLGraphManager,
 )
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.hac_graph_manager import HACGraphManager, HACGraphParameters
+from coach_rl.graph_managers.hrl_graph_manager import HRLGraphManager, HRLGraphParameters
 from coach_rl.graph_managers.parameters import (
-    GraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -21,7 +23,10 @@ __all__ = [
     "BasicGraphParameters",
     "BasicRLGraphManager",
     "GraphManager",
-    "GraphParameters",
+    "HACGraphManager",
+    "HACGraphParameters",
+    "HRLGraphManager",
+    "HRLGraphParameters",
     "LevelParameters",
     "ScheduleParameters",
     "TaskParameters",

@@ -31,6 +31,11 @@ class BasicGraphParameters:
         require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
 
     @property
+    def reward_discount(self) -> float:
+        """Nothing is added up where there is one level."""
+        return 1.0
+
+    @property
     def levels(self) -> tuple[LevelParameters, ...]:
         """The one level."""
         return (LevelParameters(agent=self.agent),)

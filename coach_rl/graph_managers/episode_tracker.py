@@ -22,6 +22,8 @@ class FinishedEpisodes:
     """Simulator steps."""
     success: FloatArray | None
     """1.0 where the last step was a success; None where the environment doesn't say."""
+    success_any: FloatArray | None
+    """1.0 where any step was; None where the environment doesn't say."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -37,12 +39,16 @@ class EpisodeTracker:
     def __init__(self, num_rows: int) -> None:
         self._reward = np.zeros(num_rows, np.float64)
         self._length = np.zeros(num_rows, np.int64)
+        self._succeeded = np.zeros(num_rows, np.bool_)
 
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
-        """Take in an answer of the top level; the episodes it ended, None when it ended none."""
+        """Take in an answer of the simulator; the episodes it ended, None when it ended none."""
         rows = answer.rows
         self._reward[rows] += answer.reward
         self._length[rows] += answer.duration
+        key = next((key for key in SUCCESS_KEYS if key in answer.info), None)
+        if key is not None:
+            self._succeeded[rows] |= answer.info[key].astype(np.bool_)
         over = answer.terminated | answer.truncated
         if not over.any():
             return None
@@ -51,24 +57,24 @@ class EpisodeTracker:
             rows=ended,
             reward=self._reward[ended],
             length=self._length[ended],
-            success=next(
-                (
-                    answer.info[key][over].astype(np.float64)
-                    for key in SUCCESS_KEYS
-                    if key in answer.info
-                ),
-                None,
-            ),
+            success=None if key is None else answer.info[key][over].astype(np.float64),
+            success_any=None if key is None else self._succeeded[ended].astype(np.float64),
         )
         self._reward[ended] = 0.0
         self._length[ended] = 0
+        self._succeeded[ended] = False
         return finished
 
     def state_dict(self) -> State:
         """Sums of the open episodes."""
-        return {"reward": self._reward.copy(), "length": self._length.copy()}
+        return {
+            "reward": self._reward.copy(),
+            "length": self._length.copy(),
+            "succeeded": self._succeeded.copy(),
+        }
 
     def load_state_dict(self, state: State) -> None:
         """Go on with the saved sums."""
         self._reward[:] = state["reward"]
         self._length[:] = state["length"]
+        self._succeeded[:] = state["succeeded"]

@@ -5,8 +5,9 @@ for record in graph_manager.improve():          # stop, save or evaluate between
     print(record.kind, record.environment_steps)
 """
 
+import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -15,14 +16,19 @@ import torch
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.interfaces import Agent
+from coach_rl.core.interfaces import Agent, LevelPlace
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
-from coach_rl.graph_managers.parameters import GraphDescription, TaskParameters
+from coach_rl.graph_managers.parameters import (
+    GraphDescription,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
 from coach_rl.graph_managers.stack import Stack, build_stack
 from coach_rl.telemetry.records import Kind, LogRecord
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
@@ -102,7 +108,12 @@ class GraphManager:
                     num_envs=parameters.num_envs,
                     device=task.device,
                     seed=integer_seed(task.seed, "agent", level.name),
-                    planned_steps=schedule.training.count,
+                    planned_steps=planned_decisions(parameters.levels, index, schedule),
+                    place=LevelPlace(
+                        level=level,
+                        below=parameters.levels[index + 1] if index + 1 in agents else None,
+                        agent_below=agents.get(index + 1),
+                    ),
                 )
             return agents[index]
 
@@ -113,6 +124,7 @@ class GraphManager:
             clock=Clock(planned_steps=schedule.training.count),
             seed=task.seed,
             purpose="training",
+            discount=parameters.reward_discount,
         )
         testing_envs = min(schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS)
         evaluation = build_stack(
@@ -122,6 +134,7 @@ class GraphManager:
             clock=Clock(phase=Phase.TEST, planned_steps=schedule.training.count),
             seed=task.seed,
             purpose="evaluation",
+            discount=parameters.reward_discount,
         )
         training.reset(integer_seed(task.seed, "training", "environment"))
         self._graph = Graph(
@@ -172,7 +185,9 @@ class GraphManager:
     def evaluate(
         self, episodes: EnvironmentEpisodes, *, seed: int | None = None
     ) -> Iterator[LogRecord]:
-        """Play episodes without exploring and without changing anything; yields one record.
+        """Play episodes without exploring and without changing anything.
+
+        Yields a record for each level of a hierarchy, then that of the evaluation.
 
         The environments and the level stack are the evaluation's own. Each row plays its fixed
         share of the episodes, so short episodes don't crowd out long ones.
@@ -192,14 +207,19 @@ class GraphManager:
         stack.reset(seed)
         tracker = EpisodeTracker(stack.num_envs)
         played: list[FinishedEpisodes] = []
+        for level in stack.levels:
+            level.sub_episodes.drain()
         while due.any():
+            for level in stack.levels:
+                level.uncounted = due == 0
             finished = tracker.note(stack.tick())
             if finished is not None:
                 counted = due[finished.rows] > 0
                 due[finished.rows[counted]] -= 1
                 played.append(_selected(finished, counted))
         scalars, arrays = _evaluation_summary(played)
-        yield self._record("evaluation", scalars, phase=Phase.TEST, arrays=arrays)
+        evaluation = self._record("evaluation", scalars, phase=Phase.TEST, arrays=arrays)
+        yield from self._said([*self._level_records(stack), evaluation])
 
     def description(self) -> str:
         """The levels and their agents, for people."""
@@ -296,13 +316,20 @@ class GraphManager:
             records += [self._record("train", scalars, level=level) for level, scalars in learned]
             if due:
                 records.append(self._record("progress", self._speed()))
-            for number, record in enumerate(records, start=1):
-                self._is_settled = number == len(records)
-                yield record
+                records += self._level_records(graph.training)
+            yield from self._said(records)
+
+    def _said(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
+        """The records of one moment; the run is settled when the last has left."""
+        for number, record in enumerate(records, start=1):
+            self._is_settled = number == len(records)
+            yield record
 
     def _learn(self, graph: Graph) -> Iterator[tuple[int, Mapping[str, float]]]:
-        """Let every level's agent learn, the lowest first."""
+        """Let every level's agent learn, the lowest first; a frozen one does not."""
         for index in reversed(range(len(graph.agents))):
+            if self.parameters.levels[index].frozen:
+                continue
             report = graph.agents[index].train(graph.training.clock)
             if report is not None:
                 graph.training.clock.training_steps += report.training_steps
@@ -317,7 +344,20 @@ class GraphManager:
             }
             if finished.success is not None:
                 scalars["episode/success"] = float(finished.success[episode])
+            if finished.success_any is not None:
+                scalars["episode/success_any"] = float(finished.success_any[episode])
             yield self._record("episode", scalars)
+
+    def _level_records(self, stack: Stack) -> Iterator[LogRecord]:
+        """How the levels' sub-episodes have gone since they were last asked."""
+        if all(level.space is None for level in stack.levels):
+            return  # a single level whose sub-episodes are the episodes
+        phase = stack.clock.phase
+        room = "evaluation_level/" if phase is Phase.TEST else "level/"
+        for index, level in enumerate(stack.levels):
+            scalars = {f"{room}{name}": value for name, value in level.sub_episodes.drain().items()}
+            if scalars:
+                yield self._record("level", scalars, phase=phase, level=index)
 
     def _speed(self) -> dict[str, float]:
         speed = self.clock.environment_steps / max(self._training_seconds, 1e-9)
@@ -344,7 +384,7 @@ class GraphManager:
             episodes=clock.episodes,
             wall_seconds=self._elapsed(),
             level="" if level is None else levels[level].name,
-            agent="" if level is None else levels[level].agent.name,
+            agent="" if level is None or kind == "level" else levels[level].agent.name,
             scalars=scalars,
             arrays=arrays or {},
         )
@@ -357,6 +397,14 @@ class GraphManager:
         if self._graph is None:
             raise ConfigurationError("the graph is not built yet; call create_graph() first")
         return self._graph
+
+
+def planned_decisions(
+    levels: tuple[LevelParameters, ...], index: int, schedule: ScheduleParameters
+) -> int:
+    """Decisions that level `index` is sure to make in the whole run, over all rows."""
+    per_decision = math.prod(level.horizon or 1 for level in levels[index + 1 :])
+    return schedule.training.count // per_decision
 
 
 def resolved_device(device: str) -> str:
@@ -380,6 +428,7 @@ def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:
         reward=finished.reward[mask],
         length=finished.length[mask],
         success=None if finished.success is None else finished.success[mask],
+        success_any=None if finished.success_any is None else finished.success_any[mask],
     )
 
 
@@ -399,8 +448,9 @@ def _evaluation_summary(
         "evaluation/reward_iqm_high": high,
         "evaluation/length_mean": float(length.mean()),
     }
-    success = [part.success for part in played if part.success is not None]
-    if success:
-        arrays["episode/success"] = np.concatenate(success)
-        scalars["evaluation/success_rate"] = float(arrays["episode/success"].mean())
+    for name, rate in (("success", "success_rate"), ("success_any", "success_any_rate")):
+        told = [success for part in played if (success := getattr(part, name)) is not None]
+        if told:
+            arrays[f"episode/{name}"] = np.concatenate(told)
+            scalars[f"evaluation/{rate}"] = float(arrays[f"episode/{name}"].mean())
     return scalars, arrays

@@ -1,10 +1,10 @@
 """What describes an experiment: its levels, its environment, its schedule, its acceptance test."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from coach_rl.core.errors import require
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
@@ -77,12 +77,22 @@ class LevelParameters:
     """The level's name in logs."""
     agent: AgentParameters
     """Who decides on this level."""
-    goal_space: GoalSpace | None = None
-    """What the level above acts in; None at the top, and only there."""
+    goal_space: GoalSpace | OptionSpace | None = None
+    """What the level above acts in. At the top, and only there, it may be None; a GoalSpace there
+    means that the environment's desired goals are the level's, and reward it."""
     horizon: int | None = None
-    """Decisions after which a sub-episode ends; None for no limit."""
+    """Decisions after which a sub-episode ends; None for no limit. At the top the agent's episode
+    is cut there, and the simulator goes on."""
     real_end_is_terminal: bool = False
-    """Whether a real termination cuts the bootstrap where the level has a goal of its own."""
+    """Whether a real termination cuts the bootstrap where the level has goals of its own. If so,
+    dying early is the best policy under rewards of -1 and 0."""
+    testing_rate: float = 0.0
+    """Share of the decisions in training during which nobody below explores: HAC's lambda."""
+    frozen: bool = False
+    """Whether the agent only acts, and neither explores nor learns."""
+    load: str | None = None
+    """A run, or one of its checkpoints, whose agent of the level of this name it starts from;
+    `RUN:LEVEL` for a level of another name. None: from nothing."""
 
 
 class GraphDescription(Protocol):
@@ -109,29 +119,14 @@ class GraphDescription(Protocol):
         ...
 
     @property
+    def reward_discount(self) -> float:
+        """Of rewards per simulator step, where a level adds them up for the one above."""
+        ...
+
+    @property
     def validation(self) -> ValidationParameters | None:
         """The acceptance test; None where there is none."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphParameters:
-    """An experiment with any number of levels."""
-
-    levels: tuple[LevelParameters, ...]
-    """Top first."""
-    environment: EnvironmentParameters
-    """The simulator under the lowest level."""
-    schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
-    """When what happens."""
-    num_envs: int = 1
-    """Environments in parallel."""
-    validation: ValidationParameters | None = None
-    """The acceptance test; None where there is none."""
-
-    def __post_init__(self) -> None:
-        check_levels(self.levels)
-        require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
 
 
 def check_levels(levels: tuple[LevelParameters, ...]) -> None:
@@ -139,10 +134,6 @@ def check_levels(levels: tuple[LevelParameters, ...]) -> None:
     require(len(levels) > 0, "a graph needs at least one level")
     names = [level.name for level in levels]
     require(len(set(names)) == len(names), f"levels need different names, got {names}")
-    require(
-        levels[0].goal_space is None,
-        f"the top level '{levels[0].name}' cannot have a goal_space: nothing sends it goals",
-    )
     for level in levels[1:]:
         require(
             level.goal_space is not None,

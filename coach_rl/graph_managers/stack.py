@@ -11,7 +11,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.levels.level_manager import LevelManager, agent_spaces
+from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_level
 
 AgentSource = Callable[[int, EnvironmentSpaces], Agent]
 """(index of the level, what its agent sees and where it acts) to the agent."""
@@ -35,10 +35,12 @@ class Stack:
         self.levels[0].reset(seed)
 
     def tick(self) -> EnvResponse:
-        """One step of all environments; the answer at the top, for the rows that have one."""
-        answer = self.levels[0].recv()
-        self.clock.environment_steps = self.levels[-1].simulator_steps
-        return answer
+        """One step of all environments; what they answered."""
+        self.levels[0].recv()
+        lowest = self.levels[-1]
+        self.clock.environment_steps = lowest.simulator_steps
+        assert lowest.answer is not None
+        return lowest.answer
 
     def state_dict(self) -> State:
         """Levels, open episodes, simulators and clock."""
@@ -62,6 +64,7 @@ def build_stack(
     clock: Clock,
     seed: int,
     purpose: str,
+    discount: float = 1.0,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
 
@@ -72,25 +75,22 @@ def build_stack(
         clock: The stack's clock.
         seed: The run's seed.
         purpose: Names the random streams of the rows, e.g. `training`.
+        discount: Of rewards per simulator step, when a level adds them up for the one above.
     """
     built: list[LevelManager] = []
     below = environment
     try:
         for index in reversed(range(len(levels))):
             params = levels[index]
-            inner = levels[1:index]
+            check_level(params, below.spaces, is_top=index == 0)
             level = LevelManager(
-                name=params.name,
+                params,
                 agent=agent(index, agent_spaces(below.spaces, params.goal_space)),
                 environment=below,
                 clock=clock,
                 seed=integer_seed(seed, purpose, params.name),
-                goal_space=params.goal_space,
-                horizon=params.horizon,
-                outer_goal_spaces=tuple(
-                    outer.goal_space for outer in inner if outer.goal_space is not None
-                ),
-                real_end_is_terminal=params.real_end_is_terminal,
+                above=levels[:index],
+                discount=discount,
             )
             built.append(level)
             below = level

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ActionError, ConfigurationError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import Agent, Environment
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, LevelSpace, OptionSpace
+from coach_rl.core.interfaces import Agent, Environment, LevelDescription
 from coach_rl.core.records import (
     Action,
     Array,
@@ -21,77 +21,83 @@ from coach_rl.core.records import (
     Outcome,
     take,
 )
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.levels.sub_episodes import SubEpisodes
 
-REAL_ENDS = int(End.TERMINATED | End.TRUNCATED)
+REAL_ENDS = np.uint8(End.TERMINATED | End.TRUNCATED)
+_GOAL, _HORIZON, _OUTER = np.uint8(End.GOAL), np.uint8(End.HORIZON), np.uint8(End.OUTER)
 
 
 class LevelManager:
     """A level drives N rows, each at its own point of its own sub-episode.
 
-    It implements the environment contract: the level above sends goals and receives an answer for a
-    row when that row's sub-episode is over. The top level is sent nothing; its `recv` is one tick
-    of the whole stack, and answers every row the environment answered.
+    It implements the environment contract: the level above sends goals (or options) and receives an
+    answer for a row when that row's sub-episode is over. The top level is sent nothing; its `recv`
+    is one tick of the whole stack, and answers every row the environment answered.
 
     Args:
-        name: The level's name in logs.
+        params: What the level is like.
         agent: Who decides here.
         environment: A simulator or the level below. The level closes it.
         clock: Phase and counters of the stack this level belongs to; read only.
         seed: Of the rows' random streams.
-        goal_space: What the level above acts in; None at the top.
-        horizon: Decisions after which a sub-episode ends; None for no limit. At the top: decisions
-        after which
-            the agent's episode is cut (the simulator is not reset).
-        outer_goal_spaces: Goal spaces of the levels between the top and this one, top first.
-        real_end_is_terminal: Whether a real termination cuts the bootstrap at a level with a goal
-        of its own.
-            False by default: under -1/0 rewards dying early would be the best policy.
+        above: The levels above, top first.
+        discount: Of rewards per simulator step, when they are added up for the level above; the
+            same for the whole stack.
+
+    Raises:
+        ConfigurationError: Something does not fit; the line names the level.
     """
 
     def __init__(
         self,
+        params: LevelDescription,
         *,
-        name: str,
         agent: Agent,
         environment: Environment,
         clock: Clock,
         seed: int,
-        goal_space: GoalSpace | None = None,
-        horizon: int | None = None,
-        outer_goal_spaces: tuple[GoalSpace, ...] = (),
-        real_end_is_terminal: bool = False,
+        above: Sequence[LevelDescription] = (),
+        discount: float = 1.0,
     ) -> None:
-        if horizon is not None and horizon < 1:
-            raise ConfigurationError(f"level '{name}': horizon must be 1 or more, got {horizon}")
-        if goal_space is not None:
-            goal_space.check(environment.spaces.observation)
-        self.name = name
-        self.agent = agent
-        self.environment = environment
-        self.goal_space = goal_space
+        check_level(params, environment.spaces, is_top=not above)
+        self.name, self.agent, self.environment = params.name, agent, environment
+        self.space = params.goal_space
+        """What it is told: goals or options; None where the environment's reward is all there is.
+        The top level's goals are the environment's."""
         self.simulator_steps = 0
         """Simulator steps answered so far, summed over the rows."""
-        self._clock, self._horizon = clock, horizon
-        self._outer_goal_spaces = outer_goal_spaces
-        self._real_end_is_terminal = real_end_is_terminal
-        self._row_state = agent.new_rows(environment.num_envs, seed)
-        self._observation: Observation = {}
+        self.sub_episodes = SubEpisodes()
+        """How sub-episodes have gone, for the logs."""
+        self.answer: EnvResponse | None = None
+        """What the environment answered last; None before the first tick."""
+        self.uncounted: BoolArray | None = None
+        """Rows [N] that are left out of `sub_episodes`; None: none."""
+        self._params, self._is_top, self._discount = params, not above, discount
+        self._goal_space = self.space if isinstance(self.space, GoalSpace) else None
+        # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
+        self._stack_clock = clock
+        self._clock = Clock(phase=Phase.TEST) if params.frozen else clock
+        outer = [each.goal_space for each in above]
+        self._outer_spaces = [space for space in outer if isinstance(space, GoalSpace)]
         n = environment.num_envs
+        self._row_state = agent.new_rows(n, seed)
+        self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
+        self._observation: Observation = {}
         self._open = np.zeros(n, np.bool_)  # under a directive from above
         self._waiting = np.zeros(n, np.bool_)  # for a decision of the agent
         self._starts = np.zeros(n, np.bool_)  # the next decision is the first of a sub-episode
         self._fresh = np.zeros(n, np.bool_)  # the next decision is the first of a real episode
-        self._tested = np.zeros(n, np.bool_)
+        self._tested = np.zeros(n, np.bool_)  # by the level above
+        self._testing_below = np.zeros(n, np.bool_)  # the open decision is tested
         self._decisions = np.zeros(n, np.int64)
         self._steps = np.zeros(n, np.int64)
         self._reward = np.zeros(n, np.float64)
-        size = 0 if goal_space is None else len(goal_space.low)
-        self._goal = np.zeros((n, size), np.float32)
-        self._outer_goals = [
-            np.zeros((n, len(outer.low)), np.float32) for outer in outer_goal_spaces
-        ]
+        self._return = np.zeros(n, np.float64)
+        self._goal = np.zeros((n, 0 if self.space is None else self.space.size), np.float32)
+        self._outer_goals = [np.zeros((n, space.size), np.float32) for space in self._outer_spaces]
 
     @property
     def num_envs(self) -> int:
@@ -102,7 +108,7 @@ class LevelManager:
     def spaces(self) -> EnvironmentSpaces:
         """What the level above sees (what the simulator shows) and where it acts (our goals)."""
         below = self.environment.spaces
-        action = below.action if self.goal_space is None else self.goal_space.space
+        action = below.action if self._is_top or self.space is None else self.space.space
         return EnvironmentSpaces(observation=below.observation, action=action)
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
@@ -112,10 +118,10 @@ class LevelManager:
             key: values.copy() for key, values in response.first_observation.items()
         }
         self._open[:] = False
-        self._waiting[:] = self.goal_space is None
+        self._waiting[:] = self._is_top
         self._starts[:] = True
         self._fresh[:] = True
-        self._zero(np.arange(self.num_envs))
+        self._zero(slice(None))
         return response
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
@@ -123,13 +129,12 @@ class LevelManager:
         rows = np.arange(self.num_envs) if rows is None else rows
         if not isinstance(directive, Directive):
             directive = Directive(action=directive)
-        if self.goal_space is None or isinstance(directive.action, dict):
+        if self._is_top or self.space is None or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
         if self._open[rows].any():
             busy = int(rows[self._open[rows]][0])
             raise ActionError(f"level '{self.name}': row {busy} is still busy with its goal")
-        seen = take(self._observation, rows)
-        self._goal[rows] = self.goal_space.target(directive.action, seen)
+        self._goal[rows] = self.space.target(directive.action, take(self._observation, rows))
         self._tested[rows] = False if directive.tested is None else directive.tested
         for mine, given in zip(self._outer_goals, directive.outer_goals, strict=True):
             mine[rows] = given
@@ -139,23 +144,26 @@ class LevelManager:
     def recv(self) -> EnvResponse:
         """One tick: decide where it is due, let the environment go on, take in what came."""
         self._decide()
-        answer = self.environment.recv()
+        answer = self.answer = self.environment.recv()
         rows = answer.rows
         if not len(rows):
             return answer
         self._decisions[rows] += 1
-        self._steps[rows] += answer.duration
-        self._reward[rows] += answer.reward
         self.simulator_steps += int(answer.duration.sum())
-        end = self._ends(answer)
-        self.agent.observe(self._row_state, self._outcome(answer, end), clock=self._clock)
+        self._add_rewards(answer)
+        outcome = self._outcome(answer)
+        end = outcome.end
+        self.agent.observe(self._row_state, outcome, clock=self._clock)
         for key, values in answer.first_observation.items():
             self._observation[key][rows] = values
         self._fresh[rows] = (answer.end & REAL_ENDS) != 0
         self._starts[rows] = over = end != 0
-        if self.goal_space is None:
+        some_over = bool(over.any())
+        if some_over:
+            self._note_ends(rows, end, answer, over)
+        if self._is_top:
             self._waiting[rows] = True
-            if over.any():
+            if some_over:
                 self._zero(rows[over])
             return answer
         self._waiting[rows] = ~over
@@ -167,6 +175,8 @@ class LevelManager:
         return {
             "environment": self.environment.state_dict(),
             "rows": self._row_state.state_dict(),
+            "testing": self._testing.state_dict(),
+            "sub_episodes": self.sub_episodes.state_dict(),
             "observation": {key: values.copy() for key, values in self._observation.items()},
             "outer_goals": [goal.copy() for goal in self._outer_goals],
             "simulator_steps": self.simulator_steps,
@@ -177,6 +187,8 @@ class LevelManager:
         """Go on from a saved state, open sub-episodes included."""
         self.environment.load_state_dict(state["environment"])
         self._row_state.load_state_dict(state["rows"])
+        self._testing.load_state_dict(state["testing"])
+        self.sub_episodes.load_state_dict(state["sub_episodes"])
         self._observation = {key: values.copy() for key, values in state["observation"].items()}
         for mine, saved in zip(self._outer_goals, state["outer_goals"], strict=True):
             mine[:] = saved
@@ -190,74 +202,97 @@ class LevelManager:
 
     def agent_spaces(self) -> EnvironmentSpaces:
         """What this level's agent sees (its goal included) and where it acts."""
-        return agent_spaces(self.environment.spaces, self.goal_space)
+        return agent_spaces(self.environment.spaces, self.space)
 
     def _decide(self) -> None:
         rows = np.flatnonzero(self._waiting)
         if not len(rows):
             return
+        seen = take(self._observation, rows)
+        if self._is_top and self.space is not None:
+            self._goal[rows] = seen[GOAL_KEY].reshape(len(rows), -1)
+        tested = self._tested[rows]
         action = self.agent.act(
             self._row_state,
             rows,
-            self._with_goal(take(self._observation, rows), rows),
+            self._with_goal(seen, rows),
             starts=self._starts[rows],
             fresh=self._fresh[rows],
-            quiet=self._tested[rows],
+            quiet=tested,
             clock=self._clock,
         )
         self._waiting[rows] = False
-        own = () if self.goal_space is None else (self._goal[rows],)
+        if self._params.testing_rate and self._stack_clock.phase is Phase.TRAIN:
+            tested = tested | (self._testing.draw(rows)[:, 0] < self._params.testing_rate)
+        self._testing_below[rows] = tested
+        own = () if self._goal_space is None else (self._goal[rows],)
         directive = Directive(
             action=action,
-            tested=self._tested[rows],
+            tested=tested,
             outer_goals=(*(goal[rows] for goal in self._outer_goals), *own),
         )
         self.environment.send(directive, rows)
 
-    def _ends(self, answer: EnvResponse) -> Array:
-        """The bits that apply at this level, uint8 [R]."""
+    def _add_rewards(self, answer: EnvResponse) -> None:
+        """Add up what goes upwards."""
         rows = answer.rows
-        end = answer.end & np.uint8(REAL_ENDS)
-        if self._horizon is not None:
-            end |= np.where(
-                self._decisions[rows] >= self._horizon, np.uint8(End.HORIZON), np.uint8(0)
-            )
-        if self.goal_space is not None:
-            reached = self.goal_space.reached(self._goal[rows], answer.observation)
-            end |= np.where(reached, np.uint8(End.GOAL), np.uint8(0))
-        for outer, goal in zip(self._outer_goal_spaces, self._outer_goals, strict=True):
-            reached = outer.reached(goal[rows], answer.observation)
-            end |= np.where(reached, np.uint8(End.OUTER), np.uint8(0))
-        return end
-
-    def _outcome(self, answer: EnvResponse, end: Array) -> Outcome:
-        """What the decision was worth at this level."""
-        rows = answer.rows
-        if self.goal_space is None:
-            reward, terminated = answer.reward, answer.terminated
+        if self._discount == 1.0:
+            self._reward[rows] += answer.reward
         else:
-            reward = self.goal_space.goal_reward(self._goal[rows], answer.observation)
-            cuts = End.GOAL | End.TERMINATED if self._real_end_is_terminal else End.GOAL
-            terminated = (end & np.uint8(cuts)) != 0
+            self._reward[rows] += answer.reward * self._discount ** self._steps[rows]
+        self._steps[rows] += answer.duration
+
+    def _outcome(self, answer: EnvResponse) -> Outcome:
+        """What the decisions were worth at this level, and why its sub-episodes ended."""
+        rows, params, space = answer.rows, self._params, self._goal_space
+        end = answer.end & REAL_ENDS
+        if params.horizon is not None:
+            end |= (self._decisions[rows] >= params.horizon).view(np.uint8) * _HORIZON
+        if space is not None:
+            goal = self._goal[rows]
+            reached = space.reached(goal, answer.observation)
+            end |= reached.view(np.uint8) * _GOAL
+            reward = space.goal_reward(goal, answer.observation, reached)
+            terminated = reached
+            if params.real_end_is_terminal:
+                terminated = reached | answer.terminated
+        else:
+            reward, terminated = answer.reward, answer.terminated
+        for outer, goal in zip(self._outer_spaces, self._outer_goals, strict=True):
+            end |= outer.reached(goal[rows], answer.observation).view(np.uint8) * _OUTER
+        self._return[rows] += reward
+        tested = self._testing_below[rows]
+        if params.testing_rate and self._stack_clock.phase is Phase.TRAIN:
+            missed = answer.end == _HORIZON  # any other end is not the level's fault
+            self.sub_episodes.note_decisions(tested, missed)
         return Outcome(
             rows=rows,
             observation=self._with_goal(answer.observation, rows),
             reward=reward,
             terminated=terminated,
-            truncated=(end != 0) & ~terminated
-            if self.goal_space is not None
-            else self._cut(answer, end),
+            truncated=(end != 0) & ~terminated,
             duration=answer.duration,
             end=end,
             below=answer.end,
+            tested=tested,
             info=answer.info,
         )
 
-    def _cut(self, answer: EnvResponse, end: Array) -> BoolArray:
-        """Where the top's episode is cut off: truncated for real, or out of decisions."""
-        if self._horizon is None:
-            return answer.truncated
-        return np.asarray(answer.truncated | ((end & np.uint8(End.HORIZON)) != 0))
+    def _note_ends(self, rows: IntArray, end: Array, answer: EnvResponse, over: BoolArray) -> None:
+        """Take in the sub-episodes that are `over`, for the logs."""
+        if self.uncounted is not None:
+            over = over & ~self.uncounted[rows]
+        space, ended = self._goal_space, rows[over]
+        distance = None
+        if space is not None:
+            seen = {space.key: answer.observation[space.key][over]}
+            distance = space.distance(self._goal[ended], seen)
+        self.sub_episodes.note_ends(
+            end[over],
+            distance=distance,
+            decisions=self._decisions[ended],
+            returns=self._return[ended],
+        )
 
     def _upwards(self, answer: EnvResponse, over: BoolArray, end: Array) -> EnvResponse:
         """The answer to the level above, for the rows whose sub-episode is over."""
@@ -275,14 +310,15 @@ class LevelManager:
         )
 
     def _with_goal(self, observation: Observation, rows: IntArray) -> Observation:
-        if self.goal_space is None:
+        if self.space is None:
             return observation
-        return {**observation, GOAL_KEY: self._goal[rows]}
+        return {**observation, **self.space.show(self._goal[rows], observation)}
 
-    def _zero(self, rows: IntArray) -> None:
+    def _zero(self, rows: IntArray | slice) -> None:
         self._decisions[rows] = 0
         self._steps[rows] = 0
         self._reward[rows] = 0.0
+        self._return[rows] = 0.0
 
 
 _ARRAYS = (
@@ -291,16 +327,49 @@ _ARRAYS = (
     "starts",
     "fresh",
     "tested",
+    "testing_below",
     "decisions",
     "steps",
     "reward",
+    "return",
     "goal",
 )
 
 
-def agent_spaces(below: EnvironmentSpaces, goal_space: GoalSpace | None) -> EnvironmentSpaces:
-    """What an agent sees and does: its level's goal stands in its observation."""
-    if goal_space is None:
+def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: bool) -> None:
+    """Raise a ConfigurationError that names the level unless it fits on what is below.
+
+    Args:
+        params: What the level is like.
+        below: What the simulator or the level below shows and takes.
+        is_top: Whether no level is above.
+    """
+    name, space = params.name, params.goal_space
+    if params.horizon is not None and params.horizon < 1:
+        raise ConfigurationError(f"level '{name}': horizon must be 1 or more, got {params.horizon}")
+    if not 0 <= params.testing_rate <= 1:
+        raise ConfigurationError(
+            f"level '{name}': testing_rate must lie in [0, 1], got {params.testing_rate}"
+        )
+    if space is None:
+        if not is_top:
+            raise ConfigurationError(
+                f"level '{name}' needs a goal_space: the level above acts in it"
+            )
+        return
+    try:
+        space.check(below.observation)
+        if is_top:
+            if isinstance(space, OptionSpace):
+                raise SpaceError("the top level has no options: nobody is above to choose one")
+            space.check_given(below.observation)
+    except SpaceError as error:
+        raise SpaceError(f"level '{name}': {error}") from error
+
+
+def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
+    """What an agent sees and does: what its level is told stands in its observation."""
+    if space is None:
         return below
-    observed = {**below.observation.spaces, GOAL_KEY: goal_space.goal_space}
+    observed = {**below.observation.spaces, **space.shown}
     return EnvironmentSpaces(observation=spaces.Dict(observed), action=below.action)

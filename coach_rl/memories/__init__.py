@@ -7,6 +7,7 @@ by chains of small units. May import core only. Start with `memory` (what an age
 
 from coach_rl.core.inspection import InspectParameters, parse_inspections
 from coach_rl.memories.hindsight import HindsightParameters
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.memory import Batch, Memory, MemoryParameters
 from coach_rl.memories.minari_data import read_minari, write_minari
 from coach_rl.memories.prioritised import PrioritisedParameters
@@ -21,6 +22,7 @@ from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit
 
 __all__ = [
     "Batch",
+    "HindsightActionParameters",
     "HindsightParameters",
     "InspectParameters",
     "Memory",

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.interfaces import LevelPlace
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.memories.memory import Batch
 from coach_rl.memories.ring_store import RingStore
@@ -37,8 +38,9 @@ OBSERVED_GOALS = (f"/observations/{GOAL_KEY}", f"/next_observations/{GOAL_KEY}")
 class HindsightParameters:
     """Which goals replace the wanted one, and how often."""
 
-    goal: GoalSpace
-    """Where achieved goals stand in the observation, and what reaching one is worth."""
+    goal: GoalSpace | None = None
+    """Where achieved goals stand in the observation, and what reaching one is worth; None takes the
+    goals of the agent's own level."""
     strategy: Strategy = "future"
     """future: achieved at or after this transition. final: at the episode's end. episode: anywhere
     in the episode. random: by any transition kept."""
@@ -55,8 +57,45 @@ class HindsightParameters:
         )
         require(self.ratio >= 0, f"HindsightParameters.ratio must be 0 or more, got {self.ratio}")
 
+    def at(self, place: LevelPlace) -> "Hindsight":
+        """What this means at a place in a stack.
+
+        Raises:
+            ConfigurationError: The goals are to be the level's own, and it has none.
+        """
+        goal = self.goal or place.goal
+        if goal is None:
+            raise ConfigurationError(
+                "HindsightParameters.goal is None, and the agent's level has no goals of its own; "
+                "give it a GoalSpace"
+            )
+        return Hindsight(
+            goal=goal,
+            strategy=self.strategy,
+            ratio=self.ratio,
+            goal_ends_episode=self.goal_ends_episode,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hindsight:
+    """`HindsightParameters` at a place in a stack."""
+
+    goal: GoalSpace
+    """Where achieved goals stand in the observation, and what reaching one is worth."""
+    strategy: Strategy
+    """Where goals are taken from."""
+    ratio: float
+    """Relabelled transitions for each one left as it was."""
+    goal_ends_episode: bool
+    """Reaching the goal is terminal."""
+
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations have a wanted and an achieved goal."""
+        if self.goal.observed == "relative":
+            raise SpaceError(
+                "hindsight shows goals as they are; use GoalSpace.observed='absolute' with it"
+            )
         for key in (GOAL_KEY, self.goal.key):
             if key not in observation_space.spaces:
                 raise SpaceError(
@@ -128,7 +167,7 @@ class HindsightRewards(SamplerUnit):
     inputs = (POSITIONS, WINDOW_STEPS, WINDOW_REWARDS, WINDOW_TERMINATED, GOALS, RELABELLED)
     outputs = (WINDOW_REWARDS, WINDOW_TERMINATED)
 
-    def __init__(self, store: RingStore, params: HindsightParameters) -> None:
+    def __init__(self, store: RingStore, params: Hindsight) -> None:
         self._store, self._goal = store, bare(params.goal)
         self._goal_ends_episode = params.goal_ends_episode
 

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.core.interfaces import Stateful
+from coach_rl.core.interfaces import ALONE, LevelPlace, Stateful
 from coach_rl.core.records import Array, Transition
 from coach_rl.core.spaces import Space
 
@@ -85,6 +85,7 @@ class MemoryParameters(Protocol):
         device: torch.device,
         seed: int,
         discount: float,
+        place: LevelPlace = ALONE,
     ) -> Memory:
         """The memory; ConfigurationError when it can't fit the machine or the spaces.
 
@@ -95,5 +96,6 @@ class MemoryParameters(Protocol):
             device: The learner's, where batches go.
             seed: Of the sampling stream.
             discount: Gamma per decision, or per simulator step where the parameters say so.
+            place: Where in a stack the agent decides.
         """
         ...

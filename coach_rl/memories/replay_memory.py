@@ -14,7 +14,8 @@ from torch import Tensor
 
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
 from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.records import Array, Transition
+from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.records import Array, BoolArray, Transition
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
@@ -24,6 +25,11 @@ from coach_rl.memories.hindsight import (
     HindsightObservations,
     HindsightParameters,
     HindsightRewards,
+)
+from coach_rl.memories.hindsight_actions import (
+    HindsightActionParameters,
+    HindsightActionsShown,
+    SubGoalTests,
 )
 from coach_rl.memories.inspection import Inspector
 from coach_rl.memories.memory import Batch
@@ -91,6 +97,9 @@ class ReplayMemoryParameters:
     """Draw surprising transitions oftener; None: all alike."""
     hindsight: HindsightParameters | None = None
     """Relabel goals in sampled transitions; None: leave them."""
+    hindsight_actions: HindsightActionParameters | None = None
+    """Show sub-goals asked for in hindsight, and tests of them, beside relabelled goals; None:
+    show actions as they were."""
     frame_stack: tuple[str, ...] = ()
     """Observation keys stacked by ObservationStackingFilter (last axis): frames are kept once."""
     extras: tuple[str, ...] = ()
@@ -112,6 +121,11 @@ class ReplayMemoryParameters:
             f"got {self.storage!r}",
         )
         require(
+            self.hindsight_actions is None or self.hindsight is not None,
+            "ReplayMemoryParameters.hindsight_actions go with hindsight; "
+            "set hindsight too (its ratio may be 0)",
+        )
+        require(
             self.prefill is None or not self.extras,
             f"a data set has no extras: prefill {self.prefill!r} and extras {self.extras} exclude "
             "each other",
@@ -126,10 +140,11 @@ class ReplayMemoryParameters:
         device: torch.device,
         seed: int,
         discount: float,
+        place: LevelPlace = ALONE,
     ) -> "ReplayMemory":
         """The memory; ConfigurationError when it can't fit the machine or the spaces."""
         self._check(observation_space, num_envs, device)
-        layout = Layout(self, observation_space, action_space, num_envs)
+        layout = Layout(self, observation_space, action_space, num_envs, place)
         check_size(layout.size, capacity=self.capacity, device=device)
         memory = ReplayMemory(self, layout, device=device, seed=seed, discount=discount)
         if self.prefill is not None:
@@ -149,8 +164,6 @@ class ReplayMemoryParameters:
                 f"storage 'pinned' feeds a CUDA device, the learner is on '{device}'; "
                 "use storage 'cpu'"
             )
-        if self.hindsight is not None:
-            self.hindsight.check(observation_space)
         for key in self.frame_stack:
             if key not in observation_space.spaces:
                 raise SpaceError(
@@ -173,6 +186,7 @@ class Layout:
         observation_space: What the agent sees.
         action_space: Where it acts.
         num_envs: N.
+        place: Where in a stack the agent decides.
     """
 
     def __init__(
@@ -181,6 +195,7 @@ class Layout:
         observation_space: spaces.Dict,
         action_space: Space,
         num_envs: int,
+        place: LevelPlace,
     ) -> None:
         self.num_rows, self.row_capacity = num_envs, params.capacity // num_envs
         self.observations = {key: _field(part) for key, part in observation_space.spaces.items()}
@@ -197,7 +212,15 @@ class Layout:
             if key not in params.frame_stack:
                 self.fields[f"/observations/{key}"] = field
                 self.fields[f"/next_observations/{key}"] = field
-        self.ledger = {} if params.hindsight is None else params.hindsight.ledger
+        self.hindsight = None if params.hindsight is None else params.hindsight.at(place)
+        actions = params.hindsight_actions
+        self.hindsight_actions = None if actions is None else actions.at(place)
+        self.ledger: dict[str, Field] = {}
+        if self.hindsight is not None:
+            self.hindsight.check(observation_space)
+            self.ledger |= self.hindsight.ledger
+        if self.hindsight_actions is not None:
+            self.ledger |= self.hindsight_actions.ledger
         self.size = self._size(params)
 
     def _size(self, params: ReplayMemoryParameters) -> MemorySize:
@@ -380,6 +403,8 @@ class ReplayMemory:
         units.append(Gather(store, self._gathered, following))
         if params.hindsight is not None:
             units.append(HindsightObservations())
+        if self.layout.hindsight_actions is not None:
+            units.append(HindsightActionsShown(store, self.layout.hindsight_actions))
         units.append(ToDevice((), device))
         for own in params.units:
             unit = own.build(store=store, rng=self._rng, device=device)
@@ -393,11 +418,15 @@ class ReplayMemory:
         return units
 
     def _hindsight_units(self) -> list[SamplerUnit]:
-        params = self.params.hindsight
+        params, actions = self.layout.hindsight, self.layout.hindsight_actions
         if params is None:
             return []
-        goals = HindsightGoals(self.store, self._rng, strategy=params.strategy, ratio=params.ratio)
-        return [goals, HindsightRewards(self.store, params)]
+        units: list[SamplerUnit] = [
+            HindsightGoals(self.store, self._rng, strategy=params.strategy, ratio=params.ratio)
+        ]
+        if actions is not None:
+            units.append(SubGoalTests(self.store, self._rng, actions, params.ratio))
+        return [*units, HindsightRewards(self.store, params)]
 
     def _columns(self, transition: Transition) -> dict[str, Array]:
         columns = {
@@ -415,20 +444,33 @@ class ReplayMemory:
             columns["/actions"] = transition.action
         for name in self.params.extras:
             columns[f"/{name}"] = transition.extras[name]
-        if self.params.hindsight is not None:
-            columns |= self._ledger_of(columns)
+        columns |= self._ledger_of(columns, transition.below, transition.tested)
         return columns
 
-    def _ledger_of(self, columns: Mapping[str, Array]) -> dict[str, Array]:
-        """What hindsight keeps of transitions, [R, ...] each."""
-        params = self.params.hindsight
-        if params is None:
+    def _ledger_of(
+        self,
+        columns: Mapping[str, Array],
+        below: Array | None = None,
+        tested: BoolArray | None = None,
+    ) -> dict[str, Array]:
+        """What hindsight keeps of transitions, [R, ...] each.
+
+        Args:
+            columns: The transitions' other columns.
+            below: Bits of `End` of the level below, [R]; None: not known.
+            tested: Whether the decisions were tested, [R]; None: none was.
+        """
+        hindsight, actions = self.layout.hindsight, self.layout.hindsight_actions
+        if hindsight is None:
             return {}
         seen, followed = (
             {key: columns[f"{prefix}{key}"] for key in self.layout.observations}
             for prefix in ("/observations/", "/next_observations/")
         )
-        return params.ledger_values(seen, followed)
+        kept = hindsight.ledger_values(seen, followed)
+        if actions is not None:
+            kept |= actions.ledger_values(seen, followed, below, tested)
+        return kept
 
     def _take_in_first(self, values: Mapping[str, Array]) -> None:
         """Make the extras' columns, and check the first transitions against the spaces."""

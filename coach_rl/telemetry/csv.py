@@ -10,11 +10,11 @@ from coach_rl.telemetry.records import LogRecord
 
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
 FILES = {"episode": "episodes", "evaluation": "evaluations", "progress": "progress"}
-"""Files of the records that speak of the whole graph; those of an agent go to `<level>.<agent>`."""
+"""Files of the records that speak of the whole graph."""
 
 
 class CsvSink:
-    """Streams `<level>.<agent>.csv`, `episodes.csv`, `evaluations.csv` and `progress.csv`.
+    """Streams `<level>.<agent>.csv`, `<level>.csv` and the files of `FILES`.
 
     Columns are the counters, then the scalars in the order they first came. A scalar that comes
     later adds a column: the file is rewritten once, with empty cells before. Numbers are written so
@@ -31,8 +31,9 @@ class CsvSink:
 
     def write(self, record: LogRecord) -> None:
         """One row; records without scalars have none."""
-        name = FILES.get(record.kind) or f"{_file_name(record.level)}.{_file_name(record.agent)}"
-        if not record.scalars or (record.kind not in FILES and not record.agent):
+        speaker = ".".join(_file_name(name) for name in (record.level, record.agent) if name)
+        name = FILES.get(record.kind) or speaker
+        if not record.scalars or not name:
             return
         if name not in self._tables:
             self._tables[name] = _Table(self._folder / f"{name}.csv")

@@ -11,12 +11,13 @@ from typing import Literal
 from coach_rl.core.clock import Phase
 from coach_rl.core.records import Array
 
-Kind = Literal["phase", "progress", "episode", "train", "evaluation", "checkpoint"]
+Kind = Literal["phase", "progress", "episode", "train", "level", "evaluation", "checkpoint"]
 """What a record speaks of.
 
 phase: a phase begins. progress: speed and time, about every thousand environment steps. episode: a
-training episode has ended. train: an agent's `train` was due and has learned. evaluation: an
-evaluation is over. checkpoint: one was written.
+training episode has ended. train: an agent's `train` was due and has learned. level: how a level's
+sub-episodes have gone, after a progress and before an evaluation record. evaluation: an evaluation
+is over. checkpoint: one was written.
 """
 
 

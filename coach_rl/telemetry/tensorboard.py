@@ -34,7 +34,7 @@ class TensorBoardSink:
             return
         if self._writer is None:
             self._writer = self._open(record.environment_steps)
-        prefix = f"{record.level}/{record.agent}/" if record.agent else ""
+        prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
         summary = summary_pb2.Summary(
             value=[
                 summary_pb2.Summary.Value(tag=f"{prefix}{name}", simple_value=value)

@@ -9,8 +9,8 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionInfo, Outcome
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
-from coach_rl.exploration_policies import RowNoise
 
 BOX = spaces.Box(-1, 1, (1,), np.float32)
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,)), GOAL_KEY: spaces.Box(-99, 99, (1,))})
@@ -136,6 +136,7 @@ def outcome(rows, x, goal, reward=None, terminated=None, truncated=None, **chang
         "duration": np.arange(count) + 3,
         "end": np.zeros(count, np.uint8),
         "below": np.zeros(count, np.uint8),
+        "tested": np.zeros(count, np.uint8) > 0,
     }
     return Outcome(**{**values, **changes})
 

@@ -464,6 +464,7 @@ def outcome(rows, seed=1):
         duration=np.ones(len(rows), np.int64),
         end=nothing,
         below=nothing,
+        tested=nothing > 0,
     )
 
 
@@ -606,8 +607,8 @@ def test_testing_draws_nothing_and_changes_nothing(kind, setting):
     before = copy.deepcopy(made.state_dict())
     evaluation = made._graph.evaluation
     rows = evaluation.levels[0]._row_state.exploration.state_dict()
-    (one,) = made.evaluate(EnvironmentEpisodes(5))
-    (same,) = made.evaluate(EnvironmentEpisodes(5))
+    *_, one = made.evaluate(EnvironmentEpisodes(5))
+    *_, same = made.evaluate(EnvironmentEpisodes(5))
     np.testing.assert_array_equal(one.arrays["episode/reward"], same.arrays["episode/reward"])
     assert_same(made.state_dict(), before)
     assert_same(evaluation.levels[0]._row_state.exploration.state_dict(), rows)
@@ -988,6 +989,7 @@ def test_images_lamps_and_lone_numbers_are_observed(kind):
                 duration=np.ones(4, np.int64),
                 end=nothing,
                 below=nothing,
+                tested=nothing > 0,
             ),
             clock=Clock(phase=Phase.TRAIN),
         )

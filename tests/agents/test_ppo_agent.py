@@ -82,6 +82,7 @@ class Bandit:
             duration=np.ones(len(self.rows), np.int64),
             end=none,
             below=none,
+            tested=none > 0,
         )
         self.agent.observe(self.state, outcome, clock=clock)
         self.show()

@@ -30,7 +30,7 @@ from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     GraphManager,
-    GraphParameters,
+    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -248,7 +248,7 @@ def test_evaluation_plays_every_row_its_share():
 
 def test_a_two_level_graph_runs_and_learns_on_both_levels():
     reach = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
-    params = GraphParameters(
+    params = HRLGraphParameters(
         levels=(
             LevelParameters(name="high", agent=ppo(rollout=EnvironmentSteps(16))),
             LevelParameters(name="low", agent=ppo(), goal_space=reach, horizon=5),
@@ -339,8 +339,8 @@ def test_impossible_schedules_are_refused(change, message):
 def test_levels_that_make_no_stack_are_refused():
     level = LevelParameters(agent=ppo())
     with pytest.raises(ParameterError, match="level 'low' needs a goal_space"):
-        GraphParameters(
+        HRLGraphParameters(
             levels=(level, replace(level, name="low")), environment=PointMassParameters()
         )
     with pytest.raises(ParameterError, match="different names"):
-        GraphParameters(levels=(level, level), environment=PointMassParameters())
+        HRLGraphParameters(levels=(level, level), environment=PointMassParameters())

@@ -144,28 +144,58 @@ def goal_space(threshold):
     return GoalSpace(low=(-3.0, -3.0), high=(3.0, 3.0), threshold=(threshold, threshold))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A `LevelDescription` without an agent."""
+
+    name: str = "low"
+    goal_space: GoalSpace | None = None
+    horizon: int | None = None
+    real_end_is_terminal: bool = False
+    testing_rate: float = 0.0
+    frozen: bool = False
+
+
+TOP = Level(name="top")
+
+
+def described_levels(levels):
+    below = [
+        Level(name=f"level {index}", goal_space=goal_space(threshold), horizon=horizon)
+        for index, (horizon, threshold) in enumerate(levels, start=1)
+    ]
+    return [TOP, *below]
+
+
 def build(seeds, levels):
     """`levels` lists (horizon, threshold) from the level below the top down to the lowest."""
     below, agents = Walks(seeds), []
-    goal_spaces = [goal_space(threshold) for _, threshold in levels]
     for index in reversed(range(len(levels) + 1)):
         agent = Scripted(depth=len(levels) - index)
-        horizon, own = (
-            (None, None) if index == 0 else (levels[index - 1][0], goal_spaces[index - 1])
-        )
+        described = described_levels(levels)
         below = LevelManager(
-            name=f"level {index}",
+            described[index],
             agent=agent,
             environment=below,
             clock=Clock(phase=Phase.TRAIN),
             seed=0,
-            goal_space=own,
-            horizon=horizon,
-            outer_goal_spaces=tuple(goal_spaces[: max(index - 1, 0)]),
+            above=described[:index],
         )
         agents.append(agent)
     below.reset()
     return below, agents[::-1]
+
+
+def low(level, agent=None, *, seeds=(1,), clock=None):
+    """A level below a top that sends it goals."""
+    return LevelManager(
+        level,
+        agent=agent or Scripted(0),
+        environment=Walks(list(seeds)),
+        clock=clock or Clock(),
+        seed=0,
+        above=(TOP,),
+    )
 
 
 class Recursion:
@@ -214,7 +244,7 @@ class Recursion:
                 worth, final = (0.0 if reached[-1] else -1.0), reached[-1]
             else:
                 worth, final = reward, bool(real & End.TERMINATED)
-            cut = bool(end) and not final if level else bool(real & End.TRUNCATED)
+            cut = bool(end) and not final
             self.transitions[level].append(
                 (
                     tuple(seen),
@@ -288,9 +318,11 @@ def test_state_saved_in_mid_sub_episode_goes_on_identically():
             "starts",
             "fresh",
             "tested",
+            "testing_below",
             "decisions",
             "steps",
             "reward",
+            "return",
             "goal",
         )
         return {name: getattr(level, f"_{name}").copy() for name in names}
@@ -330,28 +362,13 @@ def test_a_busy_row_takes_no_second_goal():
 
 def test_a_horizon_of_zero_names_the_level():
     with pytest.raises(ConfigurationError, match="level 'low': horizon must be 1 or more, got 0"):
-        LevelManager(
-            name="low",
-            agent=Scripted(0),
-            environment=Walks([1]),
-            clock=Clock(),
-            seed=0,
-            goal_space=goal_space(0.1),
-            horizon=0,
-        )
+        low(Level(goal_space=goal_space(0.1), horizon=0))
 
 
 def test_a_goal_that_is_not_observed_is_refused():
     strange = GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,), key="elsewhere")
-    with pytest.raises(SpaceError, match="'elsewhere' is not observed"):
-        LevelManager(
-            name="low",
-            agent=Scripted(0),
-            environment=Walks([1]),
-            clock=Clock(),
-            seed=0,
-            goal_space=strange,
-        )
+    with pytest.raises(SpaceError, match="level 'low': the goal's key 'elsewhere' is not observed"):
+        low(Level(goal_space=strange))
 
 
 def test_sub_goals_are_clipped_to_their_bounds():
@@ -372,16 +389,8 @@ def test_tested_decisions_silence_the_levels_below():
                 row_state, rows, observation, starts=starts, fresh=fresh, quiet=quiet, clock=clock
             )
 
-    low = LevelManager(
-        name="low",
-        agent=Listening(0),
-        environment=Walks([1, 2]),
-        clock=Clock(),
-        seed=0,
-        goal_space=goal_space(0.01),
-        horizon=3,
-    )
-    low.reset()
-    low.send(Directive(action=np.zeros((2, 2), np.float32), tested=np.array([True, False])))
-    low.recv()
+    level = low(Level(goal_space=goal_space(0.01), horizon=3), Listening(0), seeds=(1, 2))
+    level.reset()
+    level.send(Directive(action=np.zeros((2, 2), np.float32), tested=np.array([True, False])))
+    level.recv()
     assert quiet_seen[0].tolist() == [True, False]

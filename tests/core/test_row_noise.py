@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coach_rl.exploration_policies.row_noise import BLOCK, RowNoise
+from coach_rl.core.row_noise import BLOCK, RowNoise
 
 
 def noise(num_rows=3, *, seed=1, name="policy", kind="normal", size=2):

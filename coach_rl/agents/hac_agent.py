@@ -1,0 +1,120 @@
+"""Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948): an agent of one of its levels.
+
+A HAC agent is an off-policy learner that learns from its level's goals in hindsight and, above the
+lowest level, from hindsight actions and tested sub-goals. docs/algorithms/hac.md lists every detail
+and its source.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.update_engine import TargetSync
+from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.schedules import ConstantSchedule
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
+from coach_rl.memories.hindsight import HindsightParameters, Strategy
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
+from coach_rl.memories.replay_memory import ReplayMemoryParameters
+
+
+def _paper_learner() -> DDPGAgentParameters:
+    return DDPGAgentParameters(
+        algorithm=DDPGAlgorithmParameters(discount=0.98, target_sync=TargetSync(rate=1.0)),
+        exploration=EpsilonGreedyNoise(
+            epsilon=ConstantSchedule(value=0.2),
+            noise=GaussianNoise(scale=ConstantSchedule(value=0.2)),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HACAgentParameters:
+    """An agent of a HAC level.
+
+    What its level's goals and horizon are, and those of the level below, it learns from its place
+    in the stack. Defaults: those of the paper's code.
+    """
+
+    name: str = "agent"
+    """The agent's name in logs and files."""
+    learner: DDPGAgentParameters | TD3AgentParameters | SACAgentParameters = field(
+        default_factory=_paper_learner
+    )
+    """Who learns, with what networks, exploration and memory; its name, and its memory's hindsight,
+    come from here. The paper's has no target networks: target_sync with a rate of 1."""
+    strategy: Strategy = "future"
+    """Where hindsight goals are taken from: the same sub-episode's future."""
+    ratio: float = 3.0
+    """Transitions with hindsight goals for each one with the goal it had."""
+    actions: HindsightActionParameters | None = field(default_factory=HindsightActionParameters)
+    """How sub-goals are shown above the lowest level; None: as they were asked for."""
+    bound_values: bool = True
+    """Whether values are squashed between minus the level's horizon and 0."""
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.learner.memory, ReplayMemoryParameters),
+            "HACAgentParameters.learner needs ReplayMemoryParameters as memory, "
+            f"got {type(self.learner.memory).__name__}",
+        )
+        require(
+            not (self.bound_values and isinstance(self.learner, SACAgentParameters)),
+            "SAC's values count entropy, which no bound from the rewards holds for; "
+            "set HACAgentParameters.bound_values=False",
+        )
+
+    def build(
+        self,
+        *,
+        spaces: EnvironmentSpaces,
+        num_envs: int,
+        device: str,
+        seed: int,
+        planned_steps: int,
+        place: LevelPlace = ALONE,
+    ) -> OffPolicyAgent:
+        """The learner with HAC's memory and bounds; ConfigurationErrors name the level."""
+        return self.learner_at(place).build(
+            spaces=spaces,
+            num_envs=num_envs,
+            device=device,
+            seed=seed,
+            planned_steps=planned_steps,
+            place=place,
+        )
+
+    def learner_at(
+        self, place: LevelPlace
+    ) -> DDPGAgentParameters | TD3AgentParameters | SACAgentParameters:
+        """The learner's parameters at a place in a stack.
+
+        Raises:
+            ConfigurationError: The level has no goals, or no horizon to bound values by.
+        """
+        name = "" if place.level is None else f"level '{place.level.name}': "
+        if place.level is None or place.goal is None:
+            raise ConfigurationError(f"{name}a HAC agent's level needs a goal_space")
+        memory = self.learner.memory
+        assert isinstance(memory, ReplayMemoryParameters)
+        memory = replace(
+            memory,
+            hindsight=HindsightParameters(
+                strategy=self.strategy, ratio=self.ratio, goal_ends_episode=True
+            ),
+            hindsight_actions=None if place.sub_goal is None else self.actions,
+        )
+        critic = self.learner.critic
+        if self.bound_values:
+            horizon = place.level.horizon
+            if horizon is None:
+                raise ConfigurationError(
+                    f"{name}values are bounded by the level's horizon, and it has none; "
+                    "give it one or set HACAgentParameters.bound_values=False"
+                )
+            critic = replace(critic, bounds=(-float(horizon), 0.0))
+        return replace(self.learner, name=self.name, memory=memory, critic=critic)

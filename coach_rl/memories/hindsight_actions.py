@@ -1,0 +1,177 @@
+"""Hindsight actions and sub-goal tests (Levy et al. 2019, arXiv:1712.00948, section 4).
+
+An upper level acts by asking for sub-goals. What it asked for stays in the memory as it was;
+batches show it in two ways. *Hindsight actions*: a sub-goal that was missed is replaced by what the
+level below did achieve, as if that had been asked for, so that a level learns as though the one
+below were able already. *Tests*: where the decision was tested and the level below used up its
+horizon, what was asked for is worth the penalty and nothing follows, so that a level learns not to
+ask for too much.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.interfaces import LevelPlace
+from coach_rl.core.records import Array, BoolArray, End, Observation
+from coach_rl.memories.hindsight import RELABELLED
+from coach_rl.memories.memory import Batch
+from coach_rl.memories.ring_store import RingStore
+from coach_rl.memories.samplers import DISCOUNTS, POSITIONS, REWARDS
+from coach_rl.memories.sampling_chain import SamplerUnit
+from coach_rl.memories.tables import Field
+
+ACHIEVED_ACTIONS, MISSED, PENALISED = "/achieved_actions", "/missed", "/penalised"
+"""Columns of the ledger: the sub-goal that was achieved as an action that asks for it, whether the
+one asked for was missed, and whether that is to be penalised."""
+TESTS, KEEPS = "/sampling/hindsight/tests", "/sampling/hindsight/keeps_action"
+ACTIONS = "/actions"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HindsightActionParameters:
+    """How the sub-goals that an upper level asked for are shown in batches."""
+
+    penalty: float | None = None
+    """What a tested sub-goal is worth that the level below used up its horizon for; None: minus the
+    level's own horizon, the least that a sub-episode of -1 a decision can be worth."""
+    keep_untested: bool = False
+    """Whether sub-goals that were missed untested are shown as they were asked for as often as in
+    hindsight. False is the paper's way: they would teach what the level below cannot do yet."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.penalty is None or self.penalty < 0,
+            f"HindsightActionParameters.penalty must be below 0 or None, got {self.penalty}",
+        )
+
+    def at(self, place: LevelPlace) -> "HindsightActions":
+        """What this means at a place in a stack.
+
+        Raises:
+            ConfigurationError: The level below has no goals, or the penalty is not known.
+        """
+        name = "" if place.level is None else f"level '{place.level.name}': "
+        if place.sub_goal is None:
+            raise ConfigurationError(
+                f"{name}hindsight actions need a level below that has goals; "
+                "leave them out at the lowest level"
+            )
+        horizon = None if place.level is None else place.level.horizon
+        if self.penalty is None and horizon is None:
+            raise ConfigurationError(
+                f"{name}the penalty of a missed test is minus the level's horizon, and it has "
+                "none; give it a horizon or HindsightActionParameters.penalty"
+            )
+        return HindsightActions(
+            sub_goal=place.sub_goal,
+            penalty=self.penalty if self.penalty is not None else -float(horizon or 0),
+            keep_untested=self.keep_untested,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HindsightActions:
+    """`HindsightActionParameters` at a place in a stack."""
+
+    sub_goal: GoalSpace
+    """The goals of the level below."""
+    penalty: float
+    """What a missed test is worth."""
+    keep_untested: bool
+    """Whether what was missed untested is shown as asked for, too."""
+
+    @property
+    def ledger(self) -> dict[str, Field]:
+        """What a store must keep of every transition."""
+        return {
+            ACHIEVED_ACTIONS: Field((self.sub_goal.size,), np.float32),
+            MISSED: Field((), np.bool_),
+            PENALISED: Field((), np.bool_),
+        }
+
+    def ledger_values(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        below: Array | None,
+        tested: BoolArray | None,
+    ) -> dict[str, Array]:
+        """The ledger's columns for transitions, [R, ...] each.
+
+        Args:
+            observation: Before, [R, ...] each.
+            next_observation: After, [R, ...] each.
+            below: Bits of `End` of the level below, [R]; None: not known, taken as reached.
+            tested: Whether the decisions were tested, [R]; None: none was.
+        """
+        achieved = self.sub_goal.achieved(next_observation)
+        none = np.zeros(len(achieved), np.bool_)
+        # Any other end beside the horizon is not the fault of the level below.
+        used_up = none if below is None else below == np.uint8(End.HORIZON)
+        return {
+            ACHIEVED_ACTIONS: self.sub_goal.asked_by(achieved, observation),
+            MISSED: none if below is None else (below & np.uint8(End.GOAL)) == 0,
+            PENALISED: none if tested is None else tested & used_up,
+        }
+
+
+class SubGoalTests(SamplerUnit):
+    """Draws which transitions are shown as tests, and which keep the sub-goal asked for.
+
+    Of the 2 + k ways to show a test that was missed (the test itself, the hindsight action, and
+    that with each of k hindsight goals) one is the test.
+    """
+
+    name = "sub_goal_tests"
+    inputs = (POSITIONS, RELABELLED)
+    outputs = (RELABELLED, TESTS, KEEPS)
+
+    def __init__(
+        self, store: RingStore, rng: np.random.Generator, params: HindsightActions, ratio: float
+    ) -> None:
+        self._ledger, self._rng, self._params = store.ledger, rng, params
+        self._share = 1 / (2 + ratio)
+
+    def __call__(self, batch: Batch, size: int) -> Batch:
+        """Which goals to relabel, which to show as tests, which actions to keep, bool [B] each."""
+        positions = batch[POSITIONS].numpy()
+        drawn = self._rng.random(size) < self._share
+        tests = drawn & self._ledger[PENALISED].take(positions)
+        missed = self._ledger[MISSED].take(positions)
+        keeps = ~missed | tests
+        if self._params.keep_untested:
+            keeps |= self._rng.random(size) < 0.5
+        relabelled = batch[RELABELLED].numpy() & ~tests
+        return {
+            RELABELLED: torch.from_numpy(relabelled),
+            TESTS: torch.from_numpy(tests),
+            KEEPS: torch.from_numpy(keeps),
+        }
+
+
+class HindsightActionsShown(SamplerUnit):
+    """Shows what was achieved as the action, and tests that were missed with their penalty."""
+
+    name = "hindsight_actions"
+    inputs = (POSITIONS, TESTS, KEEPS, ACTIONS, REWARDS, DISCOUNTS)
+    outputs = (ACTIONS, REWARDS, DISCOUNTS)
+
+    def __init__(self, store: RingStore, params: HindsightActions) -> None:
+        self._ledger, self._penalty = store.ledger, params.penalty
+
+    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+        """Actions [B, G], rewards [B] and discounts [B]."""
+        shown, tests = batch[ACTIONS], batch[TESTS]
+        achieved = torch.from_numpy(
+            self._ledger[ACHIEVED_ACTIONS].take(batch[POSITIONS].numpy(), axis=0)
+        )
+        keeps = batch[KEEPS].to(shown.device, non_blocking=True)[:, None]
+        return {
+            ACTIONS: torch.where(keeps, shown, achieved.to(shown.device, non_blocking=True)),
+            REWARDS: torch.where(tests, self._penalty, batch[REWARDS]),
+            DISCOUNTS: torch.where(tests, 0.0, batch[DISCOUNTS]),
+        }
