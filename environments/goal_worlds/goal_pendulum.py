@@ -8,7 +8,13 @@ import numpy as np
 
 from coach_rl.core.errors import require
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.environments.goal_worlds.goal_task import GoalTask, damp, empty_scene
+from coach_rl.environments.goal_worlds.goal_task import (
+    GoalTask,
+    damp,
+    each_within,
+    empty_scene,
+    require_thresholds,
+)
 from coach_rl.environments.mujoco import FrozenMapping, MujocoState, Range, Scene
 
 _CAMERA = FrozenMapping[str]({"distance": 2.4, "azimuth": 90.0, "elevation": -12.0})
@@ -61,12 +67,7 @@ class GoalPendulum(GoalTask):
             require(value > 0, f"{name}.{field} must be more than 0, got {value}")
         require(self.damping >= 0, f"{name}.damping must be 0 or more, got {self.damping}")
         elements = len(self._goal(np.zeros(1), np.zeros(1))[0])
-        require(
-            isinstance(self.threshold, tuple)
-            and len(self.threshold) == elements
-            and all(threshold > 0 for threshold in self.threshold),
-            f"{name}.threshold must be {elements} numbers above 0, got {self.threshold}",
-        )
+        require_thresholds(f"{name}.threshold", self.threshold, elements)
 
     def spec(self) -> mujoco.MjSpec:
         """A massless pole with a ball, on a hinge; a mark where the goal is."""
@@ -126,8 +127,7 @@ class GoalPendulum(GoalTask):
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Where every element is within its threshold, [...]."""
-        difference = np.abs(np.asarray(achieved_goal) - desired_goal)
-        return np.asarray((difference <= np.array(self.threshold)).all(axis=-1))
+        return each_within(np.asarray(achieved_goal) - desired_goal, self.threshold)
 
     def _goal(self, angle: FloatArray, velocity: FloatArray) -> FloatArray:
         """The goal at angles [R] and velocities [R]: what `motion` shows, [R, 3]."""
@@ -152,9 +152,11 @@ class AngleGoalPendulum(GoalPendulum):
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Where angle and velocity are within their thresholds, [...]."""
-        difference = np.asarray(achieved_goal) - desired_goal
-        angle, velocity = np.abs(_wrapped(difference[..., 0])), np.abs(difference[..., 1])
-        return np.asarray((angle <= self.threshold[0]) & (velocity <= self.threshold[1]))
+        return each_within(_difference(achieved_goal, desired_goal), self.threshold)
+
+    def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
+        """Euclidean, angles compared around the circle, [...]."""
+        return np.asarray(np.sqrt((_difference(achieved_goal, desired_goal) ** 2).sum(axis=-1)))
 
     def _goal(self, angle: FloatArray, velocity: FloatArray) -> FloatArray:
         """Angle and bounded velocity, [R, 2]."""
@@ -164,6 +166,13 @@ class AngleGoalPendulum(GoalPendulum):
 
 def _on_the_circle(angle: FloatArray, velocity: FloatArray) -> FloatArray:
     return np.stack((np.sin(angle), np.cos(angle), velocity), axis=1)
+
+
+def _difference(achieved_goal: Array, desired_goal: Array) -> FloatArray:
+    """Of angles and velocities [..., 2], angles within half a turn."""
+    difference = np.array(np.asarray(achieved_goal) - desired_goal, np.float64)
+    difference[..., 0] = _wrapped(difference[..., 0])
+    return difference
 
 
 def _wrapped(angle: FloatArray) -> FloatArray:

@@ -16,19 +16,25 @@ from coach_rl.environments.mujoco import MujocoState, MujocoTask
 class GoalTask(MujocoTask):
     """A MuJoCo task with a goal, in the Gymnasium goal convention.
 
-    Observations are `observation`, `achieved_goal` and `desired_goal`; the reward of a step is 0
-    where it led to the goal, else -1; `is_success` stands in the info. The goal is kept in
-    `MjData.userdata`, so that it is saved and restored with the simulator: `reset` writes it there,
-    and `spec` asks for as many `nuserdata`.
+    Observations are `observation`, `achieved_goal` and `desired_goal`; `is_success` stands in the
+    info after every step. The goal is kept in `MjData.userdata`, so that it is saved and restored
+    with the simulator: `reset` writes it there, and `spec` asks for as many `nuserdata`.
     """
 
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "userdata")
 
     terminate: bool = True
     """Whether reaching the goal ends the episode."""
+    reward_type: str = "sparse"
+    """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
+    goal after the step."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(
+            self.reward_type in ("sparse", "dense"),
+            f"{type(self).__name__}.reward_type must be sparse or dense, got '{self.reward_type}'",
+        )
         require(
             self.xml_file == "",
             f"{type(self).__name__} builds its model from its other fields; "
@@ -56,6 +62,16 @@ class GoalTask(MujocoTask):
             desired_goal: [..., G].
         """
 
+    def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
+        """How far one goal is from the other, Euclidean unless a world says otherwise, [...].
+
+        Args:
+            achieved_goal: [..., G].
+            desired_goal: [..., G].
+        """
+        difference = np.asarray(achieved_goal) - desired_goal
+        return np.asarray(np.sqrt((difference**2).sum(axis=-1)))
+
     def load(self) -> mujoco.MjModel:
         """Build and compile the model.
 
@@ -78,10 +94,12 @@ class GoalTask(MujocoTask):
     def judge(
         self, before: MujocoState, action: FloatArray, after: MujocoState
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
-        """0 at the goal, else -1; terminated at the goal if asked to."""
+        """What the step led to is worth; terminated at the goal if asked to."""
         del before, action
-        success = self.reached(self.achieved_goal(after), after.userdata)
-        return _worth(success), success & self.terminate, {"is_success": success}
+        achieved = self.achieved_goal(after)
+        success = self.reached(achieved, after.userdata)
+        worth = self._worth(achieved, after.userdata, success)
+        return worth, success & self.terminate, {"is_success": success}
 
     def compute_reward(
         self,
@@ -96,7 +114,14 @@ class GoalTask(MujocoTask):
             desired_goal: [..., G].
             info: Unused.
         """
-        return _worth(self.reached(achieved_goal, desired_goal))
+        success = self.reached(achieved_goal, desired_goal)
+        return self._worth(achieved_goal, desired_goal, success)
+
+    def _worth(self, achieved_goal: Array, desired_goal: Array, success: BoolArray) -> FloatArray:
+        """The one place where `reward_type` counts, float64 [...]."""
+        if self.reward_type == "dense":
+            return -self.distance(achieved_goal, desired_goal)
+        return np.where(success, 0.0, -1.0)
 
 
 def empty_scene(name: str) -> mujoco.MjSpec:
@@ -133,5 +158,16 @@ def damp(joint: Any, damping: float) -> None:
     joint.damping = damping if coefficients == 1 else [damping] + [0.0] * (coefficients - 1)
 
 
-def _worth(success: BoolArray) -> FloatArray:
-    return np.where(success, 0.0, -1.0)
+def each_within(difference: Array, threshold: tuple[float, ...]) -> BoolArray:
+    """Where every element of a difference [..., G] is within its threshold, [...]."""
+    return np.asarray((np.abs(difference) <= np.array(threshold)).all(axis=-1))
+
+
+def require_thresholds(name: str, threshold: tuple[float, ...], elements: int) -> None:
+    """Raise `ParameterError` unless there is a threshold above 0 for each element."""
+    require(
+        isinstance(threshold, tuple)
+        and len(threshold) == elements
+        and all(isinstance(one, int | float) and one > 0 for one in threshold),
+        f"{name} must be {elements} numbers above 0, got {threshold}",
+    )

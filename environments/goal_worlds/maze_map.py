@@ -52,6 +52,31 @@ FOUR_ROOMS = (
     "###########",
 )
 """Four rooms, each with a door to both of its neighbours, after Sutton, Precup and Singh 1999."""
+ANT_MAZE = (
+    "#####",
+    "#...#",
+    "###.#",
+    "#S..#",
+    "#####",
+)
+"""Ant Maze of HIRO (Nachum et al. 2018)."""
+ANT_PUSH = (
+    "#####",
+    "##.##",
+    "#.B.#",
+    "#.S##",
+    "#####",
+)
+"""Ant Push of HIRO; `B` is a block that can be pushed."""
+ANT_FALL = (
+    "####",
+    "#..#",
+    "#~~#",
+    "#.B#",
+    "#S.#",
+    "####",
+)
+"""Ant Fall of HIRO; `~` is a gap."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +88,7 @@ class MazeMap:
 
     Args:
         rows: Of the map, from above, equally long.
+        more_signs: Signs that the world knows besides; they are in nobody's way.
 
     Raises:
         ParameterError: The map is not a closed rectangle of these signs, or has no way from a start
@@ -70,15 +96,17 @@ class MazeMap:
     """
 
     rows: tuple[str, ...]
+    more_signs: str = ""
 
     def __post_init__(self) -> None:
-        rows = self.rows
+        rows, signs = self.rows, "#.SG" + self.more_signs
         require(
             len(rows) >= 3 and all(len(row) == len(rows[0]) >= 3 for row in rows),
             f"a maze must be 3 or more rows of 3 or more signs, equally many, got {rows}",
         )
-        strange = sorted(set("".join(rows)) - set("#.SG"))
-        require(not strange, f"a maze has the signs '#', '.', 'S' and 'G' only, got {strange}")
+        strange = sorted(set("".join(rows)) - set(signs))
+        known = ", ".join(f"'{sign}'" for sign in signs[:-1])
+        require(not strange, f"a maze has the signs {known} and '{signs[-1]}' only, got {strange}")
         edge = rows[0] + rows[-1] + "".join(row[0] + row[-1] for row in rows)
         require(set(edge) == {"#"}, f"a maze must have walls '#' all around, got {rows}")
         starts, goals = self.starts, self.goals
@@ -97,26 +125,34 @@ class MazeMap:
     @property
     def starts(self) -> tuple[Cell, ...]:
         """Where episodes may start."""
-        return self._cells("S") or self._cells(".SG")
+        return self.cells("S") or self.cells(".SG")
 
     @property
     def goals(self) -> tuple[Cell, ...]:
         """Where goals may lie."""
-        return self._cells("G") or self._cells(".SG")
+        return self.cells("G") or self.cells(".SG")
 
-    @property
-    def walls(self) -> list[tuple[int, int, int]]:
-        """Walls as runs along a row: row, first column, number of columns."""
+    def runs(self, signs: str) -> list[tuple[int, int, int]]:
+        """Neighbouring cells with any of these signs: row, first column, number of columns."""
         runs = []
-        for row, signs in enumerate(self.rows):
+        for row, line in enumerate(self.rows):
             first = None
-            for column, sign in enumerate(signs + "."):
-                if sign == "#" and first is None:
+            for column, is_of_them in enumerate([*(sign in signs for sign in line), False]):
+                if is_of_them and first is None:
                     first = column
-                elif sign != "#" and first is not None:
+                elif not is_of_them and first is not None:
                     runs.append((row, first, column - first))
                     first = None
         return runs
+
+    def cells(self, signs: str) -> tuple[Cell, ...]:
+        """All cells with any of these signs."""
+        return tuple(
+            (row, column)
+            for row, line in enumerate(self.rows)
+            for column, sign in enumerate(line)
+            if sign in signs
+        )
 
     def distances(self, start: Cell) -> dict[Cell, int]:
         """Steps from cell to neighbouring cell to every cell that can be reached."""
@@ -133,11 +169,3 @@ class MazeMap:
                     found[cell] = found[row, column] + 1
                     border.append(cell)
         return found
-
-    def _cells(self, signs: str) -> tuple[Cell, ...]:
-        return tuple(
-            (row, column)
-            for row, line in enumerate(self.rows)
-            for column, sign in enumerate(line)
-            if sign in signs
-        )

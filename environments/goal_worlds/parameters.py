@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from coach_rl.core.errors import UnknownNameError
+from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
+from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
 from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
 from coach_rl.environments.goal_worlds.goal_task import GoalTask
 from coach_rl.environments.goal_worlds.point_maze import (
@@ -17,6 +19,11 @@ from coach_rl.environments.mujoco import BatchParameters, FrozenMapping
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "angle_goal_pendulum": AngleGoalPendulum,
+    "ant_fall": AntFall,
+    "ant_four_rooms": AntFourRooms,
+    "ant_maze": AntMaze,
+    "ant_push": AntPush,
+    "ant_reacher": AntReacher,
     "goal_pendulum": GoalPendulum,
     "point_maze_four_rooms": PointMazeFourRooms,
     "point_maze_large": PointMazeLarge,

@@ -101,7 +101,7 @@ class PointMaze(GoalTask):
             conaffinity=0,
         )
         height = 2 * self.ball_radius
-        for row, first, count in self.map.walls:
+        for row, first, count in self.map.runs("#"):
             middle = (self.place((row, first)) + self.place((row, first + count - 1))) / 2
             spec.worldbody.add_geom(
                 type=mujoco.mjtGeom.mjGEOM_BOX,
@@ -156,8 +156,7 @@ class PointMaze(GoalTask):
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Where the distance is within the goal's radius, [...]."""
-        difference = np.asarray(achieved_goal) - desired_goal
-        return np.asarray((difference**2).sum(axis=-1) <= self.goal_radius**2)
+        return self.distance(achieved_goal, desired_goal) <= self.goal_radius
 
     @cached_property
     def _pairs(self) -> tuple[tuple[Cell, Cell], ...]:

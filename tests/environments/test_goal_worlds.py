@@ -14,6 +14,7 @@ from coach_rl.core.records import End
 from coach_rl.environments import level_names, make, parameters
 from coach_rl.environments.goal_worlds import (
     GOAL_WORLDS,
+    AngleGoalPendulum,
     GoalPendulum,
     GoalWorldParameters,
     register_goal_worlds,
@@ -40,9 +41,11 @@ def test_levels(level):
     assert hash(description) == hash(parameters(level))
 
 
+@pytest.mark.parametrize("reward_type", ["sparse", "dense"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_reward_success_and_goals_agree(level):
-    description = parameters(level, threads=1)
+def test_reward_success_and_goals_agree(level, reward_type):
+    kwargs = {"reward_type": reward_type, "terminate": True}
+    description = parameters(level, threads=1, kwargs=kwargs)
     environment = description.build(num_envs=3)
     start = environment.reset(seed=1)
     rng, space = np.random.default_rng(0), environment.spaces.action
@@ -53,7 +56,12 @@ def test_reward_success_and_goals_agree(level):
         seen = answer.observation
         rewards = description.task.compute_reward(seen["achieved_goal"], seen["desired_goal"], {})
         np.testing.assert_array_equal(answer.reward, rewards)
-        np.testing.assert_array_equal(answer.info["is_success"], answer.reward == 0)
+        reached = description.task.reached(seen["achieved_goal"], seen["desired_goal"])
+        np.testing.assert_array_equal(answer.info["is_success"], reached)
+        if reward_type == "sparse":
+            np.testing.assert_array_equal(answer.reward, np.where(reached, 0, -1))
+        else:
+            assert (answer.reward < 0).all()
         np.testing.assert_array_equal(answer.terminated, answer.info["is_success"])
         np.testing.assert_array_equal(seen["desired_goal"], goals)
         goals = answer.first_observation["desired_goal"]
@@ -124,6 +132,21 @@ def test_gymnasium_ends_at_the_goal_if_asked():
         environment.close()
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_dense_reward_is_minus_the_distance(level):
+    task = GOAL_WORLDS[level](reward_type="dense")
+    here, away = np.zeros(task.load().nuserdata), np.zeros(task.load().nuserdata)
+    away[:2] = 0.3, 0.4
+    assert task.compute_reward(away[None], here) == pytest.approx([-0.5])
+    assert task.compute_reward(np.stack((here, away)), away) == pytest.approx([-0.5, 0])
+
+
+def test_the_distance_of_angles_is_taken_around_the_circle():
+    task = AngleGoalPendulum()
+    distance = task.distance(np.array([3.1, 4.0]), np.array([-3.1, 1.0]))
+    assert distance == pytest.approx(np.hypot(2 * np.pi - 6.2, 3))
+
+
 def test_time_limits():
     task = parameters("goal_pendulum").task
     assert task.max_episode_steps == 1000
@@ -165,6 +188,11 @@ def test_time_limits():
             lambda: parameters("angle_goal_pendulum", kwargs={"threshold": (0.1, 0.0)}),
             ParameterError,
             "threshold must be 2 numbers above 0",
+        ),
+        (
+            lambda: parameters("point_maze_u", kwargs={"reward_type": "denser"}),
+            ParameterError,
+            "reward_type must be sparse or dense, got 'denser'",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"start_angle": (1.0, 0.0)}),

@@ -120,7 +120,8 @@ def test_signs_on_the_map():
     task = PointMaze(maze=CORRIDOR, noise=0.0)
     assert (task.map.starts, task.map.goals) == (((1, 1),), ((1, 3),))
     assert task.place((1, 1)).tolist() == [-1, 0]
-    assert task.map.walls == [(0, 0, 5), (1, 0, 1), (1, 4, 1), (2, 0, 5)]
+    assert task.map.runs("#") == [(0, 0, 5), (1, 0, 1), (1, 4, 1), (2, 0, 5)]
+    assert task.map.runs("SG") == [(1, 1, 1), (1, 3, 1)]
     assert task.map.distances((1, 1)) == {(1, 1): 0, (1, 2): 1, (1, 3): 2}
     seen = build(3, maze=CORRIDOR, noise=0.0).reset(seed=0).observation
     assert seen["achieved_goal"].tolist() == [[-1, 0]] * 3

@@ -1,0 +1,316 @@
+"""The ant mazes of HIRO: walk around a wall, push a block aside, fill a gap with it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import mujoco
+import numpy as np
+
+from coach_rl.core.errors import require
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.environments.goal_worlds.ant_body import (
+    GROUND_COLOR,
+    POSITIONS,
+    SPAN,
+    VELOCITIES,
+    add_ant,
+    ground,
+)
+from coach_rl.environments.goal_worlds.ant_task import (
+    GOAL_COLOR,
+    AntTask,
+    add_box,
+    look_at,
+    require_positive,
+)
+from coach_rl.environments.goal_worlds.maze_map import ANT_FALL, ANT_MAZE, ANT_PUSH, Cell, MazeMap
+from coach_rl.environments.mujoco import MujocoState, Range, Scene
+
+_BLOCK, _GAP = "B", "~"
+_GROUND = "#.SG" + _BLOCK
+_NOISE = 0.1
+"""Of the first pose: uniform on positions, normal on velocities."""
+_FIRM, _SOFT = (0.995, 0.995, 0.01), (0.8, 0.8, 0.01)
+"""Impedance of contacts, with a block that moves and without."""
+_DEPTH_COLOR, _BLOCK_COLOR = (0.3, 0.25, 0.22, 1), (0.75, 0.25, 0.2, 1)
+_REACH = (10.0, 10.0, 0.5, 1.0, 1.0, 1.0, 1.0, *(0.5, 0.3) * 4)
+"""How far HIRO's upper level may ask to go, by element of the observation."""
+_HIGHEST, _WIDEST = 2.0, np.pi / 2
+"""More than a torso rises above the floor, in metres, and a joint turns, in radians."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AntMaze(AntTask):
+    """HIRO's Ant Maze: from one end of a U to the other.
+
+    The middle of the start cell is the origin, x points right and y up on the map. On it `S` is the
+    start, `B` a block that moves and `~` a gap; with a gap the rest of the floor is raised by the
+    height of a block.
+    """
+
+    max_episode_steps: ClassVar[int | None] = 500
+    block_moves: ClassVar[tuple[str, ...]] = ()
+    """Axes along which the map's blocks slide; one that slides along z falls into gaps."""
+    block_mass: ClassVar[float] = 0.0
+    """Kilograms."""
+
+    terminate: bool = False
+    """Whether reaching the goal ends the episode."""
+    reward_type: str = "dense"
+    """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
+    goal after the step."""
+    maze: tuple[str, ...] = ANT_MAZE
+    """Rows of the map, see `MazeMap`."""
+    cell_size: float = 8.0
+    """Side of a cell, in metres."""
+    block_height: float = 4.0
+    """Of walls and blocks, and depth of gaps, in metres."""
+    goal_radius: float = 5.0
+    """Distance at which the goal is reached, in metres."""
+    targets: str = "training"
+    """Where goals are drawn from: `training` or `evaluation`."""
+    training_targets: tuple[Range, ...] = ((-4.0, 20.0), (-4.0, 20.0))
+    """A range for each element of a goal, drawn evenly, in metres."""
+    evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (16.0, 16.0))
+    """The same where `targets` is `evaluation`."""
+    observe_block: bool = False
+    """Whether the places of the blocks stand at the end of the observation; HIRO hid them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name = type(self).__name__
+        require_positive(self, "cell_size", "block_height", "goal_radius")
+        require(
+            self.cell_size > 2 * SPAN,
+            f"{name}.cell_size must be more than {2 * SPAN:g}, or the ant would start in walls, "
+            f"got {self.cell_size}",
+        )
+        require(
+            self.targets in ("training", "evaluation"),
+            f"{name}.targets must be training or evaluation, got '{self.targets}'",
+        )
+        for field in ("training_targets", "evaluation_targets"):
+            _require_ranges(f"{name}.{field}", getattr(self, field))
+        require(
+            len(self.training_targets) == len(self.evaluation_targets),
+            f"{name}.training_targets and evaluation_targets must have as many ranges, got "
+            f"{len(self.training_targets)} and {len(self.evaluation_targets)}",
+        )
+        _ = self.start  # checks the map
+
+    @cached_property
+    def map(self) -> MazeMap:
+        """The maze, checked."""
+        movable = _BLOCK if self.block_moves else ""
+        return MazeMap(self.maze, more_signs=movable + (_GAP if "z" in self.block_moves else ""))
+
+    @cached_property
+    def start(self) -> Cell:
+        """The cell whose middle is the origin."""
+        starts = self.map.cells("S")
+        require(
+            len(starts) == 1,
+            f"{type(self).__name__}.maze must have one start 'S', got {len(starts)}",
+        )
+        return starts[0]
+
+    @property
+    def goal_size(self) -> int:
+        """Elements of a goal, G."""
+        return len(self.training_targets)
+
+    @property
+    def floor_height(self) -> float:
+        """Of the ground to walk on, in metres."""
+        return self.block_height if self.map.cells(_GAP) else 0.0
+
+    @property
+    def goal_space(self) -> GoalSpace:
+        """The goals of the task, for the top level of a hierarchy: anywhere in the maze."""
+        low, high = self._extent
+        return GoalSpace(
+            low=low[: self.goal_size],
+            high=high[: self.goal_size],
+            threshold=(self.goal_radius,) * self.goal_size,
+            key="achieved_goal",
+            reward="dense" if self.reward_type == "dense" else "sparse",
+            reached_within="ball",
+        )
+
+    @property
+    def subgoal_space(self) -> GoalSpace:
+        """HIRO's sub-goals: how far to change each of the ant's 15 positions, rewarded densely.
+
+        They are never reached, so a sub-goal holds for its whole horizon; and their bounds are so
+        wide that they are never clipped.
+        """
+        low = (*self._extent[0], *(-1.0,) * 4, *(-_WIDEST,) * 8)
+        high = (*self._extent[1], *(1.0,) * 4, *(_WIDEST,) * 8)
+        return GoalSpace(
+            low=tuple(bound - reach for bound, reach in zip(low, _REACH, strict=True)),
+            high=tuple(bound + reach for bound, reach in zip(high, _REACH, strict=True)),
+            threshold=(0.0,) * POSITIONS,
+            elements=tuple(range(POSITIONS)),
+            relative=True,
+            reach=_REACH,
+            reward="dense",
+        )
+
+    def place(self, cell: Cell) -> FloatArray:
+        """Where the middle of a cell is, [2]."""
+        row, column = self.start
+        return self.cell_size * np.array([cell[1] - column, row - cell[0]], np.float64)
+
+    def spec(self) -> mujoco.MjSpec:
+        """An ant in a maze, the blocks, and a disc where the goal is."""
+        rows, columns = len(self.maze), len(self.maze[0])
+        middle = (self.place((0, 0)) + self.place((rows - 1, columns - 1))) / 2
+        largest = self.cell_size * max(rows, columns)
+        spec = ground(
+            "ant_maze",
+            timestep=self.timestep,
+            half_side=2 * largest,
+            impedance=_FIRM if self.map.cells(_BLOCK) else _SOFT,
+        )
+        spec.nuserdata = self.goal_size
+        look_at(spec, (*middle, 0.0), 0.85 * largest)  # of the outer walls only a part
+        floor = self.floor_height
+        add_ant(spec, height=floor, gear=self.gear)
+        if floor > 0:
+            spec.geom("ground").rgba = _DEPTH_COLOR
+            self._add_boxes(spec, _GROUND, bottom=0.0, rgba=GROUND_COLOR)
+        self._add_boxes(spec, "#", bottom=floor)
+        for cell in self.map.cells(_BLOCK):
+            self._add_block(spec, cell)
+        mark = spec.worldbody.add_body(name="goal", mocap=True)
+        mark.add_site(
+            pos=[0, 0, 0.05],  # clear of the floor, or both would flicker
+            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+            size=[self.goal_radius, 0.01, 0.01],
+            rgba=GOAL_COLOR,
+        )
+        return spec
+
+    def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
+        """A noisy pose at the start, blocks in their places; the goal is drawn from the targets."""
+        data.qpos[:POSITIONS] = scene.init_qpos[:POSITIONS]
+        data.qpos[:POSITIONS] += rng.uniform(-_NOISE, _NOISE, POSITIONS)
+        mujoco.mju_normalize4(data.qpos[3:7])  # what MuJoCo takes the noisy orientation for
+        data.qvel[:VELOCITIES] = _NOISE * rng.standard_normal(VELOCITIES)
+        ranges = self.training_targets if self.targets == "training" else self.evaluation_targets
+        data.userdata[:] = [rng.uniform(*bounds) for bounds in ranges]
+        data.mocap_pos[0] = (*data.userdata[:2], self.floor_height)
+
+    def motion(self, state: MujocoState) -> FloatArray:
+        """Positions and velocities of the ant [R, 29], places of the blocks [3 each] if asked."""
+        motion = super().motion(state)
+        if not self.observe_block:
+            return motion
+        return np.concatenate((motion, self._block_places(state)), axis=1)
+
+    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
+        """Where the distance is within the goal's radius, [...]."""
+        return self.distance(achieved_goal, desired_goal) <= self.goal_radius
+
+    @property
+    def _extent(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Lowest and highest x, y and z where a torso can be."""
+        rows, columns = len(self.maze), len(self.maze[0])
+        low = self.place((rows - 2, 1)) - self.cell_size / 2
+        high = self.place((1, columns - 2)) + self.cell_size / 2
+        return (*low.tolist(), 0.0), (*high.tolist(), self.floor_height + _HIGHEST)
+
+    def _add_boxes(
+        self,
+        spec: mujoco.MjSpec,
+        signs: str,
+        *,
+        bottom: float,
+        rgba: tuple[float, float, float, float] | None = None,
+    ) -> None:
+        """A box under each run of cells with such signs."""
+        color = {} if rgba is None else {"rgba": rgba}
+        for row, first, count in self.map.runs(signs):
+            x, y = (self.place((row, first)) + self.place((row, first + count - 1))) / 2
+            add_box(
+                spec,
+                (x, y, bottom + self.block_height / 2),
+                (count * self.cell_size, self.cell_size, self.block_height),
+                **color,
+            )
+
+    def _add_block(self, spec: mujoco.MjSpec, cell: Cell) -> None:
+        name = f"block_{cell[0]}_{cell[1]}"
+        block = spec.worldbody.add_body(name=name, pos=self._block_start(cell))
+        falls = "z" in self.block_moves
+        side = self.cell_size / 2 * (0.99 if falls else 1.0)  # a falling one must fit the gap
+        block.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            size=[side, side, self.block_height / 2],
+            mass=self.block_mass,
+            rgba=_BLOCK_COLOR,
+        )
+        far = self.cell_size
+        for axis in self.block_moves:
+            slide = block.add_joint(
+                name=f"{name}_{axis}",
+                type=mujoco.mjtJoint.mjJNT_SLIDE,
+                axis=[axis == other for other in "xyz"],
+                limited=falls,
+                margin=0.01,
+            )
+            slide.range = [-self.block_height, 0] if axis == "z" else [-far, far]
+
+    def _block_start(self, cell: Cell) -> tuple[float, float, float]:
+        x, y = self.place(cell)
+        return x, y, self.floor_height + self.block_height / 2
+
+    def _block_places(self, state: MujocoState) -> FloatArray:
+        """Middles of the blocks, [R, 3 for each]."""
+        starts = np.array([self._block_start(cell) for cell in self.map.cells(_BLOCK)])
+        shifts = state.qpos[:, POSITIONS:]
+        places = np.tile(starts.reshape(1, -1, 3), (len(shifts), 1, 1))
+        axes = ["xyz".index(axis) for axis in self.block_moves]
+        places[:, :, axes] += shifts.reshape(len(shifts), len(starts), len(axes))
+        return places.reshape(len(shifts), -1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AntPush(AntMaze):
+    """HIRO's Ant Push: a block closes the way up; it must be pushed away from its left."""
+
+    block_moves: ClassVar[tuple[str, ...]] = ("x", "y")
+    block_mass: ClassVar[float] = 0.0002
+
+    maze: tuple[str, ...] = ANT_PUSH
+    """Rows of the map, see `MazeMap`."""
+    training_targets: tuple[Range, ...] = ((0.0, 0.0), (19.0, 19.0))
+    """A range for each element of a goal, drawn evenly, in metres."""
+    evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (19.0, 19.0))
+    """The same where `targets` is `evaluation`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AntFall(AntMaze):
+    """HIRO's Ant Fall: a gap that can be crossed only over the block that was pushed into it."""
+
+    block_moves: ClassVar[tuple[str, ...]] = ("y", "z")
+    block_mass: ClassVar[float] = 0.001
+
+    maze: tuple[str, ...] = ANT_FALL
+    """Rows of the map, see `MazeMap`."""
+    training_targets: tuple[Range, ...] = ((0.0, 0.0), (27.0, 27.0), (4.5, 4.5))
+    """A range for each element of a goal, drawn evenly, in metres."""
+    evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (27.0, 27.0), (4.5, 4.5))
+    """The same where `targets` is `evaluation`."""
+
+
+def _require_ranges(name: str, ranges: tuple[Range, ...]) -> None:
+    require(
+        isinstance(ranges, tuple)
+        and len(ranges) in (2, 3)
+        and all(isinstance(one, tuple) and len(one) == 2 and one[0] <= one[1] for one in ranges),
+        f"{name} must be 2 or 3 pairs (low, high) with low <= high, for x, y and z, got {ranges}",
+    )

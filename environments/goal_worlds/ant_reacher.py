@@ -1,0 +1,224 @@
+"""The ant worlds of the HAC paper: reach a place on a field, or in another of four rooms."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import mujoco
+import numpy as np
+
+from coach_rl.core.errors import require
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.environments.goal_worlds.ant_body import (
+    POSITIONS,
+    SPAN,
+    STANDING,
+    add_ant,
+    elements,
+    ground,
+)
+from coach_rl.environments.goal_worlds.ant_task import (
+    GOAL_COLOR,
+    AntTask,
+    add_box,
+    look_at,
+    require_positive,
+)
+from coach_rl.environments.goal_worlds.goal_task import each_within, require_thresholds
+from coach_rl.environments.mujoco import Range, Scene
+
+_SUBGOAL = elements("x", "y", "z", "x_velocity", "y_velocity")
+_HIGHEST, _FASTEST = 1.0, 3.0
+"""Bounds of sub-goals: height in metres, velocity in metres per second."""
+_WALL = 0.5
+"""Thickness of the outer walls, in metres."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HACAntTask(AntTask):
+    """An ant starts on its bent legs, at rest, and its goal is a place (x, y, z) within walls."""
+
+    frame_skip: int = 15
+    goal_height: Range = (0.45, 0.55)
+    """Height of goals, in metres."""
+    threshold: tuple[float, ...] = (0.5, 0.5, 0.2)
+    """Largest difference in each element of the goal at which it is reached, in metres."""
+    subgoal_velocity_threshold: float = 0.5
+    """Largest difference in each velocity at which a sub-goal is reached, in metres per second."""
+    half_side: float = 12.0
+    """From the middle to the middle of an outer wall, in metres."""
+    wall_height: float = 0.8
+    """In metres."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_thresholds(f"{type(self).__name__}.threshold", self.threshold, self.goal_size)
+        require_positive(self, "subgoal_velocity_threshold", "half_side", "wall_height")
+
+    @property
+    def free_half_side(self) -> float:
+        """From the middle to the face of an outer wall, in metres."""
+        return self.half_side - _WALL / 2
+
+    @property
+    def goal_space(self) -> GoalSpace:
+        """The goals of the task, for the top level of a hierarchy: anywhere within the walls."""
+        side = self.free_half_side
+        return GoalSpace(
+            low=(-side, -side, 0.0),
+            high=(side, side, _HIGHEST),
+            threshold=self.threshold,
+            key="achieved_goal",
+        )
+
+    @property
+    def subgoal_space(self) -> GoalSpace:
+        """The paper's sub-goals for lower levels: x, y, z and the velocity along x and y."""
+        side, fastest = self.free_half_side, _FASTEST
+        velocity = (self.subgoal_velocity_threshold,) * 2
+        return GoalSpace(
+            low=(-side, -side, 0.0, -fastest, -fastest),
+            high=(side, side, _HIGHEST, fastest, fastest),
+            threshold=(*self.threshold, *velocity),
+            elements=_SUBGOAL,
+        )
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Where an episode starts and where its goal lies, [2] each."""
+
+    def spec(self) -> mujoco.MjSpec:
+        """An ant among walls; a mark as large as the thresholds where the goal is."""
+        spec = ground(
+            "ant", timestep=self.timestep, half_side=self.half_side + _WALL, impedance=None
+        )
+        spec.nuserdata = self.goal_size
+        look_at(spec, (0.0, 0.0, 0.0), 2 * self.half_side)
+        add_ant(spec, height=0.0, gear=self.gear)
+        self._add_walls(spec)
+        mark = spec.worldbody.add_body(name="goal", mocap=True)
+        mark.add_site(type=mujoco.mjtGeom.mjGEOM_BOX, size=self.threshold, rgba=GOAL_COLOR)
+        return spec
+
+    def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
+        """Draw the start and the goal; the ant stands there."""
+        del scene
+        start, goal = self.draw(rng)
+        data.qpos[:POSITIONS] = STANDING
+        data.qpos[:2] = start
+        data.userdata[:] = (*goal, rng.uniform(*self.goal_height))
+        data.mocap_pos[0] = data.userdata
+
+    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
+        """Where every element is within its threshold, [...]."""
+        return each_within(np.asarray(achieved_goal) - desired_goal, self.threshold)
+
+    def _add_walls(self, spec: mujoco.MjSpec) -> None:
+        middle, length = self.half_side, 2 * self.half_side + _WALL
+        for side in (-middle, middle):
+            self._add_wall(spec, (side, 0.0), (_WALL, length))
+            self._add_wall(spec, (0.0, side), (length - 2 * _WALL, _WALL))
+
+    def _add_wall(
+        self, spec: mujoco.MjSpec, middle: tuple[float, float], size: tuple[float, float]
+    ) -> None:
+        height = self.wall_height
+        add_box(spec, (*middle, height / 2), (*size, height))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AntReacher(HACAntTask):
+    """Ant reacher: a square field; the goal lies 8 m or more from the start."""
+
+    max_episode_steps: ClassVar[int | None] = 500
+
+    gear: float = 16.0
+    """Torque of a motor at an action of 1, in newton metres."""
+    field: float = 9.5
+    """Starts and goals lie within this distance of the middle along x and y, in metres."""
+    min_distance: float = 8.0
+    """Between a start and its goal at least, in metres."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        most = self.free_half_side - SPAN
+        require(
+            0 < self.field <= most,
+            f"AntReacher.field must be more than 0 and at most half_side - {_WALL / 2 + SPAN:g} = "
+            f"{most:g}, or episodes would start in walls, got {self.field}",
+        )
+        require(
+            0 <= self.min_distance <= self.field,
+            f"AntReacher.min_distance must be 0 or more and at most field = {self.field:g}, "
+            f"or there might be no start for a goal, got {self.min_distance}",
+        )
+
+    def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Both evenly from the field, the start until it is far enough from the goal."""
+        goal = rng.uniform(-self.field, self.field, 2)
+        while True:
+            start = rng.uniform(-self.field, self.field, 2)
+            if np.hypot(*(goal - start)) >= self.min_distance:
+                return start, goal
+
+
+@dataclass(frozen=True, kw_only=True)
+class AntFourRooms(HACAntTask):
+    """Ant four rooms: the goal lies in another room than the start, each open to two others."""
+
+    max_episode_steps: ClassVar[int | None] = 700
+
+    gear: float = 15.0
+    """Torque of a motor at an action of 1, in newton metres."""
+    threshold: tuple[float, ...] = (0.4, 0.4, 0.2)
+    """Largest difference in each element of the goal at which it is reached, in metres."""
+    subgoal_velocity_threshold: float = 0.8
+    """Largest difference in each velocity at which a sub-goal is reached, in metres per second."""
+    half_side: float = 8.25
+    """From the middle to the middle of an outer wall, in metres."""
+    wall_height: float = 2.0
+    """In metres."""
+    inner_wall: float = 1.0
+    """Thickness of the walls between rooms, in metres."""
+    door: Range = (3.5, 6.5)
+    """Where a wall between two rooms is open, in metres from the middle."""
+    room: Range = (3.0, 6.5)
+    """Where starts and goals lie in their room, in metres from the middle along x and y."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "inner_wall")
+        side = self.free_half_side
+        require(
+            0 < self.door[0] < self.door[1] < side,
+            "AntFourRooms.door must lie between 0 and half_side - "
+            f"{_WALL / 2:g} = {side:g} and not be closed, got {self.door}",
+        )
+        low, high = self.inner_wall / 2 + SPAN, side - SPAN
+        require(
+            low <= self.room[0] and self.room[1] <= high,
+            f"AntFourRooms.room must lie in [{low:g}, {high:g}], or episodes would start in "
+            f"walls, got {self.room}",
+        )
+
+    def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Two different rooms, and a place in each, all evenly."""
+        rooms = rng.choice(4, 2, replace=False)
+        signs = np.stack((1 - 2 * (rooms // 2), 1 - 2 * (rooms % 2)), axis=1)
+        start, goal = signs * rng.uniform(*self.room, (2, 2))
+        return start, goal
+
+    def _add_walls(self, spec: mujoco.MjSpec) -> None:
+        super()._add_walls(spec)
+        near, far = self.door
+        thickness, side = self.inner_wall, self.free_half_side
+        end, middle = side - far, (side + far) / 2
+        # The wall along x is whole in the middle, the one along y meets it from both sides.
+        meets = near - thickness / 2
+        self._add_wall(spec, (0.0, 0.0), (2 * near, thickness))
+        for sign in (-1, 1):
+            if meets > 0:
+                self._add_wall(spec, (0.0, sign * (thickness / 2 + meets / 2)), (thickness, meets))
+            self._add_wall(spec, (sign * middle, 0.0), (end, thickness))
+            self._add_wall(spec, (0.0, sign * middle), (thickness, end))

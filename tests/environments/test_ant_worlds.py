@@ -1,0 +1,466 @@
+"""The ant worlds: the ant itself, walls, blocks and gaps, goals as their papers state them."""
+
+from importlib.resources import files
+
+import mujoco
+import numpy as np
+import pytest
+
+from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.environments import parameters
+from coach_rl.environments.goal_worlds import (
+    ANT_OBSERVED,
+    AntFall,
+    AntFourRooms,
+    AntMaze,
+    AntPush,
+    AntReacher,
+    ant_elements,
+)
+from coach_rl.environments.goal_worlds.ant_body import STANDING, add_ant, ground
+
+HAC = {"ant_reacher": AntReacher, "ant_four_rooms": AntFourRooms}
+HIRO = {"ant_maze": AntMaze, "ant_push": AntPush, "ant_fall": AntFall}
+MECHANICS = (
+    *("body_mass", "body_inertia", "body_ipos", "body_iquat", "body_pos", "body_quat"),
+    *("jnt_type", "jnt_range", "jnt_axis", "jnt_pos", "jnt_limited", "jnt_bodyid", "jnt_stiffness"),
+    *("dof_armature", "dof_damping", "dof_frictionloss", "qpos0"),
+    *("geom_type", "geom_pos", "geom_quat", "geom_friction", "geom_margin", "geom_solref"),
+    *("geom_solimp", "geom_contype", "geom_conaffinity", "geom_condim", "geom_bodyid"),
+    *("actuator_gear", "actuator_ctrlrange", "actuator_trnid", "actuator_ctrllimited"),
+)
+
+
+def build(level, rows=1, **kwargs):
+    return parameters(level, threads=1, kwargs=kwargs).build(num_envs=rows)
+
+
+@pytest.fixture(scope="module")
+def gymnasiums_ant():
+    path = files("gymnasium") / "envs" / "mujoco" / "assets" / "ant.xml"
+    return mujoco.MjModel.from_xml_path(str(path))
+
+
+@pytest.fixture(scope="module")
+def our_ant():
+    spec = ground("ant", timestep=0.01, half_side=40, impedance=None)
+    add_ant(spec, height=0.0, gear=150)
+    return spec.compile()
+
+
+@pytest.mark.parametrize("name", MECHANICS)
+def test_the_ant_is_built_as_gymnasiums(gymnasiums_ant, our_ant, name):
+    np.testing.assert_array_equal(getattr(our_ant, name), getattr(gymnasiums_ant, name))
+
+
+def test_the_ant_moves_as_gymnasiums(gymnasiums_ant, our_ant):
+    ours, theirs = mujoco.MjData(our_ant), mujoco.MjData(gymnasiums_ant)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        ours.ctrl[:] = theirs.ctrl[:] = rng.uniform(-1, 1, 8)
+        mujoco.mj_step(our_ant, ours, 5)
+        mujoco.mj_step(gymnasiums_ant, theirs, 5)
+    np.testing.assert_array_equal(ours.qpos, theirs.qpos)
+    np.testing.assert_array_equal(ours.qvel, theirs.qvel)
+    assert ours.ncon > 0
+
+
+def test_sizes_of_the_ant(our_ant):
+    # Torso 0.25 m, legs 0.08 m; thighs and shoulders lead 0.2 m along x and y, shins 0.4 m.
+    assert our_ant.nbody == 14
+    spheres = our_ant.geom_type == mujoco.mjtGeom.mjGEOM_SPHERE
+    capsules = our_ant.geom_type == mujoco.mjtGeom.mjGEOM_CAPSULE
+    assert our_ant.geom_size[spheres, 0] == pytest.approx([0.25])
+    assert our_ant.geom_size[capsules, 0] == pytest.approx([0.08] * 12)
+    half = np.sort(our_ant.geom_size[capsules, 1])
+    assert half == pytest.approx([0.1 * 2**0.5] * 8 + [0.2 * 2**0.5] * 4)
+    assert our_ant.body_mass.sum() == pytest.approx(0.9109, abs=1e-4)
+
+
+def test_elements_of_the_observation_by_name():
+    assert len(ANT_OBSERVED) == len(set(ANT_OBSERVED)) == 29
+    assert ant_elements("x", "y", "z", "x_velocity", "y_velocity") == (0, 1, 2, 15, 16)
+    assert ant_elements("hip_1", "ankle_4", "ankle_4_velocity") == (7, 14, 28)
+    with pytest.raises(UnknownNameError, match="'x_speed'"):
+        ant_elements("x_speed")
+
+
+@pytest.mark.parametrize("level", [*HAC, *HIRO])
+def test_named_elements_are_what_the_model_says(level):
+    batch = build(level)
+    batch.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        batch.send(rng.uniform(-1, 1, (1, 8)).astype(np.float32))
+        seen = batch.recv().observation
+    values = dict(zip(ANT_OBSERVED, seen["observation"][0], strict=True))
+    data, model = batch._simulators.data[0], batch._scene.model
+    mujoco.mj_forward(model, data)  # a step leaves the bodies where its last stage had them
+    for joint in ("hip_1", "ankle_1", "hip_3", "ankle_4"):
+        assert values[joint] == data.joint(joint).qpos[0]
+        assert values[f"{joint}_velocity"] == data.joint(joint).qvel[0]
+    torso = data.body("torso")
+    place = [values[name] for name in "xyz"]
+    np.testing.assert_allclose(place, torso.xpos, atol=1e-12)
+    orientation = [values[f"quaternion_{name}"] for name in "wxyz"]
+    np.testing.assert_allclose(orientation, torso.xquat, atol=1e-12)
+    for is_local, first in ((0, "x_velocity"), (1, "roll_velocity")):
+        motion = np.zeros(6)  # angular, linear
+        mujoco.mj_objectVelocity(
+            model, data, mujoco.mjtObj.mjOBJ_XBODY, model.body("torso").id, motion, is_local
+        )
+        index = ANT_OBSERVED.index(first)
+        part = motion[:3] if is_local else motion[3:]
+        np.testing.assert_allclose(seen["observation"][0, index : index + 3], part, atol=1e-9)
+    size = seen["achieved_goal"].shape[1]
+    np.testing.assert_array_equal(seen["achieved_goal"], seen["observation"][:, :size])
+    batch.close()
+
+
+@pytest.mark.parametrize(
+    ("level", "limit", "frame_skip", "gear"),
+    [
+        ("ant_reacher", 500, 15, 16),
+        ("ant_four_rooms", 700, 15, 15),
+        ("ant_maze", 500, 5, 30),
+        ("ant_push", 500, 5, 30),
+        ("ant_fall", 500, 5, 30),
+    ],
+)
+def test_steps_torques_and_time_limits(level, limit, frame_skip, gear):
+    task = parameters(level).task
+    model = task.load()
+    assert (task.max_episode_steps, task.frame_skip) == (limit, frame_skip)
+    assert model.opt.timestep == 0.02
+    assert model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+    assert (model.actuator_gear[:, 0] == gear).all()
+    assert (model.actuator_ctrlrange == [-1, 1]).all()
+
+
+def start(task, place, height=0.0):
+    """An ant that stands somewhere, and its model."""
+    model = task.load()
+    data = mujoco.MjData(model)
+    data.qpos[:15] = STANDING
+    data.qpos[:2] = place
+    data.qpos[2] += height
+    return model, data
+
+
+def drag(model, data, way, *, seconds=6.0, speed=4.0):
+    """Pull the ant by its torso along a way; where it has come to, [3]."""
+    torso = model.body("torso").id
+    for place in way:
+        for _ in range(round(seconds / model.opt.timestep)):
+            left = np.subtract(place, data.qpos[:2])
+            wanted = left * min(2.0, speed / max(float(np.hypot(*left)), 1e-9))
+            data.xfrc_applied[torso, :2] = 20 * (wanted - data.qvel[:2])
+            mujoco.mj_step(model, data)
+            if np.hypot(*left) < 0.1:
+                break
+        data.xfrc_applied[:] = 0
+    assert not data.warning.number.any()
+    return data.qpos[:3].copy()
+
+
+def wait(model, data, seconds):
+    mujoco.mj_step(model, data, round(seconds / model.opt.timestep))
+
+
+@pytest.mark.parametrize(
+    ("task", "begin", "end", "stops_near"),
+    [
+        (AntReacher(), (9, 0), (16, 0), (11.5, 0)),
+        (AntReacher(), (0, -9), (0, -16), (0, -11.5)),
+        (AntFourRooms(), (5, 5), (5, 12), (5, 7.7)),
+        (AntFourRooms(), (2.5, 4), (-8, 4), None),  # a door: 3.5 to 6.5
+        (AntFourRooms(), (2.5, 2), (-8, 2), (0.8, 2)),
+        (AntFourRooms(), (-2, -3), (-2, 5), (-2, -0.8)),
+        (AntFourRooms(), (7.2, 3), (7.2, -5), (7.2, 0.8)),  # beyond the door
+        (AntFourRooms(), (5, 3), (5, -5), None),
+        (AntMaze(), (0, 0), (0, 16), (0, 3.7)),
+        (AntMaze(), (0, 0), (-9, 0), (-3.7, 0)),
+        (AntPush(), (-8, 8), (-8, 16), (-8, 11.7)),
+    ],
+)
+def test_walls_block_and_doors_do_not(task, begin, end, stops_near):
+    model, data = start(task, begin)
+    there = drag(model, data, [end])[:2]
+    if stops_near is None:
+        assert np.hypot(*(there - end)) < 1.5
+        return
+    direction = np.sign(np.subtract(end, begin))
+    # Not through the wall, and up to it: the torso is held off by the legs at most.
+    assert (direction * (there - stops_near)).max() < 0.1
+    assert np.hypot(*(there - stops_near)) < 1.3
+
+
+def test_maze_goes_round_the_wall():
+    model, data = start(AntMaze(), (0, 0))
+    there = drag(model, data, [(16, 0), (16, 16), (0, 16)], seconds=9)
+    assert there[:2] == pytest.approx([0, 16], abs=0.3)
+
+
+def test_push_straight_ahead_closes_the_way_for_good():
+    task = AntPush()
+    model, data = start(task, (0, 0))
+    there = drag(model, data, [(0, 19)], seconds=12)
+    x, y = data.qpos[15:]
+    assert (abs(x) < 0.1, y > 7.9) == (True, True)  # the block sits in the way up
+    assert not task.reached(there[:2], np.array([0, 19]))
+
+
+def test_push_from_the_left_opens_the_way():
+    task = AntPush()
+    model, data = start(task, (0, 0))
+    wait(model, data, 0.5)
+    assert np.abs(data.qpos[15:]).max() < 0.05
+    drag(model, data, [(-8, 0), (-8, 8), (3, 8)], seconds=10)
+    assert data.qpos[15] > 7
+    there = drag(model, data, [(0, 8), (0, 17)], seconds=10)
+    assert task.reached(there[:2], np.array([0, 19]))
+
+
+def test_fall_into_the_gap_and_stay_there():
+    task = AntFall()
+    model, data = start(task, (0, 8), task.floor_height)
+    assert drag(model, data, [(0, 10)])[2] > 4.2
+    there = drag(model, data, [(0, 16), (0, 27)], seconds=5)
+    assert there[1] < 20
+    assert there[2] < 2.0  # of 4 m
+    assert not task.reached(there, np.array([0, 27, 4.5]))
+
+
+def test_fall_is_crossed_over_the_block():
+    task = AntFall()
+    model, data = start(task, (8, 0), task.floor_height)
+    wait(model, data, 0.5)
+    assert np.abs(data.qpos[15:]).max() < 0.05
+    drag(model, data, [(8, 12)], seconds=8)
+    drag(model, data, [(8, 10)], seconds=2)
+    wait(model, data, 2)
+    assert data.qpos[15:] == pytest.approx([8, -4], abs=0.1)  # it fills the gap
+    there = drag(model, data, [(8, 24), (0, 25)], seconds=8)
+    assert there[2] > 4.2
+    assert task.reached(there, np.array([0, 27, 4.5]))
+
+
+@pytest.mark.parametrize(("level", "task"), HAC.items())
+def test_hac_starts_and_goals(level, task):
+    batch = build(level, 300)
+    seen = batch.reset(seed=0).observation
+    starts, goals = seen["observation"], seen["desired_goal"]
+    np.testing.assert_array_equal(starts[:, 2:15], np.tile(STANDING[2:], (300, 1)))
+    assert (starts[:, 15:] == 0).all()
+    assert ((goals[:, 2] >= 0.45) & (goals[:, 2] <= 0.55)).all()
+    both = np.concatenate((starts[:, :2], goals[:, :2]))
+    if task is AntReacher:
+        assert 9 < np.abs(both).max() <= 9.5
+        distance = np.hypot(*(starts[:, :2] - goals[:, :2]).T)
+        assert 8 <= distance.min() < 8.2
+    else:
+        assert (np.abs(both) >= 3).all()
+        assert 6.4 < np.abs(both).max() <= 6.5
+        rooms = both > 0
+        assert (rooms[:300] != rooms[300:]).any(axis=1).all()
+        assert len(np.unique(np.concatenate((rooms[:300], rooms[300:]), axis=1), axis=0)) == 12
+    batch.close()
+
+
+@pytest.mark.parametrize(
+    ("task", "threshold", "velocity", "side"),
+    [(AntReacher(), (0.5, 0.5, 0.2), 0.5, 11.75), (AntFourRooms(), (0.4, 0.4, 0.2), 0.8, 8.0)],
+)
+def test_hac_thresholds_and_subgoals(task, threshold, velocity, side):
+    goal = np.array([1.0, -2.0, 0.5])
+    for element, largest in enumerate(threshold):
+        for share, expected in ((0.99, True), (1.01, False)):
+            away = goal.copy()
+            away[element] += share * largest
+            assert task.reached(away, goal) == expected
+            assert task.compute_reward(away, goal) == (0 if expected else -1)
+    subgoals = task.subgoal_space
+    assert subgoals.low == (-side, -side, 0, -3, -3)
+    assert subgoals.high == (side, side, 1, 3, 3)
+    assert subgoals.threshold == (*threshold, velocity, velocity)
+    assert subgoals.elements == (0, 1, 2, 15, 16)
+    assert task.goal_space.threshold == threshold
+
+
+@pytest.mark.parametrize("level", [*HAC, *HIRO])
+def test_goal_spaces_fit_what_is_seen(level):
+    description = parameters(level)
+    task = description.task
+    batch = description.build(num_envs=2)
+    observation = batch.reset(seed=0).observation
+    for goals in (task.goal_space, task.subgoal_space):
+        goals.check(batch.spaces.observation)
+        achieved = goals.achieved(observation)
+        assert (achieved > goals.low).all()
+        assert (achieved < goals.high).all()
+    assert (observation["desired_goal"] >= task.goal_space.low).all()
+    assert (observation["desired_goal"] <= task.goal_space.high).all()
+    away = task.goal_space.distance(observation["desired_goal"], observation)
+    np.testing.assert_allclose(
+        away, task.distance(observation["achieved_goal"], observation["desired_goal"])
+    )
+    reached = task.goal_space.reached(observation["desired_goal"], observation)
+    np.testing.assert_array_equal(
+        reached, task.reached(observation["achieved_goal"], observation["desired_goal"])
+    )
+    batch.close()
+
+
+def test_hiro_subgoals_are_relative_and_never_clipped():
+    task = AntPush()
+    subgoals = task.subgoal_space
+    reach = (10, 10, 0.5, 1, 1, 1, 1, 0.5, 0.3, 0.5, 0.3, 0.5, 0.3, 0.5, 0.3)
+    assert subgoals.elements == tuple(range(15))
+    assert subgoals.space.high == pytest.approx(reach)
+    batch = build("ant_push", 3)
+    observation = batch.reset(seed=0).observation
+    for action in (subgoals.space.low, subgoals.space.high):
+        target = subgoals.target(np.tile(action, (3, 1)), observation)
+        expected = observation["observation"][:, :15] + action
+        np.testing.assert_allclose(target, expected, atol=1e-5)
+    batch.close()
+
+
+@pytest.mark.parametrize(
+    ("level", "trained", "evaluated"),
+    [
+        ("ant_maze", None, [0, 16]),
+        ("ant_push", [0, 19], [0, 19]),
+        ("ant_fall", [0, 27, 4.5], [0, 27, 4.5]),
+    ],
+)
+def test_hiro_targets(level, trained, evaluated):
+    batch = build(level, 300)
+    goals = batch.reset(seed=0).observation["desired_goal"]
+    if trained is None:
+        assert goals.min() == pytest.approx(-4, abs=0.2)
+        assert goals.max() == pytest.approx(20, abs=0.2)
+        assert goals.mean(axis=0) == pytest.approx([8, 8], abs=1)
+    else:
+        np.testing.assert_array_equal(goals, np.tile(trained, (300, 1)))
+    batch.close()
+    batch = build(level, 3, targets="evaluation")
+    goals = batch.reset(seed=0).observation["desired_goal"]
+    np.testing.assert_array_equal(goals, np.tile(evaluated, (3, 1)))
+    batch.close()
+
+
+@pytest.mark.parametrize(("level", "task"), HIRO.items())
+def test_hiro_starts_rewards_and_ends(level, task):
+    batch = build(level, 100, targets="evaluation")
+    seen = batch.reset(seed=0).observation
+    rest = np.zeros(15)
+    rest[2], rest[3] = 0.75 + task().floor_height, 1
+    difference = np.abs(seen["observation"][:, :15] - rest)
+    orientation = seen["observation"][:, 3:7]
+    assert (orientation**2).sum(axis=1) == pytest.approx(np.ones(100))
+    assert 0.08 < difference[:, 4:7].max() < 0.12
+    assert 0.09 < difference[:, :3].max() <= 0.1
+    assert 0.09 < difference[:, 7:].max() <= 0.1
+    assert seen["observation"][:, 15:].std() == pytest.approx(0.1, rel=0.1)
+    batch.send(np.zeros((100, 8), np.float32))
+    answer = batch.recv()
+    away = answer.observation["achieved_goal"] - answer.observation["desired_goal"]
+    np.testing.assert_allclose(answer.reward, -np.sqrt((away**2).sum(axis=1)))
+    assert not answer.info["is_success"].any()
+    batch.close()
+
+
+def test_hiro_reaches_within_five_metres_and_goes_on():
+    near = {"evaluation_targets": ((3.0, 3.0), (3.0, 3.0)), "targets": "evaluation"}
+    batch = build("ant_maze", 2, **near)
+    batch.reset(seed=0)
+    batch.send(np.zeros((2, 8), np.float32))
+    answer = batch.recv()
+    assert answer.info["is_success"].all()
+    assert not answer.terminated.any()
+    batch.close()
+    task = AntFall()
+    goal = np.array([0, 27, 4.5])
+    assert task.reached(np.array([3, 23, 4.5]), goal)
+    assert not task.reached(np.array([3, 23, 4.7]), goal)
+    assert not task.reached(np.array([0, 22.5, 0.5]), goal)  # in the gap is not near enough
+
+
+def test_blocks_can_be_observed():
+    hidden, seen = build("ant_fall"), build("ant_fall", observe_block=True)
+    assert hidden.spaces.observation["observation"].shape == (29,)
+    first = seen.reset(seed=0).observation["observation"][0]
+    assert first[29:].tolist() == [8, 8, 6]
+    data = seen._simulators.data[0]
+    data.qpos[15:] = 2.0, -1.0
+    seen.send(np.zeros((1, 8), np.float32))
+    now = seen.recv().observation["observation"][0, 29:]
+    np.testing.assert_allclose(now, data.body("block_3_2").xpos, atol=0.05)
+    hidden.close()
+    seen.close()
+
+
+def test_a_maze_of_ones_own():
+    corridor = {"maze": ("#####", "#S.B#", "#####"), "cell_size": 4.0, "observe_block": True}
+    batch = build("ant_push", **corridor)
+    assert batch.reset(seed=0).observation["observation"][0, 29:].tolist() == [8, 0, 2]
+    batch.close()
+
+
+@pytest.mark.parametrize("level", [*HAC, *HIRO])
+def test_saving_in_mid_episode_keeps_goal_and_block(level):
+    kwargs = {"observe_block": True} if level in HIRO else {}
+    batch, other = build(level, 2, **kwargs), build(level, 2, **kwargs)
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (6, 2, 8)).astype(np.float32)
+    batch.reset(seed=0)
+    other.reset(seed=9)
+    for action in actions[:3]:
+        batch.send(action)
+        batch.recv()
+    if level in ("ant_push", "ant_fall"):
+        batch._simulators.data[0].qpos[15:] += 0.3
+    other.load_state_dict(batch.state_dict())
+    for action in actions[3:]:
+        batch.send(action)
+        other.send(action)
+        ours, theirs = batch.recv(), other.recv()
+        for key, values in ours.observation.items():
+            np.testing.assert_array_equal(values, theirs.observation[key])
+        np.testing.assert_array_equal(ours.reward, theirs.reward)
+    for simulator, copy in zip(batch._simulators.data, other._simulators.data, strict=True):
+        np.testing.assert_array_equal(simulator.mocap_pos, copy.mocap_pos)
+    batch.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("level", "kwargs", "line"),
+    [
+        ("ant_reacher", {"gear": 0.0}, r"AntReacher\.gear must be more than 0, got 0"),
+        ("ant_reacher", {"field": 11.0}, "field must be more than 0 and at most .* = 10.5"),
+        ("ant_reacher", {"min_distance": 9.6}, "at most field = 9.5, or there might be no start"),
+        ("ant_reacher", {"threshold": (0.5, 0.5)}, "threshold must be 3 numbers above 0"),
+        ("ant_reacher", {"wall_height": -1.0}, "wall_height must be more than 0"),
+        ("ant_four_rooms", {"room": (1.0, 6.0)}, r"room must lie in \[1.75, 6.75\]"),
+        ("ant_four_rooms", {"door": (3.5, 9.0)}, "door must lie between 0 and .* = 8"),
+        ("ant_four_rooms", {"inner_wall": 0.0}, "inner_wall must be more than 0"),
+        ("ant_four_rooms", {"subgoal_velocity_threshold": 0.0}, "must be more than 0"),
+        ("ant_maze", {"targets": "test"}, "targets must be training or evaluation, got 'test'"),
+        ("ant_maze", {"cell_size": 2.0}, "cell_size must be more than 2.5"),
+        ("ant_maze", {"maze": ("#####", "#S.B#", "#####")}, r"'G' only, got \['B'\]"),
+        ("ant_push", {"maze": ("#####", "#S~B#", "#####")}, r"'B' only, got \['~'\]"),
+        ("ant_fall", {"maze": ("#####", "#..B#", "#####")}, "one start 'S', got 0"),
+        ("ant_fall", {"maze": ("#####", "#SSB#", "#####")}, "one start 'S', got 2"),
+        ("ant_maze", {"training_targets": ((0.0, 1.0),)}, "must be 2 or 3 pairs"),
+        ("ant_maze", {"training_targets": ((1.0, 0.0), (0.0, 1.0))}, "pairs .low, high. with low"),
+        ("ant_fall", {"evaluation_targets": ((0.0, 0.0), (1.0, 1.0))}, "as many ranges, got 3"),
+        ("ant_maze", {"goal_radius": 0.0}, "goal_radius must be more than 0"),
+        ("ant_maze", {"reward_type": "shaped"}, "reward_type must be sparse or dense"),
+    ],
+)
+def test_bad_parameters_give_one_line(level, kwargs, line):
+    with pytest.raises(ParameterError, match=line) as caught:
+        parameters(level, kwargs=kwargs)
+    assert "\n" not in str(caught.value)
