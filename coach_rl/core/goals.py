@@ -101,9 +101,8 @@ class GoalSpace:
     def space(self) -> spaces.Box:
         """Where the level above acts; differences when the goals are relative."""
         if self.relative:
-            reach = self._widest if self.reach is None else np.array(self.reach, np.float32)
-            return spaces.Box(-reach, reach, dtype=np.float32)
-        return spaces.Box(np.float32(self.low), np.float32(self.high), dtype=np.float32)
+            return spaces.Box(-self._farthest, self._farthest, dtype=np.float32)
+        return self._box
 
     @property
     def shown(self) -> dict[str, spaces.Box]:
@@ -111,7 +110,7 @@ class GoalSpace:
         if self.observed == "relative":
             box = spaces.Box(-self._widest, self._widest, dtype=np.float32)
         else:
-            box = spaces.Box(np.float32(self.low), np.float32(self.high), dtype=np.float32)
+            box = self._box
         return {GOAL_KEY: box}
 
     @property
@@ -153,15 +152,17 @@ class GoalSpace:
             )
 
     def achieved(self, observation: Observation) -> FloatArray:
-        """The goal that each row's observation stands for, [R, G]."""
+        """The goal that each row's observation stands for, [R, G]; not to be written to."""
         values = observation[self.key]
-        flat = values.reshape(len(values), math.prod(values.shape[1:]))  # -1 needs a row at least
-        return flat if self.elements is None else flat[:, list(self.elements)]
+        if values.ndim != 2:
+            values = values.reshape(len(values), math.prod(values.shape[1:]))  # rows may be 0
+        return values if self.elements is None else values[:, self._columns]
 
     def target(self, action: Array, observation: Observation) -> FloatArray:
         """The absolute goals the level above asks for, clipped to the bounds, float32 [R, G]."""
         goal = self.achieved(observation) + action if self.relative else action
-        return np.clip(goal, np.array(self.low), np.array(self.high)).astype(np.float32)
+        low, high = self._bounds
+        return np.minimum(np.maximum(goal, low), high).astype(np.float32, copy=False)
 
     def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """The action [R, G] of the level above that asks for these goals where it sees this.
@@ -169,43 +170,18 @@ class GoalSpace:
         Clipped to what the level above may ask for, float32.
         """
         action = goal - self.achieved(observation) if self.relative else goal
-        space = self.space
-        return np.clip(action, space.low, space.high).astype(np.float32)
+        low, high = self._bounds
+        if self.relative:
+            low, high = -self._farthest, self._farthest
+        return np.minimum(np.maximum(action, low), high).astype(np.float32, copy=False)
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
         """What the level's agent sees of its goals, by observation key, float32 [R, G]."""
         if self.observed == "relative":
-            return {GOAL_KEY: -self._difference(goal, observation).astype(np.float32)}
+            return {GOAL_KEY: -self.difference(goal, observation).astype(np.float32)}
         return {GOAL_KEY: goal}
 
-    def reached(self, goal: FloatArray, observation: Observation) -> BoolArray:
-        """Where the goal is reached, [R]."""
-        difference = np.abs(self._difference(goal, observation))
-        if self.reached_within == "ball":
-            return np.asarray(((difference / self._thresholds) ** 2).sum(axis=1) <= 1.0)
-        return np.asarray((difference <= self._thresholds).all(axis=1))
-
-    def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """Euclidean distance to the goal, float64 [R]."""
-        difference = self._difference(goal, observation).astype(np.float64)
-        return np.asarray(np.sqrt((difference**2).sum(axis=1)))
-
-    def goal_reward(
-        self, goal: FloatArray, observation: Observation, reached: BoolArray | None = None
-    ) -> FloatArray:
-        """What a state is worth under a goal, float64 [R].
-
-        Args:
-            goal: [R, G].
-            observation: [R, ...] each.
-            reached: Where the goal is reached [R], if that is known already.
-        """
-        if self.reward == "dense":
-            return -self.distance(goal, observation)
-        reached = self.reached(goal, observation) if reached is None else reached
-        return reached - 1.0
-
-    def _difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
+    def difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """What is achieved minus the goal, angles within half a turn, [R, G]."""
         difference = self.achieved(observation) - goal
         if self.angles:
@@ -213,13 +189,67 @@ class GoalSpace:
             difference[:, self.angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
         return difference
 
+    def reached_at(self, difference: FloatArray) -> BoolArray:
+        """Where a `difference` [R, G] is small enough, [R]."""
+        if self.reached_within == "ball":
+            return np.asarray(((difference / self._thresholds) ** 2).sum(axis=1) <= 1.0)
+        near = np.abs(difference) <= self._thresholds
+        reached: BoolArray = near[:, 0]
+        for element in range(1, self.size):  # faster than `all` over so few columns
+            reached = reached & near[:, element]
+        return reached
+
+    def reached(self, goal: FloatArray, observation: Observation) -> BoolArray:
+        """Where the goal is reached, [R]."""
+        return self.reached_at(self.difference(goal, observation))
+
+    def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
+        """Euclidean distance to the goal, float64 [R]."""
+        return length_of(self.difference(goal, observation))
+
+    def reward_at(self, difference: FloatArray, reached: BoolArray) -> FloatArray:
+        """What states with these differences are worth, float64 [R].
+
+        Args:
+            difference: [R, G].
+            reached: What `reached_at` says of it, [R].
+        """
+        return -length_of(difference) if self.reward == "dense" else reached - 1.0
+
+    def goal_reward(self, goal: FloatArray, observation: Observation) -> FloatArray:
+        """What a state is worth under a goal, float64 [R]."""
+        difference = self.difference(goal, observation)
+        return self.reward_at(difference, self.reached_at(difference))
+
+    @cached_property
+    def _columns(self) -> slice | list[int]:
+        """The elements, as a slice where they are neighbours: that takes a view, not a copy."""
+        elements = self.elements or ()
+        first, last = elements[0], elements[-1]
+        if elements == tuple(range(first, last + 1)):
+            return slice(first, last + 1)
+        return list(elements)
+
+    @property
+    def _box(self) -> spaces.Box:
+        return spaces.Box(*self._bounds, dtype=np.float32)
+
     @cached_property
     def _thresholds(self) -> FloatArray:
         return np.array(self.threshold)
 
     @cached_property
+    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+        return np.array(self.low, np.float32), np.array(self.high, np.float32)
+
+    @cached_property
+    def _farthest(self) -> FloatArray:
+        return self._widest if self.reach is None else np.array(self.reach, np.float32)
+
+    @cached_property
     def _widest(self) -> FloatArray:
-        return np.array(self.high, np.float32) - np.array(self.low, np.float32)
+        low, high = self._bounds
+        return high - low
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,3 +300,9 @@ class OptionSpace:
 
 LevelSpace = GoalSpace | OptionSpace
 """What a level can be told."""
+
+
+def length_of(difference: FloatArray) -> FloatArray:
+    """Euclidean norm of each row, float64 [R]."""
+    difference = difference.astype(np.float64, copy=False)
+    return np.asarray(np.sqrt(np.einsum("rg,rg->r", difference, difference)))

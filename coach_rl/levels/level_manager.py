@@ -16,6 +16,7 @@ from coach_rl.core.records import (
     Directive,
     End,
     EnvResponse,
+    FloatArray,
     IntArray,
     Observation,
     Outcome,
@@ -27,7 +28,8 @@ from coach_rl.core.state import State
 from coach_rl.levels.sub_episodes import SubEpisodes
 
 REAL_ENDS = np.uint8(End.TERMINATED | End.TRUNCATED)
-_GOAL, _HORIZON, _OUTER = np.uint8(End.GOAL), np.uint8(End.HORIZON), np.uint8(End.OUTER)
+_HORIZON, _OUTER = np.uint8(End.HORIZON), np.uint8(End.OUTER)
+_ALL = slice(None)
 
 
 class LevelManager:
@@ -82,7 +84,10 @@ class LevelManager:
         self._clock = Clock(phase=Phase.TEST) if params.frozen else clock
         outer = [each.goal_space for each in above]
         self._outer_spaces = [space for space in outer if isinstance(space, GoalSpace)]
+        self._is_lowest = not isinstance(environment, LevelManager)
         n = environment.num_envs
+        self._every: IntArray = np.arange(n)
+        self._difference: FloatArray = np.zeros((0, 0))  # of the last answer, to its rows' goals
         self._row_state = agent.new_rows(n, seed)
         self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
         self._observation: Observation = {}
@@ -131,7 +136,7 @@ class LevelManager:
             directive = Directive(action=directive)
         if self._is_top or self.space is None or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
-        if self._open[rows].any():
+        if np.count_nonzero(self._open[rows]):
             busy = int(rows[self._open[rows]][0])
             raise ActionError(f"level '{self.name}': row {busy} is still busy with its goal")
         self._goal[rows] = self.space.target(directive.action, take(self._observation, rows))
@@ -148,27 +153,29 @@ class LevelManager:
         rows = answer.rows
         if not len(rows):
             return answer
-        self._decisions[rows] += 1
-        self.simulator_steps += int(answer.duration.sum())
-        self._add_rewards(answer)
-        outcome = self._outcome(answer)
-        end = outcome.end
+        index = self._index(rows)
+        outcome = self._outcome(answer, index)
         self.agent.observe(self._row_state, outcome, clock=self._clock)
         for key, values in answer.first_observation.items():
-            self._observation[key][rows] = values
-        self._fresh[rows] = (answer.end & REAL_ENDS) != 0
-        self._starts[rows] = over = end != 0
-        some_over = bool(over.any())
+            self._observation[key][index] = values
+        self._starts[index] = over = outcome.terminated | outcome.truncated
+        some_over = np.count_nonzero(over) > 0
         if some_over:
-            self._note_ends(rows, end, answer, over)
+            self._fresh[index] = (answer.end & REAL_ENDS) != 0
+            self._note_ends(outcome, over)
+        else:
+            self._fresh[index] = False
         if self._is_top:
-            self._waiting[rows] = True
+            self._waiting[index] = True
             if some_over:
                 self._zero(rows[over])
             return answer
-        self._waiting[rows] = ~over
-        self._open[rows[over]] = False
-        return self._upwards(answer, over, end)
+        self._waiting[index] = ~over
+        if not some_over:
+            return self._no_answer(answer)
+        ended = rows[over]
+        self._open[ended] = False
+        return self._upwards(answer, over, ended, outcome.end)
 
     def state_dict(self) -> State:
         """Everything of this level and of what is below it, but the agent's parameters."""
@@ -205,7 +212,7 @@ class LevelManager:
         return agent_spaces(self.environment.spaces, self.space)
 
     def _decide(self) -> None:
-        rows = np.flatnonzero(self._waiting)
+        (rows,) = self._waiting.nonzero()
         if not len(rows):
             return
         seen = take(self._observation, rows)
@@ -222,52 +229,51 @@ class LevelManager:
             clock=self._clock,
         )
         self._waiting[rows] = False
-        if self._params.testing_rate and self._stack_clock.phase is Phase.TRAIN:
+        if self._tests_now():
             tested = tested | (self._testing.draw(rows)[:, 0] < self._params.testing_rate)
         self._testing_below[rows] = tested
         own = () if self._goal_space is None else (self._goal[rows],)
-        directive = Directive(
-            action=action,
-            tested=tested,
-            outer_goals=(*(goal[rows] for goal in self._outer_goals), *own),
-        )
+        outer = tuple(goal[rows] for goal in self._outer_goals)
+        directive = Directive(action=action, tested=tested, outer_goals=(*outer, *own))
         self.environment.send(directive, rows)
 
-    def _add_rewards(self, answer: EnvResponse) -> None:
-        """Add up what goes upwards."""
-        rows = answer.rows
-        if self._discount == 1.0:
-            self._reward[rows] += answer.reward
-        else:
-            self._reward[rows] += answer.reward * self._discount ** self._steps[rows]
-        self._steps[rows] += answer.duration
+    def _tests_now(self) -> bool:
+        return self._params.testing_rate > 0 and self._stack_clock.phase is Phase.TRAIN
 
-    def _outcome(self, answer: EnvResponse) -> Outcome:
+    def _index(self, rows: IntArray) -> IntArray | slice:
+        """The rows, as a slice where they are all there are: that is the faster index."""
+        n = len(self._waiting)
+        if len(rows) == n and np.count_nonzero(rows == self._every) == n:
+            return _ALL
+        return rows
+
+    def _outcome(self, answer: EnvResponse, index: IntArray | slice) -> Outcome:
         """What the decisions were worth at this level, and why its sub-episodes ended."""
-        rows, params, space = answer.rows, self._params, self._goal_space
+        params, space, seen = self._params, self._goal_space, answer.observation
+        decisions = self._add(answer, index)
         end = answer.end & REAL_ENDS
         if params.horizon is not None:
-            end |= (self._decisions[rows] >= params.horizon).view(np.uint8) * _HORIZON
+            end |= (decisions >= params.horizon).view(np.uint8) * _HORIZON
         if space is not None:
-            goal = self._goal[rows]
-            reached = space.reached(goal, answer.observation)
-            end |= reached.view(np.uint8) * _GOAL
-            reward = space.goal_reward(goal, answer.observation, reached)
-            terminated = reached
+            difference = space.difference(self._goal[index], seen)
+            reached = space.reached_at(difference)
+            end |= reached.view(np.uint8)  # End.GOAL is 1
+            reward, terminated = space.reward_at(difference, reached), reached
+            self._difference = difference
             if params.real_end_is_terminal:
                 terminated = reached | answer.terminated
         else:
             reward, terminated = answer.reward, answer.terminated
         for outer, goal in zip(self._outer_spaces, self._outer_goals, strict=True):
-            end |= outer.reached(goal[rows], answer.observation).view(np.uint8) * _OUTER
-        self._return[rows] += reward
-        tested = self._testing_below[rows]
-        if params.testing_rate and self._stack_clock.phase is Phase.TRAIN:
+            end |= outer.reached(goal[index], seen).view(np.uint8) * _OUTER
+        self._return[index] += reward
+        tested = self._testing_below[answer.rows]
+        if self._tests_now():
             missed = answer.end == _HORIZON  # any other end is not the level's fault
             self.sub_episodes.note_decisions(tested, missed)
         return Outcome(
-            rows=rows,
-            observation=self._with_goal(answer.observation, rows),
+            rows=answer.rows,
+            observation=self._with_goal(seen, answer.rows),
             reward=reward,
             terminated=terminated,
             truncated=(end != 0) & ~terminated,
@@ -278,25 +284,50 @@ class LevelManager:
             info=answer.info,
         )
 
-    def _note_ends(self, rows: IntArray, end: Array, answer: EnvResponse, over: BoolArray) -> None:
+    def _add(self, answer: EnvResponse, index: IntArray | slice) -> IntArray:
+        """Add up what goes upwards; the decisions of the rows' sub-episodes so far, [R]."""
+        if self._is_lowest:
+            self.simulator_steps += int(np.add.reduce(answer.duration))
+        if not self._is_top:
+            reward = answer.reward
+            if self._discount != 1.0:
+                reward = reward * self._discount ** self._steps[index]
+            self._reward[index] += reward
+            self._steps[index] += answer.duration
+        self._decisions[index] += 1
+        return self._decisions[index]
+
+    def _note_ends(self, outcome: Outcome, over: BoolArray) -> None:
         """Take in the sub-episodes that are `over`, for the logs."""
         if self.uncounted is not None:
-            over = over & ~self.uncounted[rows]
-        space, ended = self._goal_space, rows[over]
-        distance = None
-        if space is not None:
-            seen = {space.key: answer.observation[space.key][over]}
-            distance = space.distance(self._goal[ended], seen)
+            over = over & ~self.uncounted[outcome.rows]
+        ended = outcome.rows[over]
         self.sub_episodes.note_ends(
-            end[over],
-            distance=distance,
+            outcome.end[over],
+            difference=None if self._goal_space is None else self._difference[over],
             decisions=self._decisions[ended],
             returns=self._return[ended],
         )
 
-    def _upwards(self, answer: EnvResponse, over: BoolArray, end: Array) -> EnvResponse:
+    def _no_answer(self, answer: EnvResponse) -> EnvResponse:
+        """An answer without rows."""
+        none = slice(0, 0)
+        return EnvResponse(
+            rows=answer.rows[none],
+            observation=take(answer.observation, none),
+            first_observation=take(answer.first_observation, none),
+            reward=answer.reward[none],
+            terminated=answer.terminated[none],
+            truncated=answer.truncated[none],
+            end=answer.end[none],
+            duration=answer.duration[none],
+            info={key: values[none] for key, values in answer.info.items()},
+        )
+
+    def _upwards(
+        self, answer: EnvResponse, over: BoolArray, rows: IntArray, end: Array
+    ) -> EnvResponse:
         """The answer to the level above, for the rows whose sub-episode is over."""
-        rows = answer.rows[over]
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, over),
@@ -312,7 +343,7 @@ class LevelManager:
     def _with_goal(self, observation: Observation, rows: IntArray) -> Observation:
         if self.space is None:
             return observation
-        return {**observation, **self.space.show(self._goal[rows], observation)}
+        return observation | self.space.show(self._goal[rows], observation)
 
     def _zero(self, rows: IntArray | slice) -> None:
         self._decisions[rows] = 0

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from coach_rl.core.goals import length_of
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray
 from coach_rl.core.state import State
 
@@ -12,6 +13,7 @@ _ENDS = {
     "terminated": End.TERMINATED,
     "truncated": End.TRUNCATED,
 }
+_FOLD_AT = 1_000
 _SUMS = ("count", *_ENDS, "distance", "decisions", "return", "decided", "tested", "penalised")
 
 
@@ -20,26 +22,23 @@ class SubEpisodes:
 
     def __init__(self) -> None:
         self._sums = dict.fromkeys(_SUMS, 0.0)
+        self._new: list[tuple[Array, FloatArray | None, IntArray, FloatArray]] = []
+        """Not yet in the sums: adding up once in a while costs less than at every tick."""
 
     def note_ends(
-        self, end: Array, *, distance: FloatArray | None, decisions: IntArray, returns: FloatArray
+        self, end: Array, *, difference: FloatArray | None, decisions: IntArray, returns: FloatArray
     ) -> None:
         """Take in the sub-episodes that ended in a tick.
 
         Args:
             end: Bits of `End`, uint8 [E], none of them 0.
-            distance: Left to the goal, [E]; None where there is no goal.
+            difference: From their goals to where they ended, [E, G]; None without goals.
             decisions: How many each took, [E].
             returns: Their rewards added up, [E].
         """
-        sums = self._sums
-        sums["count"] += len(end)
-        for name, bit in _ENDS.items():
-            sums[name] += np.count_nonzero(end & np.uint8(bit))
-        if distance is not None:
-            sums["distance"] += float(distance.sum())
-        sums["decisions"] += int(decisions.sum())
-        sums["return"] += float(returns.sum())
+        self._new.append((end, difference, decisions, returns))
+        if len(self._new) >= _FOLD_AT:
+            self._fold()
 
     def note_decisions(self, tested: BoolArray, missed: BoolArray) -> None:
         """Take in decisions whose outcome is known.
@@ -55,6 +54,7 @@ class SubEpisodes:
 
     def drain(self) -> dict[str, float]:
         """Means over what was noted since the last call, by name; empty if nothing was."""
+        self._fold()
         sums, count = self._sums, self._sums["count"]
         scalars = {}
         if count:
@@ -70,8 +70,23 @@ class SubEpisodes:
 
     def state_dict(self) -> State:
         """The sums."""
+        self._fold()
         return dict(self._sums)
 
     def load_state_dict(self, state: State) -> None:
         """Go on with the saved sums."""
-        self._sums = dict(state)
+        self._sums, self._new = dict(state), []
+
+    def _fold(self) -> None:
+        """Bring what is new into the sums."""
+        if not self._new:
+            return
+        ends, differences, decisions, returns = zip(*self._new, strict=True)
+        self._new, sums, end = [], self._sums, np.concatenate(ends)
+        sums["count"] += len(end)
+        for name, bit in _ENDS.items():
+            sums[name] += np.count_nonzero(end & np.uint8(bit))
+        if differences[0] is not None:
+            sums["distance"] += float(length_of(np.concatenate(differences)).sum())
+        sums["decisions"] += int(np.concatenate(decisions).sum())
+        sums["return"] += float(np.concatenate(returns).sum())

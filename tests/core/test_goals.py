@@ -78,7 +78,7 @@ def test_the_level_above_acts_in_goals_or_in_the_largest_differences():
     relative = GoalSpace(low=(-1.0, 0.0), high=(1.0, 5.0), threshold=(0, 0), relative=True)
     np.testing.assert_array_equal(relative.space.low, [-2.0, -5.0])
     np.testing.assert_array_equal(relative.space.high, [2.0, 5.0])
-    np.testing.assert_array_equal(relative.goal_space.low, [-1.0, 0.0])
+    np.testing.assert_array_equal(relative.shown["desired_goal"].low, [-1.0, 0.0])
     assert relative.space.dtype == np.float32
 
 
