@@ -1,0 +1,346 @@
+"""HAC's agents in their stacks: what they learn from, going on after a stop, wrong input."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.hac_agent import HACAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
+from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.records import End
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
+from coach_rl.graph_managers import (
+    HACGraphManager,
+    HACGraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.memories import HindsightActionParameters, ReplayMemoryParameters
+
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+LEARNERS = {"ddpg": DDPGAgentParameters, "td3": TD3AgentParameters, "sac": SACAgentParameters}
+
+
+def agent(kind="ddpg", **changes):
+    torso = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
+    learner = LEARNERS[kind](
+        learning=LearningParameters(
+            batch=8, updates_per_step=0.5, learning_starts=10, report_every=20
+        ),
+        memory=ReplayMemoryParameters(capacity=2_000),
+        actor=ActorParameters(torso=torso),
+        critic=CriticParameters(torso=torso),
+        update_mode="eager",
+    )
+    return HACAgentParameters(
+        **{"learner": learner, "ratio": 3.0, "bound_values": kind != "sac", **changes}
+    )
+
+
+def stack(horizons=(4, 3, 5), *, kinds=("ddpg", "ddpg", "ddpg"), goals=PLACES):
+    names = ("top", "middle", "low") if len(horizons) == 3 else ("top", "low")
+    return tuple(
+        LevelParameters(name=name, agent=agent(kind), goal_space=goals, horizon=horizon)
+        for name, horizon, kind in zip(names, horizons, kinds, strict=False)
+    )
+
+
+def parameters(levels=None, *, steps=600, **changes):
+    values = {
+        "stack": levels or stack(),
+        "environment": GoalPointMassParameters(terminate=True, threshold=0.2, max_episode_steps=47),
+        "num_envs": 3,
+        "testing_rate": 0.5,
+        "schedule": ScheduleParameters(
+            training=EnvironmentSteps(steps),
+            evaluation_interval=EnvironmentSteps(300),
+            evaluation_episodes=EnvironmentEpisodes(3),
+            progress_interval=EnvironmentSteps(100),
+        ),
+    }
+    return HACGraphParameters(**{**values, **changes})
+
+
+def built(params, seed=0):
+    manager = HACGraphManager(params)
+    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    return manager
+
+
+def drained(manager, steps=None):
+    """The records of a number of environment steps, or of all that are left."""
+    records = []
+    for record in manager.improve():
+        records.append(record)
+        if steps is not None and manager.clock.environment_steps >= steps and manager.is_settled:
+            break
+    return records
+
+
+def flat(state, path=""):
+    if isinstance(state, dict):
+        for key, value in state.items():
+            yield from flat(value, f"{path}/{key}")
+    elif isinstance(state, list | tuple):
+        for index, value in enumerate(state):
+            yield from flat(value, f"{path}/{index}")
+    elif not path.endswith("seconds"):  # time differs, numbers must not
+        yield path, state
+
+
+def assert_same(one, other):
+    one, other = dict(flat(one)), dict(flat(other))
+    assert one.keys() == other.keys()
+    for path, value in one.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, other[path]), path
+        else:
+            np.testing.assert_array_equal(value, other[path], err_msg=path)
+
+
+KINDS = [("ddpg", "ddpg", "ddpg"), ("td3", "sac", "td3"), ("sac", "td3", "ddpg")]
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_a_stack_stopped_with_every_level_in_mid_sub_episode_goes_on_bit_for_bit(kinds):
+    params = parameters(stack(kinds=kinds))
+    whole, stopped, resumed = built(params), built(params), built(params)
+    drained(whole)
+    levels = stopped._graph.training.levels
+
+    def in_the_middle():
+        return all((level._decisions > 0).any() for level in levels)
+
+    for _ in stopped.improve():
+        if stopped.clock.environment_steps > 200 and stopped.is_settled and in_the_middle():
+            break
+    assert in_the_middle(), "the test wants open sub-episodes at every level"
+    assert any(level._testing_below.any() for level in levels), "and a test under way"
+    resumed.load_state_dict(stopped.state_dict())
+    drained(resumed)
+    assert resumed.clock.training_steps == whole.clock.training_steps > 100
+    assert_same(whole.state_dict(), resumed.state_dict())
+    for manager in (whole, stopped, resumed):
+        manager.close()
+
+
+def test_every_step_and_every_decision_becomes_one_transition():
+    manager = built(parameters(steps=900))
+    records = drained(manager)
+    top, middle, low = (each.memory for each in manager._graph.agents)
+    assert len(low) == manager.clock.environment_steps == 900
+    ends = {
+        level.name: sum(
+            int(record.scalars["level/sub_episodes"])
+            for record in records
+            if record.kind == "level"
+            and record.level == level.name
+            and "level/sub_episodes" in record.scalars
+        )
+        for level in manager.parameters.levels
+    }
+    # What ended since the last progress record is not said yet.
+    left = {
+        level.name: int(level.sub_episodes.drain().get("sub_episodes", 0))
+        for level in manager._graph.training.levels
+    }
+    assert len(middle) == ends["low"] + left["low"]
+    assert len(top) == ends["middle"] + left["middle"]
+    manager.close()
+
+
+def test_transitions_join_where_nothing_ended_and_carry_the_goal_of_their_sub_episode():
+    manager = built(parameters(steps=900))
+    drained(manager)
+    for index, each in enumerate(manager._graph.agents):
+        shown, level = each.memory.trajectories(), manager.parameters.levels[index]
+        for row in range(3):
+            count = int(shown["/mask"][row].sum())
+            before, after = (
+                shown[f"{prefix}observations/observation"][row][:count]
+                for prefix in ("/", "/next_")
+            )
+            goal, next_goal = (
+                shown[f"{prefix}observations/desired_goal"][row][:count]
+                for prefix in ("/", "/next_")
+            )
+            ended = shown["/terminated"][row][:count] | shown["/truncated"][row][:count]
+            joined = ~ended[:-1]
+            np.testing.assert_array_equal(after[:-1][joined], before[1:][joined])
+            np.testing.assert_array_equal(goal[:-1][joined], goal[1:][joined])
+            np.testing.assert_array_equal(goal, next_goal)
+            reached = level.goal_space.reached(goal, {"observation": after})
+            np.testing.assert_array_equal(shown["/rewards"][row][:count], reached - 1.0)
+            np.testing.assert_array_equal(shown["/terminated"][row][:count], reached)
+    manager.close()
+
+
+def test_the_goal_asked_for_is_the_goal_of_the_very_first_step_below():
+    manager = built(parameters(steps=300))
+    drained(manager)
+    for upper, lower in itertools.pairwise(manager._graph.agents):
+        asked, given = upper.memory.trajectories(), lower.memory.trajectories()
+        for row in range(3):
+            ended = (given["/terminated"][row] | given["/truncated"][row])[given["/mask"][row]]
+            first = np.flatnonzero(np.concatenate([[True], ended[:-1]]))
+            goals = given["/observations/desired_goal"][row][first]
+            actions = asked["/agents/agent/actions"][row][asked["/mask"][row]]
+            np.testing.assert_array_equal(goals[: len(actions)], actions)
+    manager.close()
+
+
+def test_penalties_are_for_tests_that_used_up_the_horizon_below():
+    manager = built(parameters(steps=900))
+    memory = manager._graph.agents[1].memory
+    noted = []
+    keep = memory.add
+
+    def add(transition):
+        noted.append((transition.below.copy(), transition.tested.copy()))
+        keep(transition)
+
+    memory.add = add
+    drained(manager)
+    below, tested = (np.concatenate(part) for part in zip(*noted, strict=True))
+    kept = memory.store.ledger["/penalised"][memory.store.kept()]
+    expected = tested & (below == End.HORIZON)
+    assert kept.sum() == expected.sum() > 10
+    assert tested.mean() > 0.3  # half of its own, and those inherited from the top
+    assert (tested & (below != End.HORIZON)).any()
+    manager.close()
+
+
+def test_nobody_below_explores_while_a_decision_is_tested():
+    manager = built(parameters(testing_rate=1.0, steps=200))
+    quiet = {}
+    for level in manager._graph.training.levels:
+
+        def act(*args, level=level, known=level.agent.act, **kwargs):
+            quiet.setdefault(level.name, []).append(kwargs["quiet"].copy())
+            return known(*args, **kwargs)
+
+        level.agent = Listening(level.agent, act)
+    drained(manager, 200)
+    assert not np.concatenate(quiet["top"]).any(), "nobody tests the top's decisions"
+    assert np.concatenate(quiet["middle"]).all()
+    assert np.concatenate(quiet["low"]).all()
+    manager.close()
+
+
+class Listening:
+    """An agent whose `act` is overheard."""
+
+    def __init__(self, agent, act):
+        self._agent, self.act = agent, act
+
+    def __getattr__(self, name):
+        return getattr(self._agent, name)
+
+
+def test_evaluations_test_nothing_and_change_nothing():
+    top, *rest = stack()
+    as_the_environment = replace(PLACES, reached_within="ball")
+    manager = built(parameters((replace(top, goal_space=as_the_environment), *rest), steps=400))
+    drained(manager)
+    before = manager.state_dict()
+    *levels, record = manager.evaluate(EnvironmentEpisodes(5))
+    assert record.kind == "evaluation"
+    assert {each.level for each in levels} == {"top", "middle", "low"}
+    assert all(each.phase is Phase.TEST for each in levels)
+    top = next(each for each in levels if each.level == "top")
+    # Episodes end at the goal, so that the top level's successes are the episodes'.
+    assert top.scalars["evaluation_level/goal_share"] * top.scalars[
+        "evaluation_level/sub_episodes"
+    ] == pytest.approx(5 * record.scalars["evaluation/success_rate"])
+    assert_same(before, manager.state_dict())
+    manager.close()
+
+
+def test_values_lie_between_minus_the_horizon_and_nothing():
+    manager = built(parameters(stack((4, 3))))
+    for each, horizon in zip(manager._graph.agents, (4, 3), strict=True):
+        batch = {
+            "observation": 9 * torch.randn(500, 4),
+            "achieved_goal": 9 * torch.randn(500, 2),
+            "desired_goal": 9 * torch.randn(500, 2),
+        }
+        low, high = each.action_space.low, each.action_space.high
+        action = torch.rand(500, 2) * torch.from_numpy(high - low) + torch.from_numpy(low)
+        values = each.critic.call(50 * each.critic.online, batch, action)
+        assert values.min() >= -horizon
+        assert values.max() <= 0
+        hopeful = each.critic.call(0 * each.critic.online, batch, action)
+        assert (hopeful > -0.02 * horizon).all(), "values start near 0, where good ones lie"
+    manager.close()
+
+
+def test_hindsight_actions_are_for_levels_with_one_below():
+    top, low = (each.memory.layout for each in built(parameters(stack((4, 3))))._graph.agents)
+    assert top.hindsight_actions.sub_goal == PLACES
+    assert top.hindsight_actions.penalty == -4.0
+    assert low.hindsight_actions is None
+    assert low.hindsight.goal == PLACES
+    assert low.hindsight.goal_ends_episode
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"goal_space": None}, "level 'low' needs a goal_space: the level above acts in it"),
+        ({"goal_space": OptionSpace(count=3)}, "level 'low' of a HAC stack needs goals"),
+        ({"horizon": None}, "level 'low' of a HAC stack needs a horizon"),
+    ],
+)
+def test_what_a_hac_stack_needs_of_every_level(change, message):
+    top, low = stack((4, 3))
+    with pytest.raises(ParameterError, match=message):
+        parameters((top, replace(low, **change)))
+
+
+@pytest.mark.parametrize(
+    ("level", "change", "message"),
+    [
+        (1, {"horizon": 0}, "level 'low': horizon must be 1 or more, got 0"),
+        (
+            1,
+            {"goal_space": replace(PLACES, elements=None)},
+            "level 'low': the goal has 2 elements, observation 'observation' has 4; name them",
+        ),
+        (
+            0,
+            {"goal_space": GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,), elements=(0,))},
+            "level 'top': the environment's 'desired_goal' has 2 elements, the goal space 1",
+        ),
+    ],
+)
+def test_levels_that_do_not_fit_are_named(level, change, message):
+    levels = list(stack((4, 3)))
+    levels[level] = replace(levels[level], **change)
+    with pytest.raises(ConfigurationError, match=message):
+        built(parameters(tuple(levels)))
+
+
+def test_an_environment_without_goals_of_its_own():
+    with pytest.raises(SpaceError, match="level 'top': the goals of the top level come from the"):
+        built(parameters(environment=PointMassParameters()))
+
+
+def test_wrong_parameters():
+    with pytest.raises(ParameterError, match="SAC's values count entropy"):
+        agent("sac", bound_values=True)
+    with pytest.raises(ParameterError, match=r"testing_rate must lie in \[0, 1\], got 2"):
+        parameters(testing_rate=2.0)
+    unbounded = agent(actions=HindsightActionParameters(penalty=-3.0), bound_values=False)
+    assert unbounded.learner.critic.bounds is None

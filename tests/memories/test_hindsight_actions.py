@@ -1,0 +1,252 @@
+"""Sub-goals in hindsight and tests of them, against every way there is to show a decision."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.records import End, Transition
+from coach_rl.graph_managers import LevelParameters
+from coach_rl.memories import (
+    HindsightActionParameters,
+    HindsightParameters,
+    ReplayMemoryParameters,
+)
+
+GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
+SUB_GOAL = GoalSpace(low=(-50.0, -5.0), high=(50.0, 5.0), threshold=(0.1, 0.1))
+SEEN = spaces.Dict(
+    {
+        "observation": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+        "desired_goal": spaces.Box(-50, 50, (1,), np.float32),
+    }
+)
+DISCOUNT, HORIZON = 0.5, 7
+BELOW = (
+    End.GOAL,
+    End.HORIZON,
+    End.HORIZON | End.OUTER,
+    End.HORIZON | End.TRUNCATED,
+    End.TERMINATED,
+    End.GOAL | End.HORIZON,
+)
+
+
+def level(name, goal_space, horizon=HORIZON):
+    return LevelParameters(name=name, agent=None, goal_space=goal_space, horizon=horizon)
+
+
+def place(sub_goal=SUB_GOAL, horizon=HORIZON):
+    return LevelPlace(level=level("top", GOAL, horizon), below=level("low", sub_goal))
+
+
+def build(*, ratio=3.0, at=None, sub_goal=SUB_GOAL, **actions):
+    return ReplayMemoryParameters(
+        capacity=400,
+        hindsight=HindsightParameters(ratio=ratio, goal_ends_episode=True),
+        hindsight_actions=HindsightActionParameters(**actions),
+    ).build(
+        observation_space=SEEN,
+        action_space=sub_goal.space,
+        num_envs=2,
+        device=torch.device("cpu"),
+        seed=0,
+        discount=DISCOUNT,
+        place=at or place(sub_goal),
+    )
+
+
+def decisions(memory, seed=0, ticks=60):
+    """Fill a memory with decisions that move by whole numbers; each of them as a plain dict."""
+    rng = np.random.default_rng(seed)
+    here, wanted = np.zeros(2), rng.integers(-3, 4, 2).astype(float)
+    episode, kept = np.zeros(2, int), []
+    for time in range(ticks):
+        after = here + rng.integers(1, 3, 2)
+        asked = rng.integers(-9, 9, (2, 2)).astype(np.float32)
+        below = np.array([rng.choice(BELOW) for _ in range(2)], np.uint8)
+        tested = rng.random(2) < 0.5
+        reached = np.abs(after - wanted) <= 0.4
+        cut = ~reached & (rng.random(2) < 0.2)
+        memory.add(
+            Transition(
+                rows=np.arange(2),
+                observation=seen(here, time, wanted),
+                action=asked,
+                reward=reached - 1.0,
+                next_observation=seen(after, time + 1, wanted),
+                terminated=reached,
+                truncated=cut,
+                duration=np.ones(2, np.int64),
+                below=below,
+                tested=tested,
+            )
+        )
+        for row in range(2):
+            kept.append(
+                {
+                    "row": row,
+                    "time": time,
+                    "episode": (row, int(episode[row])),
+                    "before": (here[row], row + time / 1000),
+                    "after": (after[row], row + (time + 1) / 1000),
+                    "asked": tuple(asked[row]),
+                    "below": int(below[row]),
+                    "tested": bool(tested[row]),
+                    "wanted": wanted[row],
+                    "terminated": bool(reached[row]),
+                }
+            )
+        ended = reached | cut
+        episode += ended
+        here = np.where(ended, 0.0, after)
+        wanted = np.where(ended, rng.integers(-3, 4, 2), wanted)
+    return kept
+
+
+def seen(here, time, wanted):
+    """Where a row is, and a second number that tells rows and times apart."""
+    return {
+        "observation": np.stack([here, np.arange(2) + time / 1000], axis=1).astype(np.float32),
+        "desired_goal": wanted[:, None].astype(np.float32),
+    }
+
+
+def ways(one, all_of_them, *, ratio, penalty, sub_goal, keep_untested=False):
+    """Every (action, goal, reward, discount) that a decision may be shown as."""
+    before, after = np.float32(one["before"]), np.float32(one["after"])
+    achieved = after - before if sub_goal.relative else after
+    achieved = np.clip(achieved, sub_goal.space.low, sub_goal.space.high)
+    missed = not one["below"] & End.GOAL
+    actions = {rounded(achieved)} if missed else {rounded(one["asked"])}
+    if missed and keep_untested:
+        actions.add(rounded(one["asked"]))
+    later = [
+        other["after"][0]
+        for other in all_of_them
+        if other["episode"] == one["episode"] and other["time"] >= one["time"]
+    ]
+    shown = set()
+    for goal in {one["wanted"], *(later if ratio else ())}:
+        reached = abs(after[0] - goal) <= 0.4
+        for action in actions:
+            shown.add((action, float(goal), float(reached - 1), 0.0 if reached else DISCOUNT))
+    if one["tested"] and one["below"] == End.HORIZON:
+        shown.add((rounded(one["asked"]), float(one["wanted"]), penalty, 0.0))
+    return shown
+
+
+def rounded(values):
+    return tuple(round(float(value), 4) for value in values)
+
+
+def drawn(memory, kept, size=6000):
+    """What a large batch shows, with the decision each sample comes from."""
+    batch = {path: column.numpy() for path, column in memory.sample(size).items()}
+    by_start = {rounded(one["before"]): one for one in kept}
+    for i in range(size):
+        one = by_start[rounded(batch["/observations/observation"][i])]
+        goals = batch["/observations/desired_goal"][i], batch["/next_observations/desired_goal"][i]
+        np.testing.assert_array_equal(*goals)
+        yield (
+            one,
+            (
+                rounded(batch["/actions"][i]),
+                float(goals[0][0]),
+                float(batch["/rewards"][i]),
+                float(batch["/discounts"][i]),
+            ),
+        )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "penalty", "sub_goal", "keep_untested"),
+    [
+        (3.0, None, SUB_GOAL, False),
+        (0.0, -4.0, SUB_GOAL, False),
+        (3.0, None, SUB_GOAL, True),
+        (3.0, None, replace(SUB_GOAL, relative=True, reach=(1.5, 5.0)), False),
+    ],
+    ids=["usual", "no goals in hindsight", "kept untested", "relative"],
+)
+def test_decisions_are_shown_in_all_the_ways_there_are_and_no_other(
+    ratio, penalty, sub_goal, keep_untested
+):
+    memory = build(ratio=ratio, sub_goal=sub_goal, penalty=penalty, keep_untested=keep_untested)
+    kept = decisions(memory)
+    rules = {
+        "ratio": ratio,
+        "penalty": -float(HORIZON) if penalty is None else penalty,
+        "sub_goal": sub_goal,
+        "keep_untested": keep_untested,
+    }
+    allowed = {(one["row"], one["time"]): ways(one, kept, **rules) for one in kept}
+    found = {key: set() for key in allowed}
+    for one, shown in drawn(memory, kept):
+        key = (one["row"], one["time"])
+        assert shown in allowed[key], one
+        found[key].add(shown)
+    # 50 draws of each decision find nearly every way, tests with their penalty among them.
+    ways_found = sum(len(each) for each in found.values())
+    assert ways_found > 0.9 * sum(len(each) for each in allowed.values())
+    assert any(reward == rules["penalty"] for each in found.values() for *_, reward, _ in each)
+
+
+def test_one_in_two_and_k_ways_to_show_a_missed_test_is_the_test():
+    memory = build(ratio=3.0)
+    kept = decisions(memory)
+    missed = [
+        reward == -HORIZON
+        for one, (*_, reward, _) in drawn(memory, kept, size=20_000)
+        if one["tested"] and one["below"] == End.HORIZON
+    ]
+    assert len(missed) > 1000
+    assert abs(np.mean(missed) - 1 / 5) < 0.03
+
+
+def test_what_was_asked_for_stays_in_the_memory_as_it_was():
+    memory = build()
+    kept = decisions(memory)
+    for _ in range(20):
+        memory.sample(64)
+    shown = memory.trajectories()
+    for row in range(2):
+        asked = [one["asked"] for one in kept if one["row"] == row]
+        np.testing.assert_array_equal(shown["/agents/agent/actions"][row][: len(asked)], asked)
+    assert len(memory) == len(kept)
+
+
+def test_a_saved_memory_goes_on_with_the_same_batches():
+    memory, other = build(), build()
+    decisions(memory)
+    memory.sample(32)
+    other.load_state_dict(memory.state_dict())
+    ours, theirs = memory.sample(200), other.sample(200)
+    assert ours.keys() == theirs.keys()
+    for path, column in ours.items():
+        assert torch.equal(column, theirs[path]), path
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        (LevelPlace(level=level("low", GOAL)), "level 'low': hindsight actions need a level below"),
+        (place(horizon=None), "level 'top': the penalty of a missed test is minus the level's"),
+        (ALONE, "HindsightParameters.goal is None, and the agent's level has no goals"),
+    ],
+)
+def test_a_place_where_it_means_nothing_is_refused(at, message):
+    with pytest.raises(ConfigurationError, match=message):
+        build(at=at)
+
+
+def test_wrong_parameters():
+    with pytest.raises(ParameterError, match="penalty must be below 0 or None, got 1"):
+        HindsightActionParameters(penalty=1.0)
+    with pytest.raises(ParameterError, match="hindsight_actions go with hindsight"):
+        ReplayMemoryParameters(hindsight_actions=HindsightActionParameters())
