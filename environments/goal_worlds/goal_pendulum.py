@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.goal_task import (
     GoalTask,
@@ -117,6 +118,19 @@ class GoalPendulum(GoalTask):
             _HINGE_HEIGHT + self.length * np.cos(angle[0]),
         )
 
+    @property
+    def goal_space(self) -> GoalSpace:
+        """Sine, cosine and velocity, within the thresholds."""
+        fastest = (-1.0, -1.0, -_FASTEST_GOAL), (1.0, 1.0, _FASTEST_GOAL)
+        return GoalSpace(
+            key="achieved_goal", low=fastest[0], high=fastest[1], threshold=self.threshold
+        )
+
+    @property
+    def subgoal_space(self) -> GoalSpace:
+        """The same: Coach's preset asks for sub-goals of the task's own kind."""
+        return self.goal_space
+
     def motion(self, state: MujocoState) -> FloatArray:
         """Sine and cosine of the angle, angular velocity, [R, 3]."""
         return _on_the_circle(state.qpos[:, 0], state.qvel[:, 0])
@@ -149,6 +163,17 @@ class AngleGoalPendulum(GoalPendulum):
     """Velocity of goals, in radians per second."""
     threshold: tuple[float, ...] = (float(np.deg2rad(9.5)), 0.6)
     """Largest difference in angle and velocity at which the goal is reached."""
+
+    @property
+    def goal_space(self) -> GoalSpace:
+        """Angle and velocity, within the thresholds; angles around the circle."""
+        return GoalSpace(
+            key="achieved_goal",
+            low=(-np.pi, -_FASTEST_GOAL),
+            high=(np.pi, _FASTEST_GOAL),
+            threshold=self.threshold,
+            angles=(0,),
+        )
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Where angle and velocity are within their thresholds, [...]."""

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, require
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco import MujocoState, MujocoTask
 
@@ -44,6 +45,16 @@ class GoalTask(MujocoTask):
     @abstractmethod
     def spec(self) -> mujoco.MjSpec:
         """The model, built from the task's parameters."""
+
+    @property
+    @abstractmethod
+    def goal_space(self) -> GoalSpace:
+        """The goals of the task, for the top level of a hierarchy or for hindsight."""
+
+    @property
+    @abstractmethod
+    def subgoal_space(self) -> GoalSpace:
+        """What a level above the lowest may ask for."""
 
     @abstractmethod
     def motion(self, state: MujocoState) -> FloatArray:

@@ -8,12 +8,24 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.goal_task import GoalTask, damp, empty_scene
 from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
 from coach_rl.environments.mujoco import FrozenMapping, MujocoState, Scene
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
+
+
+_POSITIVE = (
+    "timestep",
+    "cell_size",
+    "ball_radius",
+    "max_speed",
+    "response_time",
+    "subgoal_radius",
+)
+"""Fields that must be above 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +54,15 @@ class PointMaze(GoalTask):
     """How far start and goal lie from the middle of their cells at most along x and y, in cells."""
     goal_radius: float = 0.45
     """Distance at which the goal is reached, in metres."""
+    subgoal_radius: float = 0.25
+    """Distance at which a sub-goal of a hierarchy is reached, in metres."""
     timestep: float = 0.01
     """Seconds of a simulator step."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        for field in ("timestep", "cell_size", "ball_radius", "max_speed", "response_time"):
+        for field in _POSITIVE:
             value = getattr(self, field)
             require(value > 0, f"{name}.{field} must be more than 0, got {value}")
         require(0 <= self.noise < 0.5, f"{name}.noise must be in [0, 0.5), got {self.noise}")
@@ -145,6 +159,28 @@ class PointMaze(GoalTask):
         data.qpos[:] = self.place(start) + rng.uniform(-size, size, 2)
         data.userdata[:] = self.place(goal) + rng.uniform(-size, size, 2)
         data.mocap_pos[0] = (*data.userdata, 0.0)
+
+    @property
+    def goal_space(self) -> GoalSpace:
+        """Places on the map, reached within `goal_radius`."""
+        return self._places("achieved_goal", None, self.goal_radius)
+
+    @property
+    def subgoal_space(self) -> GoalSpace:
+        """Places on the map, reached within `subgoal_radius`, at whatever speed."""
+        return self._places("observation", (0, 1), self.subgoal_radius)
+
+    def _places(self, key: str, elements: tuple[int, ...] | None, radius: float) -> GoalSpace:
+        half = self.cell_size / 2
+        x, y = half * (len(self.maze[0]) - 2), half * (len(self.maze) - 2)  # without the rim
+        return GoalSpace(
+            key=key,
+            elements=elements,
+            low=(-x, -y),
+            high=(x, y),
+            threshold=(radius, radius),
+            reached_within="ball",
+        )
 
     def motion(self, state: MujocoState) -> FloatArray:
         """Place and velocity, [R, 4]."""
