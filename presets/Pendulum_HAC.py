@@ -1,6 +1,6 @@
 """Hierarchical actor-critic swings up a pendulum, with two or three levels; or one agent does."""
 
-import math
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
@@ -10,35 +10,54 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters, TargetSync
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.schedules import ConstantSchedule
+from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments import parameters
+from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.graph_managers import (
+    GraphManager,
     HACGraphManager,
     HACGraphParameters,
+    HRLGraphManager,
+    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
+    ValidationParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
 
-HORIZONS = {1: 1000, 2: 32, 3: 10}
-"""Decisions of a level per decision of the one above, by number of levels (Levy et al. 2019)."""
-GOALS = GoalSpace(
-    key="achieved_goal",
-    low=(-math.pi, -15.0),
-    high=(math.pi, 15.0),
-    threshold=(math.radians(9.5), 0.6),
-    angles=(0,),
-)
-"""Angle from upright and angular velocity, with the thresholds of the HAC paper."""
+Hierarchy = Literal["hac", "none"]
+
+FASTEST = 10.0
+"""Velocity of sub-goals at most, in radians per second; falling from upright leads to 8.9."""
+
+HORIZONS = {2: 32, 3: 10}
+"""Decisions of a level for one of the level above, by number of levels (Levy et al. 2019)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How every level of an experiment learns; the panel of its preset says what each means."""
+
+    hindsight: bool
+    learning_rate: float
+    discount: float
+    batch: int
+    updates_per_step: float
+    upper_updates_per_step: float
+    epsilon: float
+    noise: float
+    testing_rate: float
+    layers: tuple[int, ...]
 
 
 def graph_manager(
-    levels: Literal[1, 2, 3] = 2,
+    level: str = "angle_goal_pendulum",
+    hierarchy: Hierarchy = "hac",
+    levels: Literal[2, 3] = 2,
     hindsight: bool = True,
     num_envs: int = 8,
-    steps: int = 300_000,
+    steps: int = 200_000,
     learning_rate: float = 1e-3,
     discount: float = 0.98,
     batch: int = 256,
@@ -48,16 +67,19 @@ def graph_manager(
     noise: float = 0.1,
     testing_rate: float = 0.3,
     layers: tuple[int, ...] = (64, 64, 64),
-    evaluation_interval: int = 20_000,
-) -> HACGraphManager:
-    """Bring a pendulum upright with a motor too weak to lift it.
+    evaluation_interval: int = 10_000,
+) -> GraphManager:
+    """Bring a pendulum upright with a motor too weak to lift it, and slow it down there.
 
-    The task is the inverted pendulum of Levy et al. 2019: goals near upright, thresholds of 9.5
-    degrees and 0.6 radians per second, 1000 steps.
+    The inverted pendulum of Levy et al. 2019 (`angle_goal_pendulum`: goals within 16 degrees of
+    upright, reached within 9.5 degrees and 0.6 radians per second) or Coach's (`goal_pendulum`);
+    1000 steps.
 
     Args:
-        levels: Levels of the stack; 1 is the flat agent, all else equal.
-        hindsight: Whether to learn from other goals, too; False is the control.
+        level: angle_goal_pendulum or goal_pendulum.
+        hierarchy: hac; none is one agent that acts alone, all else equal.
+        levels: Levels of the hierarchy.
+        hindsight: Learn from other goals as well; False is the control, all else equal.
         num_envs: Environments in parallel.
         steps: Environment steps to train for.
         learning_rate: Adam's step size, of actors and critics.
@@ -71,56 +93,128 @@ def graph_manager(
         layers: Sizes of the hidden layers.
         evaluation_interval: Environment steps between evaluations.
     """
-    torso = TorsoParameters(middleware=layers, activation="relu", orthogonal=False)
-    horizon = HORIZONS[levels]
+    world = GoalWorldParameters(level=level)
+    fastest = {"low": (*world.task.subgoal_space.low[:-1], -FASTEST)}
+    fastest["high"] = (*world.task.subgoal_space.high[:-1], FASTEST)
+    return experiment(
+        world,
+        Settings(
+            hindsight=hindsight,
+            learning_rate=learning_rate,
+            discount=discount,
+            batch=batch,
+            updates_per_step=updates_per_step,
+            upper_updates_per_step=upper_updates_per_step,
+            epsilon=epsilon,
+            noise=noise,
+            testing_rate=testing_rate,
+            layers=layers,
+        ),
+        horizons=(HORIZONS[levels],) * levels if hierarchy == "hac" else (),
+        subgoals=replace(world.task.subgoal_space, **fastest),
+        num_envs=num_envs,
+        steps=steps,
+        evaluation_interval=evaluation_interval,
+        validation=ValidationParameters(reward=-400.0, within=EnvironmentSteps(150_000)),
+    )
 
-    def agent(updates: float) -> HACAgentParameters:
-        return HACAgentParameters(
-            learner=DDPGAgentParameters(
-                algorithm=DDPGAlgorithmParameters(
-                    discount=discount, target_sync=TargetSync(rate=0.01)
-                ),
-                learning=LearningParameters(batch=batch, updates_per_step=updates),
-                memory=ReplayMemoryParameters(capacity=500_000),
-                exploration=EpsilonGreedyNoise(
-                    epsilon=ConstantSchedule(value=epsilon),
-                    noise=GaussianNoise(scale=ConstantSchedule(value=noise)),
-                ),
-                actor=ActorParameters(torso=torso),
-                critic=CriticParameters(torso=torso),
-                actor_optimizer=AdamParameters(learning_rate=learning_rate),
-                critic_optimizer=AdamParameters(learning_rate=learning_rate),
-            ),
-            ratio=3.0 if hindsight else 0.0,
-            bound_values=levels > 1,
+
+def experiment(
+    world: GoalWorldParameters,
+    settings: Settings,
+    *,
+    horizons: tuple[int, ...],
+    subgoals: GoalSpace,
+    num_envs: int,
+    steps: int,
+    evaluation_interval: int,
+    validation: ValidationParameters | None,
+) -> GraphManager:
+    """HAC on a goal world, or one agent of the same kind alone.
+
+    Args:
+        world: The goal world.
+        settings: How every level learns.
+        horizons: Decisions of each level's sub-episodes at most, top first; () for one agent.
+        subgoals: What levels above the lowest ask for.
+        num_envs: Environments in parallel.
+        steps: Environment steps to train for.
+        evaluation_interval: Environment steps between evaluations.
+        validation: The acceptance test.
+    """
+    goals = world.task.goal_space
+    schedule = ScheduleParameters(
+        training=EnvironmentSteps(steps),
+        evaluation_interval=EnvironmentSteps(evaluation_interval),
+        evaluation_episodes=EnvironmentEpisodes(50),
+    )
+    lowest = agent(settings, settings.updates_per_step, bounded=bool(horizons))
+    if not horizons:
+        alone = LevelParameters(name="alone", agent=lowest, goal_space=goals)
+        return HRLGraphManager(
+            HRLGraphParameters(
+                levels=(alone,),
+                environment=world,
+                schedule=schedule,
+                num_envs=num_envs,
+                validation=validation,
+            )
         )
-
-    *upper, lowest = ("top", "middle", "low")[:levels] if levels > 1 else ("low",)
-    if levels == 2:
-        upper, lowest = ["top"], "low"
+    upper = agent(settings, settings.upper_updates_per_step, bounded=True)
+    names = ("top", *(f"middle{number or ''}" for number in range(len(horizons) - 2)), "low")
+    stack = tuple(
+        LevelParameters(
+            name=name,
+            agent=lowest if name == "low" else upper,
+            goal_space=goals if name == "top" else subgoals,
+            horizon=horizon,
+        )
+        for name, horizon in zip(names, horizons, strict=True)
+    )
     return HACGraphManager(
         HACGraphParameters(
-            stack=(
-                *(
-                    LevelParameters(
-                        name=name,
-                        agent=agent(upper_updates_per_step),
-                        goal_space=GOALS,
-                        horizon=horizon,
-                    )
-                    for name in upper
-                ),
-                LevelParameters(
-                    name=lowest, agent=agent(updates_per_step), goal_space=GOALS, horizon=horizon
-                ),
-            ),
-            environment=parameters("angle_goal_pendulum"),
-            testing_rate=testing_rate,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
-                evaluation_interval=EnvironmentSteps(evaluation_interval),
-                evaluation_episodes=EnvironmentEpisodes(50),
-            ),
+            stack=stack,
+            environment=world,
+            testing_rate=settings.testing_rate,
+            schedule=schedule,
             num_envs=num_envs,
+            validation=validation,
         )
+    )
+
+
+def agent(settings: Settings, updates: float, *, bounded: bool) -> HACAgentParameters:
+    """The agent of a level.
+
+    Args:
+        settings: How it learns.
+        updates: Gradient steps per decision.
+        bounded: Whether the level's horizon bounds its values; else targets are clipped to what
+            rewards of -1 can add up to.
+    """
+    torso = TorsoParameters(middleware=settings.layers, activation="relu", orthogonal=False)
+    adam = AdamParameters(learning_rate=settings.learning_rate)
+    return HACAgentParameters(
+        learner=DDPGAgentParameters(
+            algorithm=DDPGAlgorithmParameters(
+                discount=settings.discount,
+                target_sync=TargetSync(rate=0.01),
+                clip_targets=None if bounded else (-1 / (1 - settings.discount), 0.0),
+            ),
+            learning=LearningParameters(batch=settings.batch, updates_per_step=updates),
+            memory=ReplayMemoryParameters(capacity=1_000_000),
+            exploration=EpsilonGreedyNoise(
+                epsilon=ConstantSchedule(value=settings.epsilon),
+                noise=GaussianNoise(scale=ConstantSchedule(value=settings.noise)),
+            ),
+            actor=ActorParameters(torso=torso),
+            critic=CriticParameters(torso=torso),
+            actor_optimizer=adam,
+            critic_optimizer=adam,
+            # Without a falling step size the upper levels forget what they had found.
+            learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
+            normalise_observations=5.0,
+        ),
+        ratio=3.0 if settings.hindsight else 0.0,
+        bound_values=bounded,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import coach_rl.presets
+from coach_rl.agents.hac_agent import HACAgentParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -15,7 +16,7 @@ from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset, shipped_presets
-from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.graph_managers import HACGraphParameters,  GraphManager, TaskParameters
 from coach_rl.presets import Mujoco_PPO, Mujoco_PPO_KL
 
 PRESETS = sorted(shipped_presets())
@@ -61,16 +62,24 @@ def shortened(manager: GraphManager) -> GraphManager:
         evaluation_interval=EnvironmentSteps(300),
         evaluation_episodes=EnvironmentEpisodes(1),
     )
-    agent = manager.parameters.agent
+    parameters = manager.parameters
+    if isinstance(parameters, HACGraphParameters):
+        stack = tuple(replace(each, agent=hasty(each.agent)) for each in parameters.stack)
+        return type(manager)(replace(parameters, schedule=schedule, stack=stack))
+    return type(manager)(replace(parameters, schedule=schedule, agent=hasty(parameters.agent)))
+
+
+def hasty(agent):
+    """The agent learning little, and telling of it soon."""
+    if isinstance(agent, HACAgentParameters):
+        return replace(agent, learner=hasty(agent.learner))
     if isinstance(agent, OffPolicyAgentParameters):
         learning = replace(
             agent.learning, updates_per_step=0.05, learning_starts=200, report_every=10
         )
-        agent = replace(agent, learning=learning)
-    else:
-        algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(256), epochs=1)
-        agent = replace(agent, algorithm=algorithm)
-    return type(manager)(replace(manager.parameters, schedule=schedule, agent=agent))
+        return replace(agent, learning=learning)
+    algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(256), epochs=1)
+    return replace(agent, algorithm=algorithm)
 
 
 def test_all_presets_are_shipped():

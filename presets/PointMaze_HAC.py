@@ -1,0 +1,77 @@
+"""Hierarchical actor-critic finds the way through mazes, with two or three levels; or one agent."""
+
+from typing import Literal
+
+from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
+from coach_rl.graph_managers import GraphManager, ValidationParameters
+from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, experiment
+
+HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
+"""Decisions of a level for one of the level above, top first, by number of levels."""
+
+
+def graph_manager(
+    level: str = "point_maze_medium",
+    hierarchy: Hierarchy = "hac",
+    levels: Literal[2, 3] = 2,
+    hindsight: bool = True,
+    num_envs: int = 8,
+    steps: int = 300_000,
+    learning_rate: float = 1e-3,
+    discount: float = 0.98,
+    batch: int = 256,
+    updates_per_step: float = 0.25,
+    upper_updates_per_step: float = 4.0,
+    epsilon: float = 0.2,
+    noise: float = 0.1,
+    testing_rate: float = 0.3,
+    layers: tuple[int, ...] = (128, 128, 128),
+    evaluation_interval: int = 20_000,
+) -> GraphManager:
+    """Push a ball from anywhere in a maze to anywhere else in it.
+
+    Args:
+        level: point_maze_u, point_maze_medium, point_maze_large or point_maze_four_rooms.
+        hierarchy: hac; none is one agent that acts alone, all else equal.
+        levels: Levels of the hierarchy.
+        hindsight: Learn from other goals as well; False is the control, all else equal.
+        num_envs: Environments in parallel.
+        steps: Environment steps to train for.
+        learning_rate: Adam's step size, of actors and critics.
+        discount: Gamma, per decision of a level.
+        batch: Transitions per gradient step.
+        updates_per_step: Gradient steps per environment step, at the lowest level.
+        upper_updates_per_step: Gradient steps per decision of the levels above.
+        epsilon: Share of random decisions while exploring.
+        noise: Deviation of the others, in halves of the action range.
+        testing_rate: Share of sub-goals that are tested.
+        layers: Sizes of the hidden layers.
+        evaluation_interval: Environment steps between evaluations.
+    """
+    mazes = [name for name in GOAL_WORLDS if name.startswith("point_maze")]
+    if level not in mazes:
+        raise UnknownNameError("point maze", level, mazes)
+    world = GoalWorldParameters(level=level)
+    return experiment(
+        world,
+        Settings(
+            hindsight=hindsight,
+            learning_rate=learning_rate,
+            discount=discount,
+            batch=batch,
+            updates_per_step=updates_per_step,
+            upper_updates_per_step=upper_updates_per_step,
+            epsilon=epsilon,
+            noise=noise,
+            testing_rate=testing_rate,
+            layers=layers,
+        ),
+        horizons=HORIZONS[levels] if hierarchy == "hac" else (),
+        subgoals=world.task.subgoal_space,
+        num_envs=num_envs,
+        steps=steps,
+        evaluation_interval=evaluation_interval,
+        validation=ValidationParameters(reward=-150.0, within=EnvironmentSteps(300_000)),
+    )
