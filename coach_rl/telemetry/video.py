@@ -32,7 +32,8 @@ WHITE: RGB = (235, 235, 235)
 _BACKGROUND: RGB = (20, 20, 24)
 _LINE = 15
 """Height of a caption line, in pixels."""
-_COLOURS = 255
+_USUAL_COLOURS, _SPREAD_COLOURS = 176, 80
+"""Of a GIF's 256: chosen by how much there is of them, and by how far they are from others."""
 _SHADE = 4
 """Values of red, green or blue closer than this count as one when a GIF's colours are chosen."""
 _SAMPLED_FRAMES = 12
@@ -120,8 +121,11 @@ class Film:
     def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
         """Take a frame; the first is that of step 0."""
         if len(self.shots) == self._max_frames:
+            fits = len(self.shots) % 2 == 0
             self.shots = self.shots[::2]
             self.frame_skip *= 2
+            if not fits:
+                return
         self.shots.append(Shot(frame, tuple(caption)))
 
     def end(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
@@ -197,15 +201,23 @@ def _gif(images: list[Image.Image], parameters: VideoParameters) -> bytes:
 def _colours(images: list[Image.Image]) -> Image.Image:
     """An image whose palette suits the whole film.
 
-    Half of the sample is as the pixels are, in the other half each shade counts once: a large
-    floor is smooth, and a small mark beside it keeps its colour.
+    Most colours go to what there is much of, so that a large floor is smooth; the others are spread
+    over all shades there are, so that a small mark keeps its colour.
     """
     chosen = np.unique(np.linspace(0, len(images) - 1, _SAMPLED_FRAMES).round().astype(int))
     pixels = np.concatenate([np.asarray(images[index]).reshape(-1, 3) for index in chosen])
-    shades = np.unique(pixels // _SHADE, axis=0) * _SHADE + _SHADE // 2  # [shades, 3]
-    usual = pixels[:: max(1, len(pixels) // len(shades))]
-    sample = np.concatenate((shades.astype(np.uint8), usual))[None]
-    return Image.fromarray(sample).quantize(colors=_COLOURS, method=Image.Quantize.MEDIANCUT)
+    shades = np.unique(pixels // _SHADE, axis=0) * _SHADE + _SHADE // 2
+    usual = _palette(pixels[:: len(chosen)], _USUAL_COLOURS, Image.Quantize.MEDIANCUT)
+    spread = _palette(shades, _SPREAD_COLOURS, Image.Quantize.MAXCOVERAGE)
+    holder = Image.new("P", (1, 1))
+    holder.putpalette([*usual, *spread])
+    return holder
+
+
+def _palette(pixels: Array, colours: int, method: Image.Quantize) -> list[int]:
+    """At most so many colours for pixels [P, 3], as flat red, green and blue."""
+    reduced = Image.fromarray(pixels[None].astype(np.uint8)).quantize(colors=colours, method=method)
+    return list(reduced.getpalette() or ())
 
 
 def _write_mp4(images: list[Image.Image], path: Path, parameters: VideoParameters) -> None:

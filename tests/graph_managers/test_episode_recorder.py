@@ -120,7 +120,7 @@ def test_a_long_episode_is_filmed_whole_in_few_frames(easel):
     assert len(easel.drawn) < 60
 
 
-def learning(**options):
+def learning():
     """PPO on a maze, with everything that draws random numbers."""
     return BasicGraphParameters(
         agent=PPOAgentParameters(
@@ -141,8 +141,8 @@ def learning(**options):
     )
 
 
-def said(recorder):
-    with BasicRLGraphManager(learning()) as manager:
+def said(experiment, recorder):
+    with GraphManager(experiment) as manager:
         if recorder is not None:
             manager.watch_evaluations(recorder)
         manager.create_graph(TaskParameters(seed=3, device="cpu"))
@@ -155,21 +155,31 @@ def said(recorder):
             )
             for record in manager.improve()
         ]
-        state = manager.state_dict()["training"]["top"]["environment"]
+        state = manager.state_dict()["training"]["top"]
+    while "simulators" not in state:
+        state = state["environment"]
     return records, state
 
 
-def test_filming_changes_no_number():
-    """With real frames where there is OpenGL, bit for bit."""
-    recorder = EpisodeRecorder(VideoParameters())
+@pytest.mark.parametrize(
+    ("experiment", "evaluations"),
+    [
+        (learning(), 3),
+        (maze_walkers.maze_experiment("middle", render_width=32, render_height=32), 2),
+    ],
+    ids=["learning", "hierarchy"],
+)
+def test_filming_changes_no_number(experiment, evaluations):
+    """With real frames, bit for bit."""
+    recorder = EpisodeRecorder(VideoParameters(frame_skip=4))
     try:
-        filmed, filmed_state = said(recorder)
+        filmed, filmed_state = said(experiment, recorder)
     except RunError as error:
         pytest.skip(str(error))
-    plain, plain_state = said(None)
-    assert len(recorder.shots) > 10
+    plain, plain_state = said(experiment, None)
+    assert len(recorder.shots) > 5
     assert recorder.shots[0].frame.shape == (32, 32, 3)
-    assert sum(record.kind == "evaluation" for record in filmed) == 3
+    assert sum(record.kind == "evaluation" for record in filmed) == evaluations
     assert filmed == plain
     assert np.array_equal(filmed_state["simulators"], plain_state["simulators"])
 
