@@ -110,7 +110,6 @@ class _Camera:
 
     def _marks(self, environment: MarkRenderable) -> list[Mark]:
         marks = []
-        needs_labels = len(self._levels) > 1
         for index, level in enumerate(self._levels):
             goals = level.goals
             if goals is None or not goals.given[_ROW]:
@@ -119,8 +118,9 @@ class _Camera:
             place = environment.goal_place(space.key, space.elements, goals.goal[_ROW])
             if place is not None:
                 red, green, blue = (part / 255 for part in level_colour(index))
-                label = level.name if needs_labels else ""
-                marks.append(Mark(place=place, colour=(red, green, blue, 1.0), label=label))
+                # Names are written on top of everything: seen where a goal lies inside a wall.
+                colour = (red, green, blue, 1.0)
+                marks.append(Mark(place=place, colour=colour, label=level.name))
         return marks
 
 
