@@ -35,6 +35,10 @@ class Arguments:
     steps: int | None = None
     checkpoint_seconds: float | None = None
     no_tensorboard: bool = False
+    dump_gifs: bool = False
+    dump_mp4: bool = False
+    video_frames: int | None = None
+    video_skip: int | None = None
     use_cpu: bool = False
     device: str | None = None
     threads: int | None = None
@@ -59,6 +63,10 @@ _FLAGS = {
     "steps": "--steps",
     "checkpoint_seconds": "-s",
     "no_tensorboard": "-ntb",
+    "dump_gifs": "-dg",
+    "dump_mp4": "-dm",
+    "video_frames": "--video_frames",
+    "video_skip": "--video_skip",
     "evaluate": "--evaluate",
     "plain": "--plain",
 }
@@ -78,6 +86,8 @@ _ONLY_FOR_TRAINING = (
     "checkpoint_seconds",
     "no_tensorboard",
 )
+_FILMING = ("dump_gifs", "dump_mp4")
+_OF_VIDEOS = ("video_frames", "video_skip")
 
 
 def parse_arguments(arguments: Sequence[str]) -> Arguments:
@@ -127,6 +137,10 @@ def _check_combination(read: Arguments) -> None:
             _refuse(read, ("seed",), "-crd goes on with the run's own seed")
     if read.evaluate is not None:
         _refuse(read, _ONLY_FOR_TRAINING, "--evaluate trains nothing")
+        if read.checkpoint_restore is None:
+            _refuse(read, _FILMING, "--evaluate without -crd has no run folder for videos")
+    if not (read.dump_gifs or read.dump_mp4):
+        _refuse(read, _OF_VIDEOS, "no video is asked for by -dg or -dm")
     if read.list and (read.preset is not None or read.checkpoint_restore is not None):
         raise ConfigurationError("-l lists the presets and does nothing else; leave out the others")
 
@@ -194,6 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
     )
+    _add_videos(where)
     _add_machine(where)
     where.add_argument(
         "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
@@ -250,6 +265,27 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "--inspect",
         metavar="POINTS",
         help='look into the sampler: "sample:nan,stats@100" (checks: nan, shape, stats)',
+    )
+
+
+def _add_videos(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "-dg", "--dump_gifs", action="store_true", help="film an episode of each evaluation as GIF"
+    )
+    group.add_argument(
+        "-dm", "--dump_mp4", action="store_true", help="the same as MP4; needs coach-rl[video]"
+    )
+    group.add_argument(
+        "--video_frames",
+        metavar="N",
+        type=_positive,
+        help="frames of a video at most (default: 200); longer episodes skip more steps",
+    )
+    group.add_argument(
+        "--video_skip",
+        metavar="STEPS",
+        type=_positive,
+        help="steps from one frame to the next (default: 1)",
     )
 
 

@@ -11,7 +11,11 @@ from coach_rl.cli.describe import describe_preset
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.experiment.evaluation import (
+    evaluate_run,
+    evaluate_untrained,
+    evaluation_film,
+)
 from coach_rl.experiment.inspections import inspected
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
@@ -29,6 +33,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.summary import evaluation_table
+from coach_rl.telemetry.video import Format, VideoParameters
 
 _SIGNAL_EXIT_CODE = 128
 """A process stopped by signal n exits with this plus n."""
@@ -99,15 +104,19 @@ def _resume(arguments: Arguments, words: Sequence[str]) -> int:
 def _evaluate_run(arguments: Arguments) -> int:
     assert arguments.checkpoint_restore is not None
     assert arguments.evaluate is not None
+    video = _video(arguments)
     record, file = evaluate_run(
         arguments.checkpoint_restore,
         episodes=EnvironmentEpisodes(arguments.evaluate),
         seed=arguments.seed,
         device=_device(arguments),
         threads=_settings(arguments).threads,
+        video=video,
     )
     _console_of(arguments).print(evaluation_table(record))
     print(f"written to {file}")
+    for kind in () if video is None else video.formats:
+        print(f"filmed as  {evaluation_film(file)}.{kind}")
     return 0
 
 
@@ -144,6 +153,8 @@ def _conclude(arguments: Arguments, result: RunResult) -> int:
         _console_of(arguments).print(result.summary.table())
     print(f"run folder: {folder}")
     print(f"evaluate:   coach --evaluate 20 -crd {folder}")
+    if _video(arguments) is not None:
+        print(f"videos:     {_short(result.folder.videos)}")
     if not arguments.no_tensorboard:
         print(f"curves:     tensorboard --logdir {folder}")
     return 0
@@ -180,6 +191,21 @@ def _settings(arguments: Arguments) -> RunSettings:
         checkpoint_seconds=arguments.checkpoint_seconds,
         tensorboard=not arguments.no_tensorboard,
         threads=arguments.threads or 1,
+        video=_video(arguments),
+    )
+
+
+def _video(arguments: Arguments) -> VideoParameters | None:
+    asked: tuple[tuple[Format, bool], ...] = (
+        ("gif", arguments.dump_gifs),
+        ("mp4", arguments.dump_mp4),
+    )
+    formats = tuple(kind for kind, is_asked in asked if is_asked)
+    if not formats:
+        return None
+    given = {"frame_skip": arguments.video_skip, "max_frames": arguments.video_frames}
+    return VideoParameters(
+        formats=formats, **{name: value for name, value in given.items() if value is not None}
     )
 
 

@@ -9,12 +9,13 @@ environment.close()
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GoalSpace, LevelSpace
+from coach_rl.core.marks import Mark, Place
 from coach_rl.core.records import (
     Action,
     Array,
@@ -88,11 +89,53 @@ class Environment(Stateful, Protocol):
         ...
 
 
+@runtime_checkable
 class Renderable(Protocol):
     """An environment that can be looked at."""
 
     def render(self, row: int = 0) -> Array:
         """One frame of a row, uint8 [height, width, 3]."""
+        ...
+
+
+@runtime_checkable
+class MarkRenderable(Protocol):
+    """An environment that can be looked at, with marks drawn into the scene.
+
+    place = environment.goal_place(goal_space.key, goal_space.elements, goal)
+    frame = environment.render(0, (Mark(place=place, colour=(1, 0, 0, 0.8)),))
+    """
+
+    def render(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
+        """One frame of a row, uint8 [height, width, 3]; changes nothing in the row's life."""
+        ...
+
+    def render_ended(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
+        """As `render`, of the last state of the row's last episode, which it has left.
+
+        Known where `render` drew the row before that episode ended.
+        """
+        ...
+
+    def goal_place(
+        self, key: str, elements: tuple[int, ...] | None, goal: FloatArray
+    ) -> Place | None:
+        """Where a goal lies in the scene; None where that cannot be said.
+
+        Args:
+            key: The observation key that shows what is achieved of the goal.
+            elements: Which elements of that key make the goal; None for all of them.
+            goal: [G].
+        """
+        ...
+
+
+@runtime_checkable
+class DrawableParameters(Protocol):
+    """Parameters of environments that must know when they are built that they will be drawn."""
+
+    def drawable(self) -> "EnvironmentParameters":
+        """The same environments, made so that `render` works."""
         ...
 
 

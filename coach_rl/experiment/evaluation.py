@@ -11,11 +11,13 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.checkpoint import read_checkpoint
 from coach_rl.experiment.live_graph import live_graph
-from coach_rl.experiment.run_folder import find_run, now, rebuild
+from coach_rl.experiment.run_folder import RunFolder, find_run, now, rebuild
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
+from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.video import VideoParameters
 
 FINAL_EPISODES = EnvironmentEpisodes(20)
 """Episodes of the evaluation at a run's end."""
@@ -28,6 +30,7 @@ def evaluate_run(
     seed: int | None = None,
     device: str | None = None,
     threads: int = 1,
+    video: VideoParameters | None = None,
 ) -> tuple[LogRecord, Path]:
     """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
 
@@ -37,6 +40,7 @@ def evaluate_run(
         seed: Of the episodes; None takes that of the run's final evaluation.
         device: Where networks live; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU.
+        video: How to film the first of the episodes, see `evaluation_film`; None films none.
 
     Returns:
         The evaluation, and the file in the run's folder that holds it.
@@ -49,6 +53,7 @@ def evaluate_run(
     graph_manager, task, _ = rebuild(folder)
     task = task if device is None else replace(task, device=device)
     checkpoint = read_checkpoint(path)
+    videos = None if video is None else Videos(graph_manager, video)
     with live_graph(graph_manager, task, threads=threads):
         graph_manager.load_state_dict(checkpoint.state)
         record = final_evaluation(graph_manager, task, episodes, seed=seed)
@@ -56,7 +61,14 @@ def evaluate_run(
     file = _free_file(folder.evaluations, path.name)
     document = {"created": now(), "checkpoint": path.name, "seed": seed}
     write_json(file, document | evaluation_json(record))
+    if videos is not None:
+        videos.write(evaluation_film(file))
     return record, file
+
+
+def evaluation_film(file: Path) -> Path:
+    """Where the film of an evaluation that `evaluate_run` wrote is, without the format's ending."""
+    return RunFolder(file.parent.parent).videos / f"{file.stem}_evaluation"
 
 
 def evaluate_untrained(

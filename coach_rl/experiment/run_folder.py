@@ -70,6 +70,11 @@ class RunFolder:
         """The folder of evaluations made afterwards; exists once there is one."""
         return self.path / "evaluations"
 
+    @property
+    def videos(self) -> Path:
+        """The folder of videos; exists once there is one."""
+        return self.path / "videos"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:

@@ -38,6 +38,7 @@ from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_logs import cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
+from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.csv import CsvSink
@@ -47,6 +48,7 @@ from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.sinks import Sink
 from coach_rl.telemetry.summary import Summary
 from coach_rl.telemetry.tensorboard import TensorBoardSink
+from coach_rl.telemetry.video import VideoParameters
 
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
@@ -67,6 +69,8 @@ class RunSettings:
     """Whether to write TensorBoard files."""
     threads: int = 1
     """Threads of one tensor operation on the CPU; small networks are fastest with 1."""
+    video: VideoParameters | None = None
+    """How to film an episode of every evaluation; None films none."""
 
     def __post_init__(self) -> None:
         seconds = self.checkpoint_seconds
@@ -134,12 +138,14 @@ def run_experiment(
     """
     task, settings = task or TaskParameters(), settings or RunSettings()
     check_name(name)
+    videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, threads=settings.threads):
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = _keeper(graph_manager, folder, settings)
-            return _Run(graph_manager, task, folder, settings, audience or Audience(), keeper).go()
+            listeners = audience or Audience()
+            return _Run(graph_manager, task, folder, settings, listeners, keeper, videos).go()
 
 
 def resume_experiment(
@@ -174,6 +180,7 @@ def resume_experiment(
     task = task if device is None else replace(task, device=device)
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
     checkpoint = None if path is None else read_checkpoint(path)
+    videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, threads=settings.threads), locked(folder.path):
         keeper = _keeper(graph_manager, folder, settings)
         if checkpoint is not None:
@@ -187,7 +194,8 @@ def resume_experiment(
         manifest["resumes"].append({"time": now(), "command": list(command), "from": start})
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         write_json(folder.manifest, manifest)
-        return _Run(graph_manager, task, folder, settings, audience or Audience(), keeper).go()
+        listeners = audience or Audience()
+        return _Run(graph_manager, task, folder, settings, listeners, keeper, videos).go()
 
 
 @dataclass(frozen=True)
@@ -200,6 +208,7 @@ class _Run:
     settings: RunSettings
     audience: Audience
     keeper: CheckpointKeeper
+    videos: Videos | None
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""
@@ -224,6 +233,8 @@ class _Run:
         record, is_saved, resources = None, False, ResourceSampler()
         for record in self.graph_manager.improve():
             _write(sinks, _with_resources(record, resources))
+            if self.videos is not None and record.kind == "evaluation":
+                self.videos.write(self.folder.videos / f"step_{record.environment_steps}")
             is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
             if stop.signal is not None and self.graph_manager.is_settled:
                 break
@@ -250,6 +261,8 @@ class _Run:
     def _summarise(self) -> Summary:
         """The final evaluation, also written into the run's folder."""
         record = final_evaluation(self.graph_manager, self.task, self.settings.final_episodes)
+        if self.videos is not None:
+            self.videos.write(self.folder.videos / f"step_{record.environment_steps}_final")
         checkpoints, best = self.folder.checkpoints, self.keeper.best
         seconds = self.graph_manager.training_seconds
         summary = Summary(
@@ -285,6 +298,10 @@ def _keeper(
     return CheckpointKeeper(
         folder, graph_manager.state_dict, period_seconds=settings.checkpoint_seconds
     )
+
+
+def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
+    return None if settings.video is None else Videos(graph_manager, settings.video)
 
 
 def _with_training(graph_manager: GraphManager, steps: EnvironmentSteps) -> GraphManager:

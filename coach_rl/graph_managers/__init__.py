@@ -9,6 +9,7 @@ from coach_rl.graph_managers.basic_rl_graph_manager import (
     BasicGraphParameters,
     BasicRLGraphManager,
 )
+from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.hac_graph_manager import HACGraphManager, HACGraphParameters
 from coach_rl.graph_managers.hrl_graph_manager import HRLGraphManager, HRLGraphParameters
@@ -22,6 +23,7 @@ from coach_rl.graph_managers.parameters import (
 __all__ = [
     "BasicGraphParameters",
     "BasicRLGraphManager",
+    "EpisodeRecorder",
     "GraphManager",
     "HACGraphManager",
     "HACGraphParameters",

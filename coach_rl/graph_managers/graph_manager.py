@@ -16,12 +16,13 @@ import torch
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.interfaces import Agent, LevelPlace
+from coach_rl.core.interfaces import Agent, DrawableParameters, LevelPlace
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.parameters import (
     GraphDescription,
@@ -60,6 +61,7 @@ class GraphManager:
     def __init__(self, parameters: GraphDescription) -> None:
         self.parameters = parameters
         self._graph: Graph | None = None
+        self._recorder: EpisodeRecorder | None = None
         self._next_evaluation = 0
         self._evaluated_at = 0
         self._next_progress = 0
@@ -86,6 +88,12 @@ class GraphManager:
     def training_seconds(self) -> float:
         """Seconds spent in heat-up and training ticks and updates; evaluation is not counted."""
         return self._training_seconds
+
+    def watch_evaluations(self, recorder: EpisodeRecorder) -> None:
+        """Let a recorder film evaluations from now on; before `create_graph`."""
+        if self._graph is not None:
+            raise ConfigurationError("the graph is built; call watch_evaluations() before that")
+        self._recorder = recorder
 
     def create_graph(self, task: TaskParameters | None = None) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
@@ -127,9 +135,12 @@ class GraphManager:
             discount=parameters.reward_discount,
         )
         testing_envs = min(schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS)
+        tested_in = parameters.environment
+        if self._recorder is not None and isinstance(tested_in, DrawableParameters):
+            tested_in = tested_in.drawable()
         evaluation = build_stack(
             parameters.levels,
-            parameters.environment.build(num_envs=testing_envs),
+            tested_in.build(num_envs=testing_envs),
             agent=made,
             clock=Clock(phase=Phase.TEST, planned_steps=schedule.training.count),
             seed=task.seed,
@@ -144,6 +155,8 @@ class GraphManager:
             evaluation=evaluation,
             tracker=EpisodeTracker(parameters.num_envs),
         )
+        if self._recorder is not None:
+            self._recorder.prepare(evaluation, self._evaluation_seed(task))
         interval = schedule.evaluation_interval
         self._next_evaluation = schedule.heatup.count + (interval.count if interval else 0)
         self._next_progress = schedule.progress_interval.count
@@ -200,11 +213,13 @@ class GraphManager:
         """
         graph = self._built()
         stack = graph.evaluation
-        seed = integer_seed(graph.task.seed, "evaluation", "environment") if seed is None else seed
+        seed = self._evaluation_seed(graph.task) if seed is None else seed
         share, rest = divmod(episodes.count, stack.num_envs)
         due = np.full(stack.num_envs, share)
         due[:rest] += 1
         stack.reset(seed)
+        if self._recorder is not None:
+            self._recorder.begin(stack)
         tracker = EpisodeTracker(stack.num_envs)
         played: list[FinishedEpisodes] = []
         for level in stack.levels:
@@ -213,6 +228,8 @@ class GraphManager:
             for level in stack.levels:
                 level.uncounted = due == 0
             finished = tracker.note(stack.tick())
+            if self._recorder is not None:
+                self._recorder.note_tick()
             if finished is not None:
                 counted = due[finished.rows] > 0
                 due[finished.rows[counted]] -= 1
@@ -388,6 +405,10 @@ class GraphManager:
             scalars=scalars,
             arrays=arrays or {},
         )
+
+    @staticmethod
+    def _evaluation_seed(task: TaskParameters) -> int:
+        return integer_seed(task.seed, "evaluation", "environment")
 
     def _elapsed(self) -> float:
         self._wall_seconds = time.perf_counter() - self._since

@@ -1,6 +1,7 @@
 """One level: tells its agent what there is to see, tells its environment what to do."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from gymnasium import spaces
@@ -30,6 +31,19 @@ from coach_rl.levels.sub_episodes import SubEpisodes
 REAL_ENDS = np.uint8(End.TERMINATED | End.TRUNCATED)
 _HORIZON, _OUTER = np.uint8(End.HORIZON), np.uint8(End.OUTER)
 _ALL = slice(None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelGoals:
+    """What a level is after, row by row; read only."""
+
+    goal_space: GoalSpace
+    goal: FloatArray
+    """[N, G] the goal given last."""
+    given: BoolArray
+    """[N] a goal was given since the last reset."""
+    open: BoolArray
+    """[N] the level is still after it."""
 
 
 class LevelManager:
@@ -115,6 +129,18 @@ class LevelManager:
         below = self.environment.spaces
         action = below.action if self._is_top or self.space is None else self.space.space
         return EnvironmentSpaces(observation=below.observation, action=action)
+
+    @property
+    def goals(self) -> LevelGoals | None:
+        """The goals the level above gives, as they stand; None at the top and under options."""
+        if self._is_top or self._goal_space is None:
+            return None
+        return LevelGoals(
+            goal_space=self._goal_space,
+            goal=_read_only(self._goal),
+            given=_read_only(self._open | (self._decisions > 0)),
+            open=_read_only(self._open),
+        )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; see `core.interfaces.Environment.reset`."""
@@ -404,3 +430,9 @@ def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> Environm
         return below
     observed = {**below.observation.spaces, **space.shown}
     return EnvironmentSpaces(observation=spaces.Dict(observed), action=below.action)
+
+
+def _read_only(values: Array) -> Array:
+    view = values.view()
+    view.flags.writeable = False
+    return view

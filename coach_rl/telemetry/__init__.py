@@ -2,7 +2,7 @@
 
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
 `statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
-run takes of the machine. Start with `records`.
+run takes of the machine; `video` writes what an episode looked like. Start with `records`.
 """
 
 from coach_rl.telemetry.console import ConsoleSink
@@ -14,10 +14,12 @@ from coach_rl.telemetry.sinks import Sink
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
 from coach_rl.telemetry.summary import Summary, evaluation_table
 from coach_rl.telemetry.tensorboard import TensorBoardSink
+from coach_rl.telemetry.video import Film, VideoParameters, write_video
 
 __all__ = [
     "ConsoleSink",
     "CsvSink",
+    "Film",
     "JsonlSink",
     "Kind",
     "LogRecord",
@@ -25,7 +27,9 @@ __all__ = [
     "Sink",
     "Summary",
     "TensorBoardSink",
+    "VideoParameters",
     "bootstrap_interval",
     "evaluation_table",
     "interquartile_mean",
+    "write_video",
 ]

@@ -298,6 +298,7 @@ class AntFall(AntMaze):
 
     block_moves: ClassVar[tuple[str, ...]] = ("y", "z")
     block_mass: ClassVar[float] = 0.001
+    mark_height: ClassVar[float] = 4.75  # the floor is raised
 
     maze: tuple[str, ...] = ANT_FALL
     """Rows of the map, see `MazeMap`."""

@@ -1,6 +1,7 @@
 """What the ant worlds have in common: the ant, what it sees, and boxes in its way."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import mujoco
 import numpy as np
@@ -23,6 +24,9 @@ class AntTask(GoalTask):
     `ant_body.OBSERVED` names the elements of its observation; they begin with x, y and z, so a goal
     of G elements is the first G of them.
     """
+
+    place_elements: ClassVar[int] = 3
+    mark_height: ClassVar[float] = 0.75  # of a torso on straight legs
 
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _CAMERA

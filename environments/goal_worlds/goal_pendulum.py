@@ -8,6 +8,7 @@ import numpy as np
 
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.marks import Place
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.goal_task import (
     GoalTask,
@@ -112,11 +113,7 @@ class GoalPendulum(GoalTask):
         data.qvel[:] = rng.uniform(*self.start_velocity)
         angle = rng.uniform(*self.goal_angle, size=1)
         data.userdata[:] = self._goal(angle, rng.uniform(*self.goal_velocity, size=1))[0]
-        data.mocap_pos[0] = (
-            self.length * np.sin(angle[0]),
-            0,
-            _HINGE_HEIGHT + self.length * np.cos(angle[0]),
-        )
+        data.mocap_pos[0] = self._tip(angle[0])
 
     @property
     def goal_space(self) -> GoalSpace:
@@ -143,9 +140,22 @@ class GoalPendulum(GoalTask):
         """Where every element is within its threshold, [...]."""
         return each_within(np.asarray(achieved_goal) - desired_goal, self.threshold)
 
+    def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
+        """The tip of the pole at the goal's angle; None for goals without an angle."""
+        del key  # observations and goals show the same
+        value = dict(zip(elements, goal.tolist(), strict=True))
+        if not {0, 1} <= value.keys():
+            return None
+        return self._tip(np.arctan2(value[0], value[1]))
+
     def _goal(self, angle: FloatArray, velocity: FloatArray) -> FloatArray:
         """The goal at angles [R] and velocities [R]: what `motion` shows, [R, 3]."""
         return _on_the_circle(angle, velocity)
+
+    def _tip(self, angle: float) -> Place:
+        """Where the ball at the end of the pole is."""
+        x, z = self.length * np.sin(angle), self.length * np.cos(angle)
+        return float(x), 0.0, float(_HINGE_HEIGHT + z)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +192,12 @@ class AngleGoalPendulum(GoalPendulum):
     def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
         """Euclidean, angles compared around the circle, [...]."""
         return np.asarray(np.sqrt((_difference(achieved_goal, desired_goal) ** 2).sum(axis=-1)))
+
+    def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
+        """The tip of the pole at the goal's angle; None for goals without an angle."""
+        if key == "observation":  # shows sine and cosine
+            return super().goal_place(key, elements, goal)
+        return self._tip(goal[elements.index(0)]) if 0 in elements else None
 
     def _goal(self, angle: FloatArray, velocity: FloatArray) -> FloatArray:
         """Angle and bounded velocity, [R, 2]."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from coach_rl.core.errors import ParameterError, require
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.marks import Place
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco import MujocoState, MujocoTask
 
@@ -23,6 +24,11 @@ class GoalTask(MujocoTask):
     """
 
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "userdata")
+    place_elements: ClassVar[int] = 2
+    """With how many elements of a place observations and goals begin: 2 for x and y, 3 for z as
+    well; 0 where they begin with something else."""
+    mark_height: ClassVar[float] = 0.0
+    """Where a goal without z is drawn, in metres above the ground."""
 
     terminate: bool = True
     """Whether reaching the goal ends the episode."""
@@ -111,6 +117,15 @@ class GoalTask(MujocoTask):
         success = self.reached(achieved, after.userdata)
         worth = self._worth(achieved, after.userdata, success)
         return worth, success & self.terminate, {"is_success": success}
+
+    def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
+        """x, y and z of a goal that holds x and y at least; None for others."""
+        del key  # observations and goals begin alike
+        value = dict(zip(elements, goal.tolist(), strict=True))
+        if self.place_elements < 2 or not {0, 1} <= value.keys():
+            return None
+        height = value.get(2, self.mark_height) if self.place_elements > 2 else self.mark_height
+        return value[0], value[1], height
 
     def compute_reward(
         self,

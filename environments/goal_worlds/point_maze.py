@@ -37,6 +37,7 @@ class PointMaze(GoalTask):
     """
 
     max_episode_steps: ClassVar[int | None] = 200
+    mark_height: ClassVar[float] = 0.2  # as high as the walls, or they would hide it
 
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _FROM_ABOVE

@@ -1,8 +1,8 @@
 """The description of a Gymnasium environment in a preset."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 from coach_rl.core.errors import require
 from coach_rl.core.interfaces import Environment
@@ -64,6 +64,10 @@ class GymnasiumParameters:
             "GymnasiumParameters.max_episode_steps cannot be set for a ready vector environment; "
             "give it through kwargs if it has such an argument",
         )
+
+    def drawable(self) -> Self:
+        """The same environments with `render_mode="rgb_array"`, where no render mode is given."""
+        return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
 
     def build(self, *, num_envs: int) -> Environment:
         """A new environment with that many rows.

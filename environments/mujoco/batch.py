@@ -14,8 +14,10 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     NonFiniteError,
     ParameterError,
+    RunError,
     require,
 )
+from coach_rl.core.marks import Mark, Place
 from coach_rl.core.records import (
     Action,
     Array,
@@ -42,7 +44,7 @@ _STABLER = "use smaller actions or a shorter time step in the MJCF file, then re
 
 
 class MujocoBatch:
-    """An `Environment` of N MuJoCo simulators, and `Renderable`.
+    """An `Environment` of N MuJoCo simulators, and `MarkRenderable`.
 
     Rows are stepped in `recv`, by threads; `send` checks and keeps the actions. Observations,
     rewards and ends are computed for all answering rows at once. The result does not depend on the
@@ -81,6 +83,9 @@ class MujocoBatch:
             observation=_observation_space(self._nothing.observation), action=action_space
         )
         self._renderer: FrameRenderer | None = None
+        self._ended: dict[int, FloatArray | None] = {}
+        """Of rows that were drawn: the simulator's last state in the last episode, [S]; None before
+        an episode has ended."""
 
     @property
     def num_envs(self) -> int:
@@ -159,17 +164,36 @@ class MujocoBatch:
         self._started = True
         return answer
 
-    def render(self, row: int = 0) -> Array:
+    def render(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
         """One frame of a row, uint8 [height, width, 3].
+
+        Args:
+            row: Which.
+            marks: Drawn into this frame alone; nothing that is simulated changes.
 
         Raises:
             RunError: No OpenGL can be had on this machine.
         """
-        if not 0 <= row < self.num_envs:
-            raise ActionError(f"there are rows 0 to {self.num_envs - 1} to render, got {row}")
-        if self._renderer is None:
-            self._renderer = FrameRenderer(self._scene.model, self._task)
-        return self._renderer.frame(self._simulators.data[row])
+        self._ended.setdefault(self._drawn_row(row), None)
+        return self._frames().frame(self._simulators.data[row], marks)
+
+    def render_ended(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
+        """As `render`, of the last state of the row's last episode, which it has left.
+
+        Raises:
+            RunError: No episode of the row has ended since `render` first drew it.
+        """
+        ended = self._ended.get(self._drawn_row(row))
+        if ended is None:
+            raise RunError(f"no episode of row {row} has ended since render({row}) was first used")
+        return self._frames().frame(self._simulators.at(ended), marks)
+
+    def goal_place(
+        self, key: str, elements: tuple[int, ...] | None, goal: FloatArray
+    ) -> Place | None:
+        """Where a goal lies in the scene, as the task has it; None where that cannot be said."""
+        chosen = tuple(range(len(goal))) if elements is None else elements
+        return self._task.goal_place(key, chosen, goal)
 
     def state_dict(self) -> State:
         """Everything that decides how the rows go on, to the last bit."""
@@ -215,6 +239,16 @@ class MujocoBatch:
             self._renderer.close()
             self._renderer = None
 
+    def _frames(self) -> FrameRenderer:
+        if self._renderer is None:
+            self._renderer = FrameRenderer(self._scene.model, self._task)
+        return self._renderer
+
+    def _drawn_row(self, row: int) -> int:
+        if not 0 <= row < self.num_envs:
+            raise ActionError(f"there are rows 0 to {self.num_envs - 1} to render, got {row}")
+        return row
+
     def _stepped(self, rows: IntArray, action: FloatArray) -> EnvResponse:
         """The physics of some rows, and what it was worth; all rows in order take the short way."""
         chosen: list[int] = rows.tolist()
@@ -256,6 +290,8 @@ class MujocoBatch:
 
     def _first(self, rows: IntArray, observation: Observation, *, over: IntArray) -> Observation:
         """What the rows act on next: those whose episode is over start a new one."""
+        for row in self._ended.keys() & set(rows[over].tolist()):
+            self._ended[row] = self._simulators.state_of(row)
         restarted = self._restarted(rows[over].tolist())
         self._state = self._state.replaced(rows[over], restarted)
         self._elapsed[rows[over]] = 0

@@ -3,16 +3,20 @@
 import importlib
 import os
 import platform
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.errors import RunError, UnknownNameError
+from coach_rl.core.marks import Mark
 from coach_rl.core.records import Array
 from coach_rl.environments.mujoco.task import MujocoTask
 
 _FONT_SCALE = 150
+_MARK_SIZE = 0.025
+"""Radius of a mark without a size, as a share of the model's extent."""
 
 
 class FrameRenderer:
@@ -46,8 +50,13 @@ class FrameRenderer:
             self._options.flags[flag] = value
         self._viewport = mujoco.MjrRect(0, 0, task.width, task.height)
 
-    def frame(self, data: mujoco.MjData) -> Array:
-        """What the camera sees, uint8 [height, width, 3]."""
+    def frame(self, data: mujoco.MjData, marks: Sequence[Mark] = ()) -> Array:
+        """What the camera sees, uint8 [height, width, 3].
+
+        Args:
+            data: The simulator; only looked at.
+            marks: Drawn into this frame alone.
+        """
         self._gl.make_current()
         mujoco.mjv_updateScene(
             self._model,
@@ -58,6 +67,8 @@ class FrameRenderer:
             mujoco.mjtCatBit.mjCAT_ALL,
             self._scene,
         )
+        for mark in marks:
+            self._draw(mark)
         mujoco.mjr_render(self._viewport, self._scene, self._context)
         pixels = np.empty((self._viewport.height, self._viewport.width, 3), np.uint8)
         mujoco.mjr_readPixels(pixels, None, self._viewport, self._context)
@@ -68,6 +79,28 @@ class FrameRenderer:
         self._gl.make_current()
         self._context.free()
         self._gl.free()
+
+    def _draw(self, mark: Mark) -> None:
+        """Add a ball to the scene, which is made anew for each frame."""
+        scene = self._scene
+        if scene.ngeom >= scene.maxgeom:
+            raise RunError(
+                f"no room for a mark: the scene has {scene.ngeom} of at most {scene.maxgeom} "
+                "geometries; raise the task's max_geom"
+            )
+        size = _MARK_SIZE * self._model.stat.extent if mark.size is None else mark.size
+        geom = scene.geoms[scene.ngeom]
+        mujoco.mjv_initGeom(
+            geom,
+            mujoco.mjtGeom.mjGEOM_SPHERE,
+            np.full(3, size, np.float64),
+            np.array(mark.place, np.float64),
+            np.eye(3).ravel(),
+            np.array(mark.colour, np.float32),
+        )
+        geom.label = mark.label
+        geom.category = mujoco.mjtCatBit.mjCAT_DECOR
+        scene.ngeom += 1
 
 
 def _camera(model: mujoco.MjModel, task: MujocoTask) -> mujoco.MjvCamera:

@@ -102,11 +102,20 @@ class Simulators:
 
     def state(self) -> FloatArray:
         """All that decides how the rows go on, [N, S]."""
-        size = mujoco.mj_stateSize(self.model, _STATE)
-        states = np.empty((len(self.data), size), np.float64)
-        for data, state in zip(self.data, states, strict=True):
-            mujoco.mj_getState(self.model, data, state, _STATE)
-        return states
+        return np.stack([self.state_of(row) for row in range(len(self.data))])
+
+    def state_of(self, row: int) -> FloatArray:
+        """All that decides how one row goes on, [S]."""
+        state: FloatArray = np.empty(mujoco.mj_stateSize(self.model, _STATE), np.float64)
+        mujoco.mj_getState(self.model, self.data[row], state, _STATE)
+        return state
+
+    def at(self, state: FloatArray) -> mujoco.MjData:
+        """A simulator beside the rows, in a state [S] that `state_of` returned, to look at."""
+        data = mujoco.MjData(self.model)
+        mujoco.mj_setState(self.model, data, state, _STATE)
+        mujoco.mj_forward(self.model, data)
+        return data
 
     def load_state(self, states: FloatArray) -> None:
         """Take over what `state` returned, [N, S]."""

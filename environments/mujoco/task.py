@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, require
+from coach_rl.core.marks import Place
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping, frozen
 
@@ -188,6 +189,21 @@ class MujocoTask:
     def reset_info(self, state: MujocoState) -> dict[str, Array]:  # noqa: ARG002 (for subclasses)
         """What is reported at the start of an episode, [R, ...] each."""
         return {}
+
+    def goal_place(
+        self,
+        key: str,  # noqa: ARG002 (for subclasses)
+        elements: tuple[int, ...],  # noqa: ARG002
+        goal: FloatArray,  # noqa: ARG002
+    ) -> Place | None:
+        """Where a goal is drawn in the scene; None draws nothing.
+
+        Args:
+            key: The observation key that shows what is achieved of the goal.
+            elements: [G] which elements of that key make the goal.
+            goal: [G].
+        """
+        return None
 
     def _path(self) -> Path:
         path = Path(self.xml_file).expanduser()

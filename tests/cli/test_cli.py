@@ -44,7 +44,8 @@ def test_help_is_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_flag_reads_into_its_field() -> None:
     words = (
         "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
-        "--device cuda:1 --threads 2 --plain --print_networks_summary --debug"
+        "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
+        "--video_frames 60 --video_skip 2"
     )
     read = parse_arguments(words.split())
     assert read.preset == "x"
@@ -59,6 +60,9 @@ def test_every_flag_reads_into_its_field() -> None:
     assert read.plain
     assert read.print_networks_summary
     assert read.debug
+    assert read.dump_gifs
+    assert read.dump_mp4
+    assert (read.video_frames, read.video_skip) == (60, 2)
     assert parse_arguments(["-crd", "run", "--evaluate"]).evaluate == 20
     assert parse_arguments(["-crd", "run", "--evaluate", "5"]).evaluate == 5
     assert parse_arguments(["describe", "x"]).describe

@@ -1,0 +1,276 @@
+"""Videos: what an episode looked like, small enough to keep.
+
+film = Film(max_frames=200)
+if film.wants(step):
+    film.add(frame, caption)
+write_video(film.shots, folder / "step_2048.gif", parameters)
+"""
+
+import importlib
+import importlib.util
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from coach_rl.core.errors import ConfigurationError, RunError, require
+from coach_rl.core.records import Array
+
+Format = Literal["gif", "mp4"]
+RGB = tuple[int, int, int]
+"""Red, green and blue, each from 0 to 255."""
+
+FORMATS = ("gif", "mp4")
+WHITE: RGB = (235, 235, 235)
+
+_BACKGROUND: RGB = (20, 20, 24)
+_LINE = 15
+"""Height of a caption line, in pixels."""
+_USUAL_COLOURS, _SPREAD_COLOURS = 176, 80
+"""Of a GIF's 256: chosen by how much there is of them, and by how far they are from others."""
+_SHADE = 4
+"""Values of red, green or blue closer than this count as one when a GIF's colours are chosen."""
+_SAMPLED_FRAMES = 12
+"""Frames a GIF's colours are chosen from."""
+_LAST_FRAME_SECONDS = 1.5
+_MP4_QUALITY = 7
+"""Of imageio-ffmpeg's 0 to 10."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoParameters:
+    """What is recorded of an evaluation, and how it is kept."""
+
+    formats: tuple[Format, ...] = ("gif",)
+    """gif, mp4 or both."""
+    frame_skip: int = 1
+    """Steps from one frame to the next; doubled whenever an episode is too long for
+    `max_frames`."""
+    max_frames: int = 200
+    """Frames of a video at most."""
+    max_side: int = 320
+    """Width and height are scaled down to this many pixels at most, the caption not counted."""
+    max_megabytes: float = 4.0
+    """A GIF that would be larger loses every second frame until it isn't."""
+    frames_per_second: int = 25
+    """Speed of playing."""
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.formats) > 0 and set(self.formats) <= set(FORMATS),
+            f"video formats must be some of {', '.join(FORMATS)}, got {self.formats}",
+        )
+        for name, least in (
+            ("frame_skip", 1),
+            ("max_frames", 2),
+            ("max_side", 32),
+            ("frames_per_second", 1),
+        ):
+            value = getattr(self, name)
+            require(value >= least, f"video {name} must be {least} or more, got {value}")
+        require(
+            self.max_megabytes > 0,
+            f"video max_megabytes must be above 0, got {self.max_megabytes}",
+        )
+
+
+class CaptionLine(NamedTuple):
+    """A line under a frame."""
+
+    text: str
+    colour: RGB = WHITE
+    has_dot: bool = False
+    """Whether a dot of that colour stands in front, as in a legend."""
+
+
+class Shot(NamedTuple):
+    """A frame and what stands under it."""
+
+    frame: Array
+    """uint8 [height, width, 3]."""
+    caption: tuple[CaptionLine, ...]
+
+
+class Film:
+    """The frames of one episode, evenly spread over it and never more than `max_frames`.
+
+    How long an episode will be is not known while it lasts: when the film is full, every second
+    frame goes, and half as many are taken from then on.
+
+    Args:
+        frame_skip: Steps from one frame to the next, at first.
+        max_frames: Frames kept at most, 2 or more.
+    """
+
+    def __init__(self, *, frame_skip: int = 1, max_frames: int = 200) -> None:
+        self.shots: list[Shot] = []
+        self.frame_skip = frame_skip
+        """Steps from one frame to the next, by now."""
+        self._max_frames = max_frames
+
+    def wants(self, step: int) -> bool:
+        """Whether the frame after that many steps of the episode belongs in the film."""
+        return step % self.frame_skip == 0
+
+    def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
+        """Take a frame; the first is that of step 0."""
+        if len(self.shots) == self._max_frames:
+            fits = len(self.shots) % 2 == 0
+            self.shots = self.shots[::2]
+            self.frame_skip *= 2
+            if not fits:
+                return
+        self.shots.append(Shot(frame, tuple(caption)))
+
+    def end(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
+        """Take the episode's last frame, which belongs in the film at whatever step it is."""
+        if len(self.shots) == self._max_frames:
+            self.shots.pop()
+        self.shots.append(Shot(frame, tuple(caption)))
+
+
+def require_writable(parameters: VideoParameters) -> None:
+    """Raise `ConfigurationError` where a format needs a package that is not installed."""
+    if "mp4" in parameters.formats and importlib.util.find_spec("imageio_ffmpeg") is None:
+        raise ConfigurationError(
+            "MP4 videos need the package imageio-ffmpeg, which is not installed; "
+            "`pip install coach-rl[video]`, or write GIFs"
+        )
+
+
+def write_video(shots: Sequence[Shot], path: Path, parameters: VideoParameters) -> list[Path]:
+    """Write a film in every format asked for; what was there under these names is replaced.
+
+    Args:
+        shots: In order, one at least; frames of one size.
+        path: Where to, without the format's ending; its folder is made.
+        parameters: Formats, sizes and speed.
+
+    Returns:
+        The files.
+
+    Raises:
+        RunError: A file cannot be written.
+    """
+    images = [_image(shot, parameters.max_side) for shot in shots]
+    files = []
+    for kind in parameters.formats:
+        file = path.with_name(f"{path.name}.{kind}")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with _replacing(file) as unfinished:
+                _WRITERS[kind](images, unfinished, parameters)
+        except OSError as error:
+            raise RunError(f"cannot write the video {file}: {error}") from error
+        files.append(file)
+    return files
+
+
+def _write_gif(images: list[Image.Image], path: Path, parameters: VideoParameters) -> None:
+    """All frames share one set of colours: theirs would flicker, and take more room."""
+    colours = _colours(images)
+    reduced = [image.quantize(palette=colours, dither=Image.Dither.NONE) for image in images]
+    encoded = _gif(reduced, parameters)
+    while len(encoded) > parameters.max_megabytes * 1e6 and len(reduced) > 2:
+        reduced = [*reduced[:-1:2], reduced[-1]]
+        encoded = _gif(reduced, parameters)
+    path.write_bytes(encoded)
+
+
+def _gif(images: list[Image.Image], parameters: VideoParameters) -> bytes:
+    milliseconds = [round(1000 / parameters.frames_per_second)] * len(images)
+    milliseconds[-1] = round(1000 * _LAST_FRAME_SECONDS)
+    file = io.BytesIO()
+    images[0].save(
+        file,
+        format="GIF",
+        save_all=True,
+        append_images=images[1:],
+        duration=milliseconds,
+        loop=0,
+    )
+    return file.getvalue()
+
+
+def _colours(images: list[Image.Image]) -> Image.Image:
+    """An image whose palette suits the whole film.
+
+    Most colours go to what there is much of, so that a large floor is smooth; the others are spread
+    over all shades there are, so that a small mark keeps its colour.
+    """
+    chosen = np.unique(np.linspace(0, len(images) - 1, _SAMPLED_FRAMES).round().astype(int))
+    pixels = np.concatenate([np.asarray(images[index]).reshape(-1, 3) for index in chosen])
+    shades = np.unique(pixels // _SHADE, axis=0) * _SHADE + _SHADE // 2
+    usual = _palette(pixels[:: len(chosen)], _USUAL_COLOURS, Image.Quantize.MEDIANCUT)
+    spread = _palette(shades, _SPREAD_COLOURS, Image.Quantize.MAXCOVERAGE)
+    holder = Image.new("P", (1, 1))
+    holder.putpalette([*usual, *spread])
+    return holder
+
+
+def _palette(pixels: Array, colours: int, method: Image.Quantize) -> list[int]:
+    """At most so many colours for pixels [P, 3], as flat red, green and blue."""
+    reduced = Image.fromarray(pixels[None].astype(np.uint8)).quantize(colors=colours, method=method)
+    return list(reduced.getpalette() or ())
+
+
+def _write_mp4(images: list[Image.Image], path: Path, parameters: VideoParameters) -> None:
+    require_writable(parameters)
+    # Not at the top: an optional package.
+    ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
+    height, width = (side - side % 2 for side in np.asarray(images[0]).shape[:2])  # H.264 wants it
+    writer = ffmpeg.write_frames(
+        str(path),
+        (width, height),
+        fps=parameters.frames_per_second,
+        quality=_MP4_QUALITY,
+        macro_block_size=2,
+        ffmpeg_log_level="error",
+        output_params=["-f", "mp4"],
+    )
+    writer.send(None)
+    held = round(parameters.frames_per_second * _LAST_FRAME_SECONDS)
+    for image in [*images, *images[-1:] * held]:
+        writer.send(np.ascontiguousarray(np.asarray(image)[:height, :width]))
+    writer.close()
+
+
+_WRITERS = {"gif": _write_gif, "mp4": _write_mp4}
+
+
+def _image(shot: Shot, max_side: int) -> Image.Image:
+    """The frame, scaled down where it is too large, above its caption."""
+    frame = Image.fromarray(np.ascontiguousarray(shot.frame))
+    scale = min(1.0, max_side / max(frame.size))
+    if scale < 1:
+        width, height = (max(1, round(side * scale)) for side in frame.size)
+        frame = frame.resize((width, height), Image.Resampling.BOX)
+    image = Image.new("RGB", (frame.width, frame.height + _LINE * len(shot.caption)), _BACKGROUND)
+    image.paste(frame, (0, 0))
+    draw = ImageDraw.Draw(image)
+    font = ImageFont.load_default(size=11)
+    for number, line in enumerate(shot.caption):
+        top = frame.height + _LINE * number
+        left = 6
+        if line.has_dot:
+            draw.ellipse((left, top + 3, left + 8, top + 11), fill=line.colour)
+            left += 14
+        draw.text((left, top), line.text, fill=line.colour, font=font)
+    return image
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Another path to write to, which takes the place of `path` once it is complete."""
+    unfinished = path.with_name(f".{path.name}.new")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,260 @@
+"""Filming evaluations: the goals drawn are those acted for, and no number changes."""
+
+from dataclasses import replace
+
+import gymnasium
+import maze_walkers
+import numpy as np
+import pytest
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.errors import ConfigurationError, RunError
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments import parameters
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.mujoco import batch
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    EpisodeRecorder,
+    GraphManager,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.graph_managers.episode_recorder import LEVEL_COLOURS
+from coach_rl.telemetry.video import VideoParameters
+
+EPISODES = EnvironmentEpisodes(3)
+
+
+class Easel:
+    """Stands for the renderer, and remembers what it was to draw."""
+
+    drawn: list = []  # noqa: RUF012 - emptied for each test
+
+    def __init__(self, model, task):
+        pass
+
+    def frame(self, data, marks=()):
+        self.drawn.append((data.qpos.copy(), tuple(marks)))
+        return np.full((4, 6, 3), len(self.drawn) % 256, np.uint8)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def easel(monkeypatch):
+    monkeypatch.setattr(batch, "FrameRenderer", Easel)
+    monkeypatch.setattr(Easel, "drawn", [])
+    return Easel
+
+
+def film(experiment, **options):
+    """One filmed evaluation: the recorder, the agents and the evaluation's record."""
+    recorder = EpisodeRecorder(VideoParameters(**options))
+    with GraphManager(experiment) as manager:
+        manager.watch_evaluations(recorder)
+        manager.create_graph(TaskParameters(seed=1))
+        agents = [level.agent for level in manager._graph.evaluation.levels]
+        *_, record = manager.evaluate(EPISODES)
+    return recorder, agents, record
+
+
+def test_each_frame_shows_the_goal_that_was_acted_for(easel):
+    recorder, agents, record = film(maze_walkers.maze_experiment())
+    length = int(record.arrays["episode/length"][0])
+    _, start, *rest = easel.drawn  # the first was drawn to see whether it can be
+    assert len(recorder.shots) == 1 + len(rest)
+    assert start[1] == ()
+    acted_for = [goal for _, goal in agents[-1].seen]
+    assert len({*acted_for}) > 2
+    marks = [drawn for _, (drawn,) in rest]
+    assert [mark.place[:2] for mark in marks] == acted_for[: len(marks)]
+    assert {mark.colour for mark in marks} == {(*(c / 255 for c in LEVEL_COLOURS[0]), 1.0)}
+    starts = [first for first, _ in agents[-1].seen][: len(marks)]
+    for shot, (number, steps) in zip(
+        recorder.shots[1:], zip(np.cumsum(starts), range(1, 999), strict=False), strict=False
+    ):
+        assert shot.caption[0].text.startswith(f"step {steps}, reward -")
+        assert shot.caption[1].text == f"low: goal {number}"
+    assert len(marks) in record.arrays["episode/length"]
+    assert length > 10
+
+
+def test_the_last_frame_is_of_the_goal_reached_and_not_of_the_next_episode(easel):
+    recorder, _, record = film(maze_walkers.maze_experiment())
+    place, (mark,) = easel.drawn[-1]
+    before, _ = easel.drawn[-2]
+    assert np.abs(place - before).max() < 0.11, "the ball has jumped: it is in the next episode"
+    assert np.hypot(*(place - mark.place[:2])) < maze_walkers.MAZE.goal_radius + 0.3
+    words = recorder.shots[-1].caption[0].text
+    lengths, rewards = record.arrays["episode/length"], record.arrays["episode/reward"]
+    assert words in {
+        f"step {length:.0f}, reward {reward:.5g}, success"
+        for length, reward in zip(lengths, rewards, strict=True)
+    }
+
+
+def test_levels_have_colours_and_names_of_their_own(easel):
+    _, agents, _ = film(maze_walkers.maze_experiment("middle"))
+    _, marks = easel.drawn[-1]
+    assert [mark.label for mark in marks] == ["middle", "low"]
+    assert marks[0].colour != marks[1].colour
+    for depth in (1, 2):
+        goals = {goal for _, goal in agents[depth].seen}
+        shown = {drawn[depth - 1].place[:2] for _, drawn in easel.drawn[2:]}
+        assert shown <= goals
+
+
+def test_a_long_episode_is_filmed_whole_in_few_frames(easel):
+    experiment = maze_walkers.maze_experiment(kwargs={"terminate": False}, max_episode_steps=150)
+    recorder, _, _ = film(experiment, max_frames=20)
+    steps = [int(shot.caption[0].text.split(",")[0].split()[1]) for shot in recorder.shots]
+    assert 10 <= len(steps) <= 20
+    assert steps[0] == 0
+    assert steps[-1] == 150
+    assert set(np.diff(steps[:-1])) == {8}
+    assert recorder.shots[-1].caption[0].text.endswith("success")
+    assert len(easel.drawn) < 60
+
+
+def learning():
+    """PPO on a maze, with everything that draws random numbers."""
+    return BasicGraphParameters(
+        agent=PPOAgentParameters(
+            algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(64), epochs=1, minibatch=32),
+            update_mode="eager",
+        ),
+        environment=parameters(
+            "point_maze_u", max_episode_steps=20, render_width=32, render_height=32
+        ),
+        num_envs=2,
+        schedule=ScheduleParameters(
+            training=EnvironmentSteps(192),
+            heatup=EnvironmentSteps(16),
+            evaluation_interval=EnvironmentSteps(64),
+            evaluation_episodes=EnvironmentEpisodes(2),
+            progress_interval=EnvironmentSteps(50),
+        ),
+    )
+
+
+def said(experiment, recorder):
+    with GraphManager(experiment) as manager:
+        if recorder is not None:
+            manager.watch_evaluations(recorder)
+        manager.create_graph(TaskParameters(seed=3, device="cpu"))
+        records = [
+            replace(
+                record,
+                wall_seconds=0.0,
+                scalars={k: v for k, v in record.scalars.items() if not k.startswith("time/")},
+                arrays={},
+            )
+            for record in manager.improve()
+        ]
+        state = manager.state_dict()["training"]["top"]
+    while "simulators" not in state:
+        state = state["environment"]
+    return records, state
+
+
+@pytest.mark.parametrize(
+    ("experiment", "evaluations"),
+    [
+        (learning(), 3),
+        (maze_walkers.maze_experiment("middle", render_width=32, render_height=32), 2),
+    ],
+    ids=["learning", "hierarchy"],
+)
+def test_filming_changes_no_number(experiment, evaluations):
+    """With real frames, bit for bit."""
+    recorder = EpisodeRecorder(VideoParameters(frame_skip=4))
+    try:
+        filmed, filmed_state = said(experiment, recorder)
+    except RunError as error:
+        pytest.skip(str(error))
+    plain, plain_state = said(experiment, None)
+    assert len(recorder.shots) > 5
+    assert recorder.shots[0].frame.shape == (32, 32, 3)
+    assert sum(record.kind == "evaluation" for record in filmed) == evaluations
+    assert filmed == plain
+    assert np.array_equal(filmed_state["simulators"], plain_state["simulators"])
+
+
+class Lamp(gymnasium.Env):
+    """Gets brighter; has pictures only if it was made to."""
+
+    observation_space = gymnasium.spaces.Box(-1, 9, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - Gymnasium's
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+        self.brightness = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.brightness = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.brightness += 1
+        over = self.brightness == 5
+        return np.full(1, self.brightness, np.float32), 2.0, over, False, {}
+
+    def render(self):
+        return np.full((4, 4, 3), self.brightness, np.uint8)
+
+
+@pytest.fixture
+def lamp():
+    gymnasium.register(id="coach_rl_test/Lamp-v0", entry_point=Lamp, disable_env_checker=True)
+    yield "coach_rl_test/Lamp-v0"
+    del gymnasium.registry["coach_rl_test/Lamp-v0"]
+
+
+def test_a_gymnasium_environment_is_made_to_be_drawn(lamp):
+    experiment = replace(learning(), environment=GymnasiumParameters(level=lamp))
+    recorder, _, _ = film(experiment)
+    assert [int(shot.frame[0, 0, 0]) for shot in recorder.shots] == [0, 1, 2, 3, 4, 4]
+    assert [shot.caption[0].text for shot in recorder.shots][-2:] == [
+        "step 4, reward 8",
+        "step 5, reward 10, the end",
+    ]
+    assert len(recorder.shots[0].caption) == 1
+
+
+def test_what_has_no_pictures_is_said_before_anything_runs():
+    manager = BasicRLGraphManager(replace(learning(), environment=PointMassParameters()))
+    manager.watch_evaluations(EpisodeRecorder(VideoParameters()))
+    with pytest.raises(ConfigurationError, match=r"cannot be filmed: .* has no pictures"):
+        manager.create_graph()
+    manager.close()
+
+
+def test_watching_begins_before_the_graph_is_built(easel):
+    with BasicRLGraphManager(learning()) as manager:
+        manager.create_graph(TaskParameters(device="cpu"))
+        with pytest.raises(ConfigurationError, match="before that"):
+            manager.watch_evaluations(EpisodeRecorder(VideoParameters()))
+
+
+def test_goals_can_be_looked_at_but_not_changed(easel):
+    with GraphManager(maze_walkers.maze_experiment()) as manager:
+        manager.create_graph(TaskParameters(seed=1))
+        stack = manager._graph.evaluation
+        stack.reset(0)
+        top, low = stack.levels
+        assert top.goals is None
+        assert not low.goals.given.any()
+        stack.tick()
+        goals = low.goals
+        assert goals.goal_space == maze_walkers.PLACE
+        assert goals.given.all()
+        assert goals.goal.shape == (3, 2)
+        for values in (goals.goal, goals.open, goals.given):
+            with pytest.raises(ValueError, match="read-only"):
+                values[0] = 1
