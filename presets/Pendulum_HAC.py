@@ -1,11 +1,12 @@
 """Hierarchical actor-critic swings up a pendulum, with two or three levels; or one agent does."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.hac_agent import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters, TargetSync
@@ -34,6 +35,8 @@ FASTEST = 10.0
 HORIZONS = {2: 32, 3: 10}
 """Decisions of a level for one of the level above, by number of levels (Levy et al. 2019)."""
 
+TARGET_SYNC = TargetSync(rate=0.01)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -49,6 +52,11 @@ class Settings:
     noise: float
     testing_rate: float
     layers: tuple[int, ...]
+
+    @property
+    def ratio(self) -> float:
+        """Transitions with hindsight goals for each one with the goal it had."""
+        return 3.0 if self.hindsight else 0.0
 
 
 def graph_manager(
@@ -87,7 +95,7 @@ def graph_manager(
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
         upper_updates_per_step: Gradient steps per decision of the levels above.
-        epsilon: Share of random decisions while exploring.
+        epsilon: Share of random actions while exploring, at the lowest level.
         noise: Deviation of the others, in halves of the action range.
         testing_rate: Share of sub-goals that are tested.
         layers: Sizes of the hidden layers.
@@ -115,7 +123,7 @@ def graph_manager(
         num_envs=num_envs,
         steps=steps,
         evaluation_interval=evaluation_interval,
-        validation=ValidationParameters(reward=-400.0, within=EnvironmentSteps(150_000)),
+        validation=ValidationParameters(reward=-250.0, within=EnvironmentSteps(150_000)),
     )
 
 
@@ -148,7 +156,7 @@ def experiment(
         evaluation_interval=EnvironmentSteps(evaluation_interval),
         evaluation_episodes=EnvironmentEpisodes(50),
     )
-    lowest = agent(settings, settings.updates_per_step, bounded=bool(horizons))
+    lowest = lowest_agent(settings, bounded=bool(horizons))
     if not horizons:
         alone = LevelParameters(name="alone", agent=lowest, goal_space=goals)
         return HRLGraphManager(
@@ -160,7 +168,7 @@ def experiment(
                 validation=validation,
             )
         )
-    upper = agent(settings, settings.upper_updates_per_step, bounded=True)
+    upper = upper_agent(settings)
     names = ("top", *(f"middle{number or ''}" for number in range(len(horizons) - 2)), "low")
     stack = tuple(
         LevelParameters(
@@ -183,38 +191,59 @@ def experiment(
     )
 
 
-def agent(settings: Settings, updates: float, *, bounded: bool) -> HACAgentParameters:
-    """The agent of a level.
+def lowest_agent(settings: Settings, *, bounded: bool) -> HACAgentParameters:
+    """DDPG, which acts in the simulator.
 
     Args:
         settings: How it learns.
-        updates: Gradient steps per decision.
         bounded: Whether the level's horizon bounds its values; else targets are clipped to what
             rewards of -1 can add up to.
     """
-    torso = TorsoParameters(middleware=settings.layers, activation="relu", orthogonal=False)
-    adam = AdamParameters(learning_rate=settings.learning_rate)
     return HACAgentParameters(
         learner=DDPGAgentParameters(
             algorithm=DDPGAlgorithmParameters(
                 discount=settings.discount,
-                target_sync=TargetSync(rate=0.01),
+                target_sync=TARGET_SYNC,
                 clip_targets=None if bounded else (-1 / (1 - settings.discount), 0.0),
             ),
-            learning=LearningParameters(batch=settings.batch, updates_per_step=updates),
-            memory=ReplayMemoryParameters(capacity=1_000_000),
             exploration=EpsilonGreedyNoise(
                 epsilon=ConstantSchedule(value=settings.epsilon),
                 noise=GaussianNoise(scale=ConstantSchedule(value=settings.noise)),
             ),
-            actor=ActorParameters(torso=torso),
-            critic=CriticParameters(torso=torso),
-            actor_optimizer=adam,
-            critic_optimizer=adam,
-            # Without a falling step size the upper levels forget what they had found.
-            learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-            normalise_observations=5.0,
+            **learning(settings, settings.updates_per_step),
         ),
-        ratio=3.0 if settings.hindsight else 0.0,
+        ratio=settings.ratio,
         bound_values=bounded,
     )
+
+
+def upper_agent(settings: Settings) -> HACAgentParameters:
+    """SAC, which asks for sub-goals.
+
+    What is worth asking for lies on narrow ridges of the critic with valleys between them, which a
+    deterministic actor does not cross: with DDPG the upper level stays where it first was rewarded.
+    """
+    return HACAgentParameters(
+        learner=SACAgentParameters(
+            algorithm=SACAlgorithmParameters(discount=settings.discount, target_sync=TARGET_SYNC),
+            **learning(settings, settings.upper_updates_per_step),
+        ),
+        ratio=settings.ratio,
+        bound_values=False,
+    )
+
+
+def learning(settings: Settings, updates: float) -> dict[str, Any]:
+    """What the learners of all levels have in common."""
+    torso = TorsoParameters(middleware=settings.layers, activation="relu", orthogonal=False)
+    adam = AdamParameters(learning_rate=settings.learning_rate)
+    return {
+        "learning": LearningParameters(batch=settings.batch, updates_per_step=updates),
+        "memory": ReplayMemoryParameters(capacity=1_000_000),
+        "actor": ActorParameters(torso=torso),
+        "critic": CriticParameters(torso=torso),
+        "actor_optimizer": adam,
+        "critic_optimizer": adam,
+        "learning_rate_schedule": LinearSchedule(start=1.0, end=0.1),
+        "normalise_observations": 5.0,
+    }

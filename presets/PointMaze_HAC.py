@@ -44,7 +44,7 @@ def graph_manager(
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
         upper_updates_per_step: Gradient steps per decision of the levels above.
-        epsilon: Share of random decisions while exploring.
+        epsilon: Share of random actions while exploring, at the lowest level.
         noise: Deviation of the others, in halves of the action range.
         testing_rate: Share of sub-goals that are tested.
         layers: Sizes of the hidden layers.

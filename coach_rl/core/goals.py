@@ -108,7 +108,7 @@ class GoalSpace:
     def shown(self) -> dict[str, spaces.Box]:
         """What the level's agent sees of its goal, by observation key."""
         if self.observed == "relative":
-            box = spaces.Box(-self._widest, self._widest, dtype=np.float32)
+            box: spaces.Box = spaces.Box(-self._widest, self._widest, dtype=np.float32)
         else:
             box = self._box
         return {GOAL_KEY: box}

@@ -36,7 +36,7 @@ from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, par
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
 PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *DOCS.rglob("*.md")])
-ROOMS = "train|episode|evaluation|time|exploration|memory|resources|checkpoint"
+ROOMS = "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
 METRIC = re.compile(rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z]+")
 
 
@@ -230,6 +230,11 @@ def metrics_of_runs():
         with BasicRLGraphManager(parameters) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars, *record.arrays}
+    with load_preset(find_preset("Pendulum_HAC")).build(
+        {"steps": 3_000, "evaluation_interval": 1_500, "updates_per_step": 0.001}
+    ) as graph_manager:
+        for record in graph_manager.improve():
+            names |= {*record.scalars}
     return {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
 
 
