@@ -36,6 +36,8 @@ HORIZONS = {2: 32, 3: 10}
 """Decisions of a level for one of the level above, by number of levels (Levy et al. 2019)."""
 
 TARGET_SYNC = TargetSync(rate=0.01)
+STARTS, UPPER_STARTS = 1_000, 200
+"""Decisions before learning starts, at the lowest level and above."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,7 @@ class Settings:
     batch: int
     updates_per_step: float
     upper_updates_per_step: float
+    upper_entropy: float
     epsilon: float
     noise: float
     testing_rate: float
@@ -71,6 +74,7 @@ def graph_manager(
     batch: int = 256,
     updates_per_step: float = 0.25,
     upper_updates_per_step: float = 4.0,
+    upper_entropy: float = -5.0,
     epsilon: float = 0.2,
     noise: float = 0.1,
     testing_rate: float = 0.3,
@@ -95,6 +99,8 @@ def graph_manager(
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
         upper_updates_per_step: Gradient steps per decision of the levels above.
+        upper_entropy: Entropy, in nats, that the levels above keep in what they ask for; it must
+            fit the thresholds: at -5, deviations of 4 degrees and 0.2 radians per second.
         epsilon: Share of random actions while exploring, at the lowest level.
         noise: Deviation of the others, in halves of the action range.
         testing_rate: Share of sub-goals that are tested.
@@ -113,6 +119,7 @@ def graph_manager(
             batch=batch,
             updates_per_step=updates_per_step,
             upper_updates_per_step=upper_updates_per_step,
+            upper_entropy=upper_entropy,
             epsilon=epsilon,
             noise=noise,
             testing_rate=testing_rate,
@@ -210,7 +217,7 @@ def lowest_agent(settings: Settings, *, bounded: bool) -> HACAgentParameters:
                 epsilon=ConstantSchedule(value=settings.epsilon),
                 noise=GaussianNoise(scale=ConstantSchedule(value=settings.noise)),
             ),
-            **learning(settings, settings.updates_per_step),
+            **learning(settings, settings.updates_per_step, starts=STARTS),
         ),
         ratio=settings.ratio,
         bound_values=bounded,
@@ -225,20 +232,32 @@ def upper_agent(settings: Settings) -> HACAgentParameters:
     """
     return HACAgentParameters(
         learner=SACAgentParameters(
-            algorithm=SACAlgorithmParameters(discount=settings.discount, target_sync=TARGET_SYNC),
-            **learning(settings, settings.upper_updates_per_step),
+            algorithm=SACAlgorithmParameters(
+                discount=settings.discount,
+                target_sync=TARGET_SYNC,
+                target_entropy=settings.upper_entropy,
+            ),
+            **learning(settings, settings.upper_updates_per_step, starts=UPPER_STARTS),
         ),
         ratio=settings.ratio,
         bound_values=False,
     )
 
 
-def learning(settings: Settings, updates: float) -> dict[str, Any]:
-    """What the learners of all levels have in common."""
+def learning(settings: Settings, updates: float, *, starts: int) -> dict[str, Any]:
+    """What the learners of all levels have in common.
+
+    Args:
+        settings: How every level learns.
+        updates: Gradient steps per decision.
+        starts: Decisions before the first.
+    """
     torso = TorsoParameters(middleware=settings.layers, activation="relu", orthogonal=False)
     adam = AdamParameters(learning_rate=settings.learning_rate)
     return {
-        "learning": LearningParameters(batch=settings.batch, updates_per_step=updates),
+        "learning": LearningParameters(
+            batch=settings.batch, updates_per_step=updates, learning_starts=starts
+        ),
         "memory": ReplayMemoryParameters(capacity=1_000_000),
         "actor": ActorParameters(torso=torso),
         "critic": CriticParameters(torso=torso),

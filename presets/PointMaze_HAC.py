@@ -24,6 +24,7 @@ def graph_manager(
     batch: int = 256,
     updates_per_step: float = 0.25,
     upper_updates_per_step: float = 4.0,
+    upper_entropy: float = -2.0,
     epsilon: float = 0.2,
     noise: float = 0.1,
     testing_rate: float = 0.3,
@@ -44,6 +45,7 @@ def graph_manager(
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
         upper_updates_per_step: Gradient steps per decision of the levels above.
+        upper_entropy: Entropy, in nats, that the levels above keep in what they ask for.
         epsilon: Share of random actions while exploring, at the lowest level.
         noise: Deviation of the others, in halves of the action range.
         testing_rate: Share of sub-goals that are tested.
@@ -63,6 +65,7 @@ def graph_manager(
             batch=batch,
             updates_per_step=updates_per_step,
             upper_updates_per_step=upper_updates_per_step,
+            upper_entropy=upper_entropy,
             epsilon=epsilon,
             noise=noise,
             testing_rate=testing_rate,
