@@ -161,8 +161,8 @@ class FilteredAgent(ABC):
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; see `core.interfaces.Agent`."""
         try:
-            check_same_kind("filters", state["filters"], self.filters_state_dict())
             self.take_over(state)
+            check_same_kind("filters", state["filters"], self.filters_state_dict())
             self.load_filters_state_dict(state["filters"])
         except KeyError as error:
             raise SpaceError(
