@@ -96,6 +96,6 @@ def graph_manager(
             ),
             num_envs=num_envs,
             reward_discount=discount,
-            validation=ValidationParameters(reward=-80.0, within=EnvironmentSteps(1_000_000)),
+            validation=ValidationParameters(reward=-100.0, within=EnvironmentSteps(1_000_000)),
         )
     )
