@@ -75,7 +75,7 @@ def test_a_script_can_be_named(tmp_path, monkeypatch):
         act(build("gaits_of_mine:half"), SEEN)[:, 0], np.float32([0.05, 0.45, -0.1])
     )
     assert build("gaits_of_mine:half").description() == "script: 'gaits_of_mine:half'"
-    with pytest.raises(UnknownNameError, match="function of 'gaits_of_mine' 'halve'.*'half'"):
+    with pytest.raises(UnknownNameError, match=r"function of 'gaits_of_mine' 'halve'.*'half'"):
         build("gaits_of_mine:halve")
 
 
@@ -122,7 +122,7 @@ def test_still_is_the_nearest_there_is_to_nothing():
     np.testing.assert_array_equal(
         act(build("still", spaces.MultiDiscrete([2, 3])), SEEN), np.zeros((3, 2))
     )
-    with pytest.raises(SpaceError, match="'still'.*not in"):
+    with pytest.raises(SpaceError, match=r"'still'.*not in"):
         act(build("still", spaces.MultiBinary(2)), SEEN)
 
 
@@ -130,7 +130,7 @@ def test_desired_goal_hands_on_what_it_is_told():
     goal = np.float32([[0.5, -1], [-0.5, -1.5], [5, -1]])
     action = act(build(desired_goal), {**SEEN, GOAL_KEY: goal})
     np.testing.assert_array_equal(action, np.float32([[0.5, -1], [-0.5, -1.5], [1, -1]]))
-    with pytest.raises(SpaceError, match="'desired_goal'.*is told none; observed: .'x'."):
+    with pytest.raises(SpaceError, match=r"'desired_goal'.*is told none; observed: .'x'."):
         act(build("desired_goal"), SEEN)
 
 

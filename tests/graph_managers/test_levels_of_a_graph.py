@@ -160,7 +160,7 @@ def test_levels_that_do_not_fit_are_named(levels, message):
 
 
 def test_an_agent_that_is_alone_is_not_named_by_its_level():
-    with pytest.raises(ConfigurationError, match="^this agent chooses"):
+    with pytest.raises(ConfigurationError, match=r"^this agent chooses"):
         stack(replace(TOP, agent=DQNAgentParameters())).create_graph(TaskParameters(device="cpu"))
 
 
