@@ -1,14 +1,16 @@
 """What all agents share: filters, the state of their rows, heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import NonFiniteError
-from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.errors import CheckpointError, NonFiniteError, SpaceError
+from coach_rl.core.goals import TOLD_KEYS
 from coach_rl.core.interfaces import (
     InputFilter,
     InputFilterParameters,
@@ -148,6 +150,27 @@ class FilteredAgent(ABC):
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
 
+    def take_over(self, state: State) -> None:
+        """Take over the networks, and whatever they need to mean the same, from a saved state.
+
+        An agent that has networks does it here. What does not fit raises a `CheckpointError` or,
+        where it is not there, a `KeyError`.
+        """
+        raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
+
+    def load_policy(self, state: State) -> None:
+        """Start from what an equal agent knew elsewhere; see `core.interfaces.Agent`."""
+        try:
+            self.take_over(state)
+            check_same_kind("filters", state["filters"], self.filters_state_dict())
+            self.load_filters_state_dict(state["filters"])
+        except KeyError as error:
+            raise SpaceError(
+                f"what was saved has no '{error.args[0]}': it is another kind of agent"
+            ) from error
+        except CheckpointError as error:
+            raise SpaceError(str(error)) from error
+
     def act(
         self,
         row_state: AgentRows,
@@ -230,7 +253,7 @@ class FilteredAgent(ABC):
         fresh: BoolArray,
         learn: bool,
     ) -> None:
-        """Filter what `observe` has not seen: a new episode's first observation, a new goal."""
+        """Filter what `observe` has not seen: a new episode's first observation, a new order."""
         num_rows = len(row_state.heatup)
         if fresh.any():
             seen = take(observation, fresh)
@@ -244,15 +267,16 @@ class FilteredAgent(ABC):
             )
             _write(row_state.pending, rows[fresh], first, num_rows)
         goes_on = starts & ~fresh
-        if GOAL_KEY in observation and goes_on.any():
-            goal = self.input_filter.observation(
+        told = {key: observation[key][goes_on] for key in TOLD_KEYS if key in observation}
+        if told and goes_on.any():
+            filtered = self.input_filter.observation(
                 row_state.filters,
                 rows[goes_on],
-                {GOAL_KEY: observation[GOAL_KEY][goes_on]},
+                told,
                 starts=np.zeros(int(goes_on.sum()), np.bool_),
                 learn=False,
             )
-            _write(row_state.pending, rows[goes_on], goal, num_rows)
+            _write(row_state.pending, rows[goes_on], filtered, num_rows)
 
     def _random(self, noise: RowNoise, rows: IntArray) -> ActionInfo:
         return ActionInfo(action=actions_from_uniform(self.action_space, noise.draw(rows)))
@@ -289,6 +313,25 @@ class FilteredAgent(ABC):
                 extras=choice,
             )
         )
+
+
+def check_same_kind(what: str, saved: State, mine: State) -> None:
+    """Raise `CheckpointError` unless two states hold the same things, whatever their values."""
+    found, wanted = sorted(_paths(saved)), sorted(_paths(mine))
+    if found != wanted:
+        raise CheckpointError(
+            f"its {what} hold {', '.join(found) or 'nothing'}, those here "
+            f"{', '.join(wanted) or 'nothing'}"
+        )
+
+
+def _paths(state: Any, path: str = "") -> Iterator[str]:
+    """The path of everything in a state that is no dict."""
+    if not isinstance(state, dict):
+        yield path
+        return
+    for key, part in state.items():
+        yield from _paths(part, f"{path}/{key}" if path else key)
 
 
 def _flat(info: ActionInfo) -> dict[str, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.agents.agent import AgentRows, FilteredAgent
+from coach_rl.agents.agent import AgentRows, FilteredAgent, check_same_kind
 from coach_rl.agents.perturbed_policy import PerturbedPolicy, PerturbedRows
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward
@@ -18,7 +18,7 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import Torso
 from coach_rl.architectures.update_engine import Batch, UpdateEngine, UpdateMode
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import CheckpointError, ConfigurationError, require
 from coach_rl.core.interfaces import (
     ALONE,
     InputFilterParameters,
@@ -364,6 +364,19 @@ class OffPolicyAgent(FilteredAgent):
         self._earned = state["earned"]
         self._reported_at = state["reported_at"]
         self.training_steps = state["training_steps"]
+
+    def take_over(self, state: State) -> None:
+        """Take over the networks and the statistics by which they see."""
+        check_same_kind("networks", dict.fromkeys(state["networks"]), dict.fromkeys(self.networks))
+        normaliser = {} if self.normaliser is None else self.normaliser.state_dict()
+        check_same_kind("normalised observations", state["normaliser"], normaliser)
+        for name, network in self.networks.items():
+            try:
+                network.load_state_dict(state["networks"][name])
+            except CheckpointError as error:
+                raise CheckpointError(f"{name}: {error}") from error
+        if self.normaliser is not None:
+            self.normaliser.load_state_dict(state["normaliser"])
 
     def description(self) -> str:
         """The networks and how they are updated, for people."""

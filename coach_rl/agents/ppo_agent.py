@@ -216,7 +216,9 @@ class PPOAgent(FilteredAgent):
             mode=params.update_mode,
             planned_updates=rounds * params.algorithm.updates_per_round,
         )
-        self._memory = RolloutMemory(params.algorithm.rollout.count + num_envs)
+        # A tick brings a transition of every row at most, and a round follows when there are
+        # enough. Decisions still open when acting turns random come in without one, once a row.
+        self._memory = RolloutMemory(params.algorithm.rollout.count + 2 * num_envs)
         self._shuffle = generator(seed, params.name, "shuffle")
         self._returns = RunningStatistics(())
         self._kl_coefficient = params.algorithm.initial_kl_coefficient
@@ -318,6 +320,11 @@ class PPOAgent(FilteredAgent):
         load_generator_state(self._shuffle, state["shuffle"])
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
+
+    def take_over(self, state: State) -> None:
+        """Take over the network, and the scale in which its critic predicts."""
+        self.network.load_state_dict(state["network"])
+        self._returns.load_state_dict(state["returns"])
 
     def description(self) -> str:
         """The network and how it is updated, for people."""

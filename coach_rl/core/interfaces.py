@@ -290,6 +290,20 @@ class Agent(Stateful, Protocol):
         """Learn if it is due; None when nothing was due."""
         ...
 
+    def load_policy(self, state: State) -> None:
+        """Start from what an equal agent knew elsewhere.
+
+        Networks, those of targets included, and the statistics of filters and normalisers are taken
+        over; memory, counters and optimisers stay as they are.
+
+        Args:
+            state: What that agent's `state_dict` returned.
+
+        Raises:
+            SpaceError: It is another kind of agent, or its networks have other shapes.
+        """
+        ...
+
     def description(self) -> str:
         """What it consists of, for people; may have several lines."""
         ...

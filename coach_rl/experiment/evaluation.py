@@ -11,6 +11,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.checkpoint import read_checkpoint
 from coach_rl.experiment.live_graph import live_graph
+from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.run_folder import RunFolder, find_run, now, rebuild
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
 from coach_rl.experiment.videos import Videos
@@ -80,6 +81,7 @@ def evaluate_untrained(
 ) -> LogRecord:
     """Evaluate an experiment's agents as they are before any training; writes nothing."""
     with live_graph(graph_manager, task, threads=threads):
+        load_levels(graph_manager)
         return final_evaluation(graph_manager, task, episodes)
 
 

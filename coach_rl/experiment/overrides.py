@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
 from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.typed_values import declared_types, fit
 
@@ -131,8 +131,18 @@ def _replace_elements(
         repeated = len(arguments) == 2 and arguments[1] is Ellipsis
         fixed = len(arguments) == len(elements)
         element = arguments[0] if repeated else arguments[index] if fixed else Any
-        elements[index] = _replace(elements[index], below, element, _join(path, name))
+        here = _join(path, name)
+        try:
+            elements[index] = _replace(elements[index], below, element, here)
+        except ParameterError as error:
+            raise ParameterError(f"{_with_name(here, elements[index])}: {error}") from error
     return tuple(elements)
+
+
+def _with_name(path: str, element: Any) -> str:
+    """The path of an element, and the name of what stands there if it has one."""
+    name = getattr(element, "name", None)
+    return path if name is None else f"{path} ('{name}')"
 
 
 def _replace_keys(

@@ -22,6 +22,7 @@ from coach_rl.experiment.evaluation import (
     final_evaluation,
 )
 from coach_rl.experiment.live_graph import live_graph
+from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.run_folder import (
@@ -140,7 +141,9 @@ def run_experiment(
     check_name(name)
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, threads=settings.threads):
+        loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
+        manifest["loaded"] = loaded
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = _keeper(graph_manager, folder, settings)
@@ -183,7 +186,9 @@ def resume_experiment(
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, threads=settings.threads), locked(folder.path):
         keeper = _keeper(graph_manager, folder, settings)
-        if checkpoint is not None:
+        if checkpoint is None:
+            load_levels(graph_manager, manifest)
+        else:
             graph_manager.load_state_dict(checkpoint.state)
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))

@@ -8,6 +8,7 @@ for record in graph_manager.improve():          # stop, save or evaluate between
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -15,13 +16,14 @@ import numpy as np
 import torch
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.interfaces import Agent, DrawableParameters, LevelPlace
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.parameters import (
@@ -111,18 +113,19 @@ class GraphManager:
         def made(index: int, spaces: EnvironmentSpaces) -> Agent:
             if index not in agents:
                 level = parameters.levels[index]
-                agents[index] = level.agent.build(
-                    spaces=spaces,
-                    num_envs=parameters.num_envs,
-                    device=task.device,
-                    seed=integer_seed(task.seed, "agent", level.name),
-                    planned_steps=planned_decisions(parameters.levels, index, schedule),
-                    place=LevelPlace(
-                        level=level,
-                        below=parameters.levels[index + 1] if index + 1 in agents else None,
-                        agent_below=agents.get(index + 1),
-                    ),
-                )
+                with naming(level, parameters.levels):
+                    agents[index] = level.agent.build(
+                        spaces=spaces,
+                        num_envs=parameters.num_envs,
+                        device=task.device,
+                        seed=integer_seed(task.seed, "agent", level.name),
+                        planned_steps=planned_decisions(parameters.levels, index, schedule),
+                        place=LevelPlace(
+                            level=level,
+                            below=parameters.levels[index + 1] if index + 1 in agents else None,
+                            agent_below=agents.get(index + 1),
+                        ),
+                    )
             return agents[index]
 
         training = build_stack(
@@ -240,20 +243,20 @@ class GraphManager:
 
     def description(self) -> str:
         """The levels and their agents, for people."""
-        graph = self._built()
-        lines = []
-        for level, params, agent in zip(
-            graph.training.levels, self.parameters.levels, graph.agents, strict=True
-        ):
-            spaces = level.agent_spaces()
-            lines += [
-                f"level {level.name}: {params.agent.name}",
-                f"  observes {spaces.observation}",
-                f"  acts in {spaces.action}",
-                *(f"  {line}" for line in agent.description().splitlines()),
-            ]
-        task, num_envs = self.parameters.environment.level, self.parameters.num_envs
-        return "\n".join([*lines, f"environment {task} x {num_envs}"])
+        graph, parameters = self._built(), self.parameters
+        return describe_stack(
+            graph.training.levels, parameters.levels, graph.agents, parameters.environment
+        )
+
+    def load_level(self, level: str, state: State) -> None:
+        """Let a level's agent start from what one knew elsewhere; see `Agent.load_policy`.
+
+        Args:
+            level: The level's name.
+            state: What that agent's `state_dict` returned.
+        """
+        names = [params.name for params in self.parameters.levels]
+        self._built().agents[names.index(level)].load_policy(state)
 
     def state_dict(self) -> State:
         """Everything that is needed to go on exactly here; valid between two records."""
@@ -418,6 +421,19 @@ class GraphManager:
         if self._graph is None:
             raise ConfigurationError("the graph is not built yet; call create_graph() first")
         return self._graph
+
+
+@contextmanager
+def naming(level: LevelParameters, levels: Sequence[LevelParameters]) -> Iterator[None]:
+    """ConfigurationErrors from inside name the level, where there is more than one."""
+    try:
+        yield
+    except ConfigurationError as error:
+        start = f"level '{level.name}': "
+        if len(levels) == 1 or str(error).startswith(start):
+            raise
+        kind = SpaceError if isinstance(error, SpaceError) else ConfigurationError
+        raise kind(f"{start}{error}") from error
 
 
 def planned_decisions(

@@ -1,7 +1,7 @@
 """What describes an experiment: its levels, its environment, its schedule, its acceptance test."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace, OptionSpace
@@ -69,14 +69,18 @@ class ValidationParameters:
     """Environment steps by which it must be reached."""
 
 
+_NOBODY: Any = None
+"""Says that a level lacks its agent, so that the error can name the level."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LevelParameters:
     """One level of the stack."""
 
     name: str = "main"
     """The level's name in logs."""
-    agent: AgentParameters
-    """Who decides on this level."""
+    agent: AgentParameters = _NOBODY
+    """Who decides on this level; has no default."""
     goal_space: GoalSpace | OptionSpace | None = None
     """What the level above acts in. At the top, and only there, it may be None; a GoalSpace there
     means that the environment's desired goals are the level's, and reward it."""
@@ -93,6 +97,13 @@ class LevelParameters:
     load: str | None = None
     """A run, or one of its checkpoints, whose agent of the level of this name it starts from;
     `RUN:LEVEL` for a level of another name. None: from nothing."""
+
+    def __post_init__(self) -> None:
+        require(
+            hasattr(self.agent, "build"),
+            f"level '{self.name}' needs an agent, described by e.g. PPOAgentParameters, "
+            f"got {self.agent!r}",
+        )
 
 
 class GraphDescription(Protocol):

@@ -87,6 +87,12 @@ class SubEpisodes:
         for name, bit in _ENDS.items():
             sums[name] += np.count_nonzero(end & np.uint8(bit))
         if differences[0] is not None:
-            sums["distance"] += float(length_of(np.concatenate(differences)).sum())
+            distances = length_of(np.concatenate(differences))
+            sums["distance"] = _added_in_turn(sums["distance"], distances)
         sums["decisions"] += int(np.concatenate(decisions).sum())
-        sums["return"] += float(np.concatenate(returns).sum())
+        sums["return"] = _added_in_turn(sums["return"], np.concatenate(returns))
+
+
+def _added_in_turn(total: float, values: FloatArray) -> float:
+    """The sum, one by one, so that it is the same however often it was brought up to date."""
+    return float(np.add.accumulate(np.append(total, values))[-1])

@@ -271,12 +271,13 @@ def test_ppo_table_names_every_parameter_and_the_presets_that_differ():
     expected = {field.name: set() for field in fields(default)}
     for name, path in shipped_presets().items():
         graph_manager = load_preset(PresetReference(path=path)).build()
-        algorithm = graph_manager.parameters.agent.algorithm
-        if not isinstance(algorithm, PPOAlgorithmParameters):
-            continue
-        for field in expected:
-            if getattr(algorithm, field) != getattr(default, field):
-                expected[field].add(name)
+        for level in graph_manager.parameters.levels:
+            algorithm = getattr(level.agent, "algorithm", None)
+            if not isinstance(algorithm, PPOAlgorithmParameters):
+                continue
+            for field in expected:
+                if getattr(algorithm, field) != getattr(default, field):
+                    expected[field].add(name)
     for field, presets in expected.items():
         named = set(re.findall(r"`(\w+)`", rows[field]))
         if "by task" in rows[field]:  # and the preset's own task may have none

@@ -45,6 +45,10 @@ class WalkParameters:
     fail_at: int | None = None
     seconds_per_step: float = 0.0
 
+    @property
+    def levels(self) -> tuple[()]:
+        return ()
+
 
 class WalkGraphManager(GraphManager):
     def __init__(self, parameters: WalkParameters) -> None:

@@ -10,13 +10,19 @@ import pytest
 import coach_rl.presets
 from coach_rl.agents.hac_agent import HACAgentParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset, shipped_presets
-from coach_rl.graph_managers import HACGraphParameters,  GraphManager, TaskParameters
+from coach_rl.graph_managers import (
+    GraphManager,
+    HACGraphParameters,
+    HRLGraphParameters,
+    TaskParameters,
+)
 from coach_rl.presets import Mujoco_PPO, Mujoco_PPO_KL
 
 PRESETS = sorted(shipped_presets())
@@ -38,6 +44,7 @@ THRESHOLDS = [
     ("Pendulum_SAC", {}),
     ("BitFlip_DQN_HER", {}),
     ("Fetch_DDPG_HER", {}),
+    ("FourRooms_PPO_Options", {}),
 ]
 
 
@@ -66,11 +73,16 @@ def shortened(manager: GraphManager) -> GraphManager:
     if isinstance(parameters, HACGraphParameters):
         stack = tuple(replace(each, agent=hasty(each.agent)) for each in parameters.stack)
         return type(manager)(replace(parameters, schedule=schedule, stack=stack))
+    if isinstance(parameters, HRLGraphParameters):  # whose upper levels decide seldom
+        levels = tuple(replace(each, agent=hasty(each.agent, 32)) for each in parameters.levels)
+        return type(manager)(replace(parameters, schedule=schedule, levels=levels))
     return type(manager)(replace(parameters, schedule=schedule, agent=hasty(parameters.agent)))
 
 
-def hasty(agent):
+def hasty(agent, rollout=256):
     """The agent learning little, and telling of it soon."""
+    if isinstance(agent, ScriptedAgentParameters):
+        return agent
     if isinstance(agent, HACAgentParameters):
         return replace(agent, learner=hasty(agent.learner))
     if isinstance(agent, OffPolicyAgentParameters):
@@ -78,7 +90,7 @@ def hasty(agent):
             agent.learning, updates_per_step=0.05, learning_starts=200, report_every=10
         )
         return replace(agent, learning=learning)
-    algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(256), epochs=1)
+    algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(rollout), epochs=1)
     return replace(agent, algorithm=algorithm)
 
 

@@ -1,0 +1,178 @@
+"""An agent that does what a function says: it neither explores nor learns.
+
+ScriptedAgentParameters(policy=walk)                     # a function at the top of a file
+ScriptedAgentParameters(policy="my_package.gaits:walk")  # the same by name
+ScriptedAgentParameters(policy="desired_goal")           # one that is built in
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.records import Action, BoolArray, IntArray, Observation, Outcome, TrainingReport
+from coach_rl.core.spaces import EnvironmentSpaces, Space, check_actions, clipped_to_space
+from coach_rl.core.state import State
+
+Policy = Callable[[Observation, Space], Action]
+"""(observations [R, ...] each, where to act) to actions [R, ...]; a function of just these."""
+
+
+def still(observation: Observation, space: Space) -> Action:
+    """The number of a Box nearest to 0, the first of discrete choices."""
+    rows = len(next(iter(observation.values())))
+    match space:
+        case spaces.Box():
+            nearest = np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+            return np.broadcast_to(nearest, (rows, *space.shape)).copy()
+        case spaces.Discrete() | spaces.MultiDiscrete():
+            first = np.asarray(space.start)
+            return np.broadcast_to(first, (rows, *first.shape)).copy()
+    raise SpaceError(f"the script 'still' acts in Box, Discrete and MultiDiscrete, not in {space}")
+
+
+def desired_goal(observation: Observation, space: Space) -> Action:
+    """The goal it is told itself, handed on to the level below."""
+    if GOAL_KEY not in observation:
+        raise SpaceError(
+            f"the script 'desired_goal' hands on the '{GOAL_KEY}' it is told, and is told none; "
+            f"observed: {sorted(observation)}"
+        )
+    return observation[GOAL_KEY].reshape(-1, *(space.shape or ()))
+
+
+BUILT_IN: dict[str, Policy] = {"still": still, "desired_goal": desired_goal}
+"""Scripts by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptedAgentParameters:
+    """An agent whose policy is a function."""
+
+    name: str = "script"
+    """The agent's name in logs and files."""
+    policy: Policy | str
+    """What it does: a function of (observations by key, [R, ...] each; action space) that returns
+    the actions [R, ...] of the R rows; `module:function`, or `still` or `desired_goal`. A function
+    must stand at the top of a file, or a run's manifest could not name it."""
+
+    def __post_init__(self) -> None:
+        policy = self.policy
+        if isinstance(policy, str) and ":" not in policy and policy not in BUILT_IN:
+            raise UnknownNameError("script", policy, BUILT_IN, "others are named 'module:function'")
+
+    def build(
+        self,
+        *,
+        spaces: EnvironmentSpaces,
+        num_envs: int,
+        device: str,
+        seed: int,
+        planned_steps: int,
+        place: LevelPlace = ALONE,
+    ) -> "ScriptedAgent":
+        """The agent; ConfigurationError where there is no such function."""
+        return ScriptedAgent(self, space=spaces.action)
+
+
+class ScriptedRows:
+    """A script remembers nothing of its rows."""
+
+    def state_dict(self) -> State:
+        """Nothing."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Nothing to take over."""
+
+
+class ScriptedAgent:
+    """Acts by a function in every phase, heat-up and tested decisions included.
+
+    What the function asks for beyond the bounds of a Box is clipped to them.
+
+    Args:
+        params: The agent's parameters.
+        space: Where it acts.
+    """
+
+    def __init__(self, params: ScriptedAgentParameters, *, space: Space) -> None:
+        self.name = params.name
+        self._space = space
+        self._label = _label(params.policy)
+        self._policy = _found(params.policy) if isinstance(params.policy, str) else params.policy
+
+    def new_rows(self, num_envs: int, seed: int) -> ScriptedRows:
+        """Nothing is remembered."""
+        return ScriptedRows()
+
+    def act(
+        self,
+        row_state: ScriptedRows,
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        fresh: BoolArray,
+        quiet: BoolArray,
+        clock: Clock,
+    ) -> Action:
+        """What the script says; ActionError names the script where that is no action."""
+        try:
+            action = clipped_to_space(self._space, self._policy(observation, self._space))
+            check_actions(self._space, action)
+        except (ActionError, SpaceError) as error:
+            raise type(error)(f"script {self._label}: {error}") from error
+        return action
+
+    def observe(self, row_state: ScriptedRows, outcome: Outcome, *, clock: Clock) -> None:
+        """Nothing is kept."""
+
+    def train(self, clock: Clock) -> TrainingReport | None:
+        """Never due."""
+        return None
+
+    def state_dict(self) -> State:
+        """Nothing changes."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Nothing to take over."""
+
+    def load_policy(self, state: State) -> None:
+        """Refused: a script does what its function says."""
+        raise SpaceError(f"agent '{self.name}' follows a script, into which nothing can be loaded")
+
+    def description(self) -> str:
+        """The script, for people."""
+        return f"script: {self._label}"
+
+
+def _label(policy: Policy | str) -> str:
+    if isinstance(policy, str):
+        return f"'{policy}'"
+    return f"'{policy.__module__}:{getattr(policy, '__qualname__', policy)}'"
+
+
+def _found(name: str) -> Policy:
+    """The script of that name."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    module_name, _, function_name = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except (ImportError, ValueError) as error:
+        raise ConfigurationError(
+            f"the script '{name}' needs the module '{module_name}': {error}"
+        ) from error
+    function: Policy | None = getattr(module, function_name, None)
+    if not callable(function):
+        functions = [known for known, thing in vars(module).items() if callable(thing)]
+        raise UnknownNameError(f"function of '{module_name}'", function_name, functions)
+    return function

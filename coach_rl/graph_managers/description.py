@@ -1,0 +1,89 @@
+"""A stack of levels for people: a tree, the top level first, the environment last."""
+
+from collections.abc import Iterator, Sequence
+
+from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.interfaces import Agent, EnvironmentParameters
+from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.levels.level_manager import LevelManager
+
+
+def describe_stack(
+    levels: Sequence[LevelManager],
+    described: Sequence[LevelParameters],
+    agents: Sequence[Agent],
+    environment: EnvironmentParameters,
+) -> str:
+    """The levels, what they ask of each other, their agents, and what they act on.
+
+    Args:
+        levels: Top first.
+        described: Their parameters.
+        agents: Who decides on them.
+        environment: What the lowest acts on.
+    """
+    lines: list[str] = []
+    for depth, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
+        spaces = level.agent_spaces()
+        below = described[depth + 1] if depth + 1 < len(described) else None
+        about = [
+            f"level {level.name}: {params.agent.name}",
+            *(f"  {line}" for line in _of_level(params, is_top=depth == 0)),
+            f"  observes {spaces.observation}",
+            f"  acts in {spaces.action}",
+            *(f"  {line}" for line in agent.description().splitlines()),
+            *([] if below is None else [f"  asks level {below.name} for {_orders(below)}"]),
+        ]
+        lines += _at(depth, about)
+    bottom = [f"environment {environment.level} x {levels[0].num_envs}"]
+    return "\n".join([*lines, *_at(len(levels), bottom)])
+
+
+def _at(depth: int, lines: Sequence[str]) -> list[str]:
+    """A node of the tree: its first line hangs on the node above."""
+    if depth == 0:
+        return list(lines)
+    first, *rest = lines
+    indent = "   " * (depth - 1)
+    return [f"{indent}└─ {first}", *(f"{indent}   {line}" for line in rest)]
+
+
+def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
+    """What sets a level apart from one that is alone."""
+    if is_top and params.goal_space is not None:
+        yield f"has the environment's {_told(params.goal_space)}"
+    if params.horizon is not None:
+        yield f"horizon {params.horizon} decisions"
+    if params.real_end_is_terminal:
+        yield "a real termination is final"
+    if params.testing_rate:
+        yield f"tests {params.testing_rate:.4g} of its decisions"
+    if params.frozen:
+        yield "frozen: neither explores nor learns"
+    if params.load is not None:
+        yield f"loaded from {params.load}"
+
+
+def _orders(below: LevelParameters) -> str:
+    assert below.goal_space is not None
+    return _told(below.goal_space)
+
+
+def _told(space: GoalSpace | OptionSpace) -> str:
+    if isinstance(space, OptionSpace):
+        return f"one of {space.count} options"
+    elements = space.elements or range(space.size)
+    bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
+    parts = [
+        f"{space.key}[{element}] in [{low:.4g}, {high:.4g}] within {threshold:.4g}"
+        + (" (an angle)" if position in space.angles else "")
+        for position, (element, low, high, threshold) in enumerate(bounds)
+    ]
+    if space.relative:
+        reach = space.space.high
+        parts.append("asked for as a way of at most " + ", ".join(f"{each:.4g}" for each in reach))
+    if space.reached_within == "ball":
+        parts.append("all together as a ball")
+    if space.reward == "dense":
+        parts.append("rewarded by distance")
+    return "goals: " + "; ".join(parts)

@@ -1,0 +1,333 @@
+"""PPO on levels: decisions that last, rows out of step, orders that change, stops in the middle."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.clock import Phase
+from coach_rl.core.goals import OPTION_KEY, GoalSpace, OptionSpace
+from coach_rl.core.records import EnvResponse
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.filters import InputFilter, ObservationNormalizationFilter
+from coach_rl.graph_managers import (
+    GraphManager,
+    HRLGraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.memories import ReplayMemoryParameters
+
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+OPTIONS = OptionSpace(count=4)
+SMALL = TorsoParameters(middleware=(8,))
+
+
+def ppo(**algorithm):
+    defaults = {"rollout": EnvironmentSteps(24), "epochs": 2, "minibatch": 8}
+    return PPOAgentParameters(
+        algorithm=PPOAlgorithmParameters(**{**defaults, **algorithm}),
+        network=ActorCriticParameters(torso=SMALL),
+        input_filter=InputFilter(observation={"observation": (ObservationNormalizationFilter(),)}),
+        update_mode="eager",
+    )
+
+
+def ddpg():
+    params = DDPGAgentParameters(
+        learning=LearningParameters(
+            batch=8, updates_per_step=0.2, learning_starts=16, report_every=8
+        ),
+        memory=ReplayMemoryParameters(capacity=500),
+        update_mode="eager",
+    )
+    return replace(
+        params,
+        actor=replace(params.actor, torso=SMALL),
+        critic=replace(params.critic, torso=SMALL),
+    )
+
+
+def go(observation, space):
+    """Push to the lower right, whatever the order."""
+    return np.tile(np.array([[0.9, -0.4]], np.float32), (len(observation["observation"]), 1))
+
+
+def manager(upper, lower, space, *, horizon=5, num_envs=5, seed=2, **more):
+    schedule = {
+        "training": EnvironmentSteps(360),
+        "evaluation_interval": EnvironmentSteps(200),
+        "evaluation_episodes": EnvironmentEpisodes(2),
+        **more.pop("schedule", {}),
+    }
+    graph_manager = GraphManager(
+        HRLGraphParameters(
+            levels=(
+                LevelParameters(name="top", agent=upper),
+                LevelParameters(name="low", agent=lower, goal_space=space, horizon=horizon),
+            ),
+            environment=PointMassParameters(max_episode_steps=13),
+            num_envs=num_envs,
+            schedule=ScheduleParameters(**schedule),
+            **more,
+        )
+    )
+    graph_manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    return graph_manager
+
+
+def agents_of(graph_manager):
+    return graph_manager._graph.agents
+
+
+def transitions_stored(agent):
+    """Every transition that comes to an agent's memory, in a list that grows."""
+    stored, store = [], agent.store
+
+    def spied(transition):
+        stored.append(transition)
+        store(transition)
+
+    agent.store = spied
+    return stored
+
+
+def slow_advantages(agent, stored, *, discount, trace):
+    """GAE by its recursion over each row's transitions; by (row, how many before it)."""
+
+    def value(observation):
+        tensors = {key: torch.from_numpy(values) for key, values in observation.items()}
+        with torch.inference_mode():
+            return agent._model.value(tensors).numpy().astype(np.float64)
+
+    by_row = {}
+    for transition in stored:
+        before, after = value(transition.observation), value(transition.next_observation)
+        for i, row in enumerate(transition.rows):
+            step = {
+                "reward": transition.reward[i],
+                "before": before[i],
+                "after": 0.0 if transition.terminated[i] else after[i],
+                "ends": transition.terminated[i] or transition.truncated[i],
+                "discount": discount ** int(transition.duration[i]),
+            }
+            by_row.setdefault(int(row), []).append(step)
+    found = {}
+    for row, steps in by_row.items():
+        following = 0.0
+        for number, step in reversed(list(enumerate(steps))):
+            carried = 0.0 if step["ends"] else step["discount"] * trace * following
+            following = step["reward"] + step["discount"] * step["after"] - step["before"] + carried
+            found[row, number] = following
+    return found
+
+
+@pytest.mark.parametrize("space", [PLACES, OPTIONS])
+def test_advantages_of_decisions_that_last_equal_a_plain_loop(space):
+    """Rows have as many decisions as they came to, the last of each is cut off by the rollout."""
+    algorithm = {"discount": 0.9, "gae_lambda": 0.8, "discount_by_duration": True}
+    upper = ppo(rollout=EnvironmentSteps(10_000), **algorithm)
+    script = ScriptedAgentParameters(policy=go)
+    graph_manager = manager(upper, script, space, reward_discount=0.9)
+    agent = agents_of(graph_manager)[0]
+    stored = transitions_stored(agent)
+    list(graph_manager.train_and_act(EnvironmentSteps(340)))
+    memory = agent._memory
+    data = {path: torch.from_numpy(column) for path, column in memory.columns.items()}
+    found = agent._estimates(data, memory.grid())["/advantages"][: len(memory)].tolist()
+    expected = slow_advantages(agent, stored, discount=0.9, trace=0.8)
+    count, durations = {}, set()
+    for position, row in enumerate(memory.columns["/rows"][: len(memory)].tolist()):
+        number = count[row] = count.get(row, -1) + 1
+        assert found[position] == pytest.approx(expected[row, number], abs=1e-4)
+        durations.add(int(memory.columns["/durations"][position]))
+    assert len(found) == len(expected) > 50
+    assert len(durations) > 1, "the test wants decisions of several lengths"
+    if space is PLACES:
+        assert len(set(count.values())) > 1, "the test wants rows of several lengths"
+    open_rows = graph_manager._graph.training.levels[1]._open
+    assert open_rows.any(), "the test wants decisions that are open when the rollout ends"
+    graph_manager.close()
+
+
+def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
+    graph_manager = manager(
+        ppo(rollout=EnvironmentSteps(8)), ScriptedAgentParameters(policy=go), PLACES
+    )
+    agent, top = agents_of(graph_manager)[0], graph_manager._graph.training.levels[0]
+    stored, decided, act = transitions_stored(agent), [], agent.act
+
+    def spied(row_state, rows, *args, clock, **keywords):
+        if clock is top._clock:
+            decided.extend(rows.tolist())
+        return act(row_state, rows, *args, clock=clock, **keywords)
+
+    agent.act = spied
+    rounds = [r for r in graph_manager.train_and_act(EnvironmentSteps(400)) if r.kind == "train"]
+    assert len(rounds) > 5
+    open_rows = np.flatnonzero(graph_manager._graph.training.levels[1]._open).tolist()
+    came = [int(row) for transition in stored for row in transition.rows]
+    assert sorted(came + open_rows) == sorted(decided)  # none lost, none twice
+    graph_manager.close()
+
+
+def test_decisions_made_in_heatup_are_dropped_where_they_end_later():
+    """With options of 5 steps and a heat-up of 7, the second decision of a row is open.
+
+    The third ends with the episode, after 13 steps.
+    """
+    script = ScriptedAgentParameters(policy="still")
+    graph_manager = manager(
+        ppo(rollout=EnvironmentSteps(1000)),
+        script,
+        OPTIONS,
+        num_envs=3,
+        schedule={"heatup": EnvironmentSteps(21)},
+    )
+    agent = agents_of(graph_manager)[0]
+    list(graph_manager.heatup(EnvironmentSteps(21)))
+    list(graph_manager.train_and_act(EnvironmentSteps(9)))  # the open decisions end
+    assert len(agent._memory) == 0
+    list(graph_manager.train_and_act(EnvironmentSteps(6)))
+    assert len(agent._memory) == 0
+    list(graph_manager.train_and_act(EnvironmentSteps(3)))  # the first decisions of TRAIN end
+    assert len(agent._memory) == 3
+    graph_manager.close()
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_the_rollout_has_room_for_whatever_a_tick_brings(horizon):
+    """Also where acting turns random and back with decisions open."""
+    num_envs, rollout = 7, 9
+    graph_manager = manager(
+        ppo(rollout=EnvironmentSteps(rollout)),
+        ScriptedAgentParameters(policy=go),
+        PLACES,
+        horizon=horizon,
+        num_envs=num_envs,
+    )
+    agent, rng, most = agents_of(graph_manager)[0], np.random.default_rng(0), 0
+    stored = transitions_stored(agent)
+    for _ in range(40):
+        for phase in (graph_manager.train_and_act, graph_manager.heatup):
+            list(phase(EnvironmentSteps(num_envs * int(rng.integers(1, 6)))))
+            most = max(most, len(agent._memory))
+    assert sum(len(transition.rows) for transition in stored) > 100
+    assert horizon == 1 or most >= rollout, (
+        "the test wants decisions that come in while acting is random"
+    )
+    graph_manager.close()
+
+
+def test_an_agent_sees_the_option_that_was_chosen_from_its_first_step():
+    """Also where only the option changes and the real episode goes on."""
+    graph_manager = manager(ppo(), ppo(rollout=EnvironmentSteps(1000)), OPTIONS)
+    upper, lower = (transitions_stored(agent) for agent in agents_of(graph_manager))
+    list(graph_manager.train_and_act(EnvironmentSteps(300)))
+    chosen, seen = {}, {}
+    for transition in upper:
+        for row, option, duration in zip(
+            transition.rows, transition.action, transition.duration, strict=True
+        ):
+            chosen.setdefault(int(row), []).extend([int(option)] * int(duration))
+    for transition in lower:
+        told = transition.observation[OPTION_KEY]
+        assert (told == transition.next_observation[OPTION_KEY]).all()
+        for row, option in zip(transition.rows, told.argmax(axis=1), strict=True):
+            seen.setdefault(int(row), []).append(int(option))
+    for row, options in chosen.items():
+        assert seen[row][: len(options)] == options
+        assert len(set(options)) > 1
+    graph_manager.close()
+
+
+def flat(state, path=""):
+    if isinstance(state, dict):
+        for key, value in state.items():
+            yield from flat(value, f"{path}/{key}")
+    elif isinstance(state, list):
+        for index, value in enumerate(state):
+            yield from flat(value, f"{path}/{index}")
+    elif not path.endswith("seconds"):
+        yield path, state
+
+
+def assert_same(one, other):
+    one, other = dict(flat(one)), dict(flat(other))
+    assert one.keys() == other.keys()
+    for path, value in one.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, other[path]), path
+        else:
+            np.testing.assert_array_equal(value, other[path], err_msg=path)
+
+
+@pytest.mark.parametrize(
+    ("lower", "space"),
+    [(ppo, PLACES), (ppo, OPTIONS), (ddpg, PLACES), (ddpg, OPTIONS)],
+    ids=["ppo-goals", "ppo-options", "ddpg-goals", "ddpg-options"],
+)
+def test_a_stack_stopped_in_mid_sub_episode_goes_on_bit_for_bit(lower, space, tmp_path):
+    torch.set_num_threads(1)
+    schedule = {"heatup": EnvironmentSteps(40), "progress_interval": EnvironmentSteps(5)}
+    more = {"schedule": schedule, "reward_discount": 0.95}
+    upper = ppo(rollout=EnvironmentSteps(12), discount_by_duration=True)
+    straight = manager(upper, lower(), space, **more)
+    saved, low = {}, straight._graph.training.levels[1]
+    for record in straight.improve():
+        now = record.environment_steps
+        if now in (35, 295) and now not in saved:  # in heat-up; among updates
+            assert (low._decisions[low._open] > 0).any(), "the test wants an open sub-episode"
+            saved[now] = tmp_path / f"at_{now}"
+            write_checkpoint(saved[now], straight.state_dict(), {})
+    assert straight.clock.phase is Phase.TRAIN
+    assert straight.clock.training_steps > 0
+    for path in saved.values():
+        again = manager(upper, lower(), space, seed=2, **more)
+        again.load_state_dict(read_checkpoint(path).state)
+        list(again.improve())
+        assert_same(again.state_dict(), straight.state_dict())
+        again.close()
+    assert len(saved) == 2
+    straight.close()
+
+
+def test_an_answer_says_what_a_decision_was_worth():
+    """The rewards of an option come up discounted, as the advantages expect them."""
+    graph_manager = manager(
+        ppo(rollout=EnvironmentSteps(1000), discount=0.9, discount_by_duration=True),
+        ScriptedAgentParameters(policy=go),
+        OPTIONS,
+        num_envs=1,
+        reward_discount=0.9,
+    )
+    stack = graph_manager._graph.training
+    upper = transitions_stored(agents_of(graph_manager)[0])
+    rewards, tick = [], stack.tick
+
+    def spied():
+        answer = tick()
+        assert isinstance(answer, EnvResponse)
+        rewards.append(float(answer.reward[0]))
+        return answer
+
+    object.__setattr__(stack, "tick", spied)
+    list(graph_manager.train_and_act(EnvironmentSteps(60)))
+    begin = 0
+    for transition in upper:
+        took = int(transition.duration[0])
+        part = rewards[begin : begin + took]
+        assert transition.reward[0] == pytest.approx(np.dot(part, 0.9 ** np.arange(took)))
+        begin += took
+    assert begin > 40
+    graph_manager.close()

@@ -1,0 +1,143 @@
+"""Scripts: by function and by name, in every phase, kept apart from everything that learns."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters, desired_goal, still
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.experiment.parameters_json import decode, encode
+
+BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, -0.5]), dtype=np.float32)
+ROWS = np.arange(3)
+
+
+def ask_for_more(observation, space):
+    """Doubles of what is seen, beyond the bounds in part."""
+    return observation["x"] * 2.0
+
+
+def ask_for_nothing_numeric(observation, space):
+    return np.full((len(observation["x"]), 2), np.nan)
+
+
+def ask_for_one(observation, space):
+    return np.zeros(2, np.float32)
+
+
+def seventh(observation, space):
+    return np.full(len(observation["x"]), 7)
+
+
+def build(policy, space=BOX):
+    observed = spaces.Dict({"x": spaces.Box(-9, 9, (2,), np.float32)})
+    return ScriptedAgentParameters(policy=policy).build(
+        spaces=EnvironmentSpaces(observation=observed, action=space),
+        num_envs=3,
+        device="cpu",
+        seed=0,
+        planned_steps=100,
+    )
+
+
+def act(agent, observation, phase=Phase.TRAIN):
+    flags = np.ones(3, np.bool_)
+    return agent.act(
+        agent.new_rows(3, 0),
+        ROWS,
+        observation,
+        starts=flags,
+        fresh=flags,
+        quiet=~flags,
+        clock=Clock(phase=phase),
+    )
+
+
+SEEN = {"x": np.float32([[0.1, -0.5], [0.9, -0.9], [-0.2, 0.3]])}
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_script_does_the_same_in_every_phase_and_stays_within_bounds(phase):
+    action = act(build(ask_for_more), SEEN, phase)
+    np.testing.assert_array_equal(action, np.float32([[0.2, -1], [1, -1.8], [-0.4, -0.5]]))
+    assert action.dtype == np.float32
+
+
+def test_a_script_can_be_named(tmp_path, monkeypatch):
+    (tmp_path / "gaits_of_mine.py").write_text(
+        "def half(observation, space):\n    return observation['x'] / 2\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    np.testing.assert_array_equal(
+        act(build("gaits_of_mine:half"), SEEN)[:, 0], np.float32([0.05, 0.45, -0.1])
+    )
+    assert build("gaits_of_mine:half").description() == "script: 'gaits_of_mine:half'"
+    with pytest.raises(UnknownNameError, match=r"function of 'gaits_of_mine' 'halve'.*'half'"):
+        build("gaits_of_mine:halve")
+
+
+@pytest.mark.parametrize("policy", ["still", "some.module:function", still])
+def test_parameters_survive_json(policy):
+    params = ScriptedAgentParameters(name="legs", policy=policy)
+    assert decode(encode(params)) == params
+
+
+def test_a_script_that_no_manifest_could_name_is_refused_there():
+    with pytest.raises(ConfigurationError, match=r"policy is .*<lambda>.* top of a file"):
+        encode(ScriptedAgentParameters(policy=lambda observation, space: None))
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("stil", "unknown script 'stil'; did you mean 'still'"),
+        ("no_such_module:f", "the script 'no_such_module:f' needs the module 'no_such_module'"),
+        (":f", "the script ':f' needs the module ''"),
+    ],
+)
+def test_a_script_that_is_not_there_takes_one_line(policy, message):
+    with pytest.raises(ConfigurationError, match=message):
+        build(policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "space", "message"),
+    [
+        (ask_for_nothing_numeric, BOX, "ask_for_nothing_numeric.*lies outside"),
+        (ask_for_one, BOX, r"ask_for_one.*has shape \(2,\) per row"),
+        (seventh, spaces.Discrete(7), "seventh.*action 7 of row 0 lies outside"),
+    ],
+)
+def test_what_is_no_action_is_told_by_the_scripts_name(policy, space, message):
+    with pytest.raises(ActionError, match=message):
+        act(build(policy, space), SEEN)
+
+
+def test_still_is_the_nearest_there_is_to_nothing():
+    np.testing.assert_array_equal(act(build("still"), SEEN), np.float32([[0, -0.5]] * 3))
+    np.testing.assert_array_equal(act(build("still", spaces.Discrete(3, start=2)), SEEN), [2] * 3)
+    np.testing.assert_array_equal(
+        act(build("still", spaces.MultiDiscrete([2, 3])), SEEN), np.zeros((3, 2))
+    )
+    with pytest.raises(SpaceError, match=r"'still'.*not in"):
+        act(build("still", spaces.MultiBinary(2)), SEEN)
+
+
+def test_desired_goal_hands_on_what_it_is_told():
+    goal = np.float32([[0.5, -1], [-0.5, -1.5], [5, -1]])
+    action = act(build(desired_goal), {**SEEN, GOAL_KEY: goal})
+    np.testing.assert_array_equal(action, np.float32([[0.5, -1], [-0.5, -1.5], [1, -1]]))
+    with pytest.raises(SpaceError, match=r"'desired_goal'.*is told none; observed: .'x'."):
+        act(build("desired_goal"), SEEN)
+
+
+def test_nothing_is_learned_saved_or_loaded():
+    agent = build("still")
+    assert agent.train(Clock()) is None
+    assert agent.state_dict() == {}
+    agent.load_state_dict({})
+    with pytest.raises(SpaceError, match="agent 'script' follows a script"):
+        agent.load_policy({})

@@ -1,0 +1,67 @@
+"""Stacks from the command line: what does not fit takes one line, one level comes from a run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coach_rl.cli.main import main
+
+STACK = Path(__file__).parent / "stack_preset.py"
+
+
+@pytest.fixture(autouse=True)
+def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def coach(*words: Any) -> int:
+    return main([str(word) for word in words])
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("levels.1.horizon=0", "level 'low': horizon must be 1 or more, got 0"),
+        ("levels.1.goal_space.elements=None", "level 'low': the goal has 2 elements"),
+        (
+            "levels.1.goal_space.elements=(0,)",
+            "levels.1 ('low'): GoalSpace.elements names 1 elements, its bounds have 2",
+        ),
+        ("levels.1.goal_space.low=(0.0,)", "levels.1 ('low'): GoalSpace needs as many low, high"),
+        ("levels.1.goal_space.key=velocity", "level 'low': the goal's key 'velocity' is not obs"),
+        ("levels.1.goal_space=None", "level 'low' needs a goal_space"),
+        ("lower=False", "level 'low' needs an agent, described by e.g. PPOAgentParameters"),
+        ("upper=dqn", "level 'top': this agent chooses among Discrete actions, got Box"),
+        ("upper=ddpg; options=3", "level 'top': this agent acts in a flat Box"),
+        ("levels.0.testing_rate=2.0", "level 'top': testing_rate must lie in [0, 1], got 2.0"),
+        ("levels.1.load=nowhere", "level 'low' cannot be loaded from nowhere: "),
+        ("levels.1.lod=x", "unknown parameter of 'levels.1' 'lod'; did you mean 'load'"),
+    ],
+)
+def test_levels_that_do_not_fit_take_one_line(
+    override: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach("-p", STACK, "-ntb", "-c", "-cp", override) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("coach: error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(Path().iterdir()) == []
+
+
+def test_one_level_comes_from_another_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-p", STACK, "-ntb", "-c", "-e", "first", "--plain") == 0
+    (first,) = Path("experiments/first").iterdir()
+    override = f"levels.1.load={first}; levels.1.frozen=True"
+    assert coach("-p", STACK, "-ntb", "-c", "-e", "second", "--plain", "-cp", override) == 0
+    (second,) = Path("experiments/second").iterdir()
+    manifest = json.loads((second / "manifest.json").read_text())
+    assert manifest["loaded"]["low"]["level"] == "low"
+    assert manifest["parameters"]["levels"][1]["load"] == str(first)
+    assert "Evaluation" in capsys.readouterr().out
+    assert coach("-p", STACK, "-c", "-cp", f"levels.1.load={first}:lwo") == 2
+    assert "unknown level there 'lwo'; did you mean 'low'" in capsys.readouterr().err
+    assert coach("describe", STACK, "-cp", override) == 0
+    assert f"loaded from {first}" in capsys.readouterr().out

@@ -1,0 +1,269 @@
+"""A level takes over what one of another run has learned, and nothing else."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.experiment.evaluation import evaluate_untrained
+from coach_rl.experiment.runner import (
+    Audience,
+    RunSettings,
+    resume_experiment,
+    run_experiment,
+)
+from coach_rl.filters import InputFilter, ObservationNormalizationFilter
+from coach_rl.graph_managers import (
+    HRLGraphManager,
+    HRLGraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+TASK = TaskParameters(seed=7, device="cpu")
+QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
+
+
+def ppo(**more):
+    return PPOAgentParameters(
+        **{
+            "algorithm": PPOAlgorithmParameters(
+                rollout=EnvironmentSteps(16), epochs=1, minibatch=8, scale_returns=True
+            ),
+            "input_filter": NORMALISED,
+            "update_mode": "eager",
+            **more,
+        }
+    )
+
+
+def ddpg(**more):
+    return DDPGAgentParameters(
+        **{
+            "learning": LearningParameters(batch=8, learning_starts=10, updates_per_step=0.2),
+            "normalise_observations": 5.0,
+            "update_mode": "eager",
+            **more,
+        }
+    )
+
+
+def graph(low=None, top=None, *, steps=120, **of_low):
+    levels = (
+        LevelParameters(name="top", agent=top or ppo()),
+        LevelParameters(
+            **{
+                "name": "low",
+                "agent": low or ddpg(),
+                "goal_space": PLACES,
+                "horizon": 4,
+                **of_low,
+            }
+        ),
+    )
+    return HRLGraphManager(
+        HRLGraphParameters(
+            levels=levels,
+            environment=PointMassParameters(),
+            num_envs=4,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(steps),
+                evaluation_interval=None,
+                progress_interval=EnvironmentSteps(4),
+            ),
+        )
+    )
+
+
+def run(graph_manager, root, **audience):
+    return run_experiment(
+        graph_manager,
+        TASK,
+        name="walk",
+        root=root,
+        settings=QUIET,
+        audience=Audience(**audience),
+    ).folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run with PPO above DDPG, to load from."""
+    return run(graph(), tmp_path_factory.mktemp("other")).path
+
+
+def saved_agent(path, level):
+    return read_checkpoint(find_checkpoint(path / "checkpoints")).state["agents"][level]
+
+
+def states_at_start(graph_manager, tmp_path):
+    """The agents' states when a run begins."""
+    found = {}
+
+    def look(graph_manager, folder):
+        found.update(graph_manager.state_dict()["agents"])
+
+    folder = run(graph_manager, tmp_path, on_start=look)
+    return found, folder
+
+
+def same(one, other):
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    return bool(np.array_equal(one, other))
+
+
+def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tmp_path):
+    fresh, _ = states_at_start(graph(), tmp_path / "a")
+    state, folder = states_at_start(graph(load=str(trained)), tmp_path / "b")
+    theirs, low = saved_agent(trained, "low"), state["low"]
+    assert same(low["networks"], theirs["networks"])
+    assert "target" in low["networks"]["actor"]
+    assert same(low["normaliser"], theirs["normaliser"])
+    assert not same(low["networks"], fresh["low"]["networks"])
+    for part in ("engine", "memory", "earned", "training_steps", "noise"):
+        assert same(low[part], fresh["low"][part]), part
+    assert theirs["training_steps"] > 0
+    assert same(state["top"], fresh["top"])
+    manifest = json.loads(folder.manifest.read_text())
+    checkpoint = find_checkpoint(trained / "checkpoints")
+    assert manifest["loaded"] == {"low": {"checkpoint": str(checkpoint), "level": "low"}}
+
+
+def test_an_on_policy_level_takes_over_filters_and_the_critics_scale(trained, tmp_path):
+    """Here a level of another name, from a checkpoint that is named."""
+    checkpoint = find_checkpoint(trained / "checkpoints")
+    params = graph().parameters
+    top, low = params.levels
+    levels = (replace(top, name="boss", load=f"{checkpoint}:top"), low)
+    state, _ = states_at_start(HRLGraphManager(replace(params, levels=levels)), tmp_path)
+    theirs = saved_agent(trained, "top")
+    for part in ("network", "filters", "returns"):
+        assert same(state["boss"][part], theirs[part]), part
+    assert theirs["filters"]["input"]["observation"]
+    assert state["boss"]["memory"]["length"] == 0
+    assert (state["boss"]["training_steps"], theirs["training_steps"] > 0) == (0, True)
+
+
+def test_a_path_with_a_colon_is_a_path(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "walk:low")
+    state, _ = states_at_start(graph(load=str(tmp_path / "walk:low")), tmp_path / "b")
+    assert same(state["low"]["networks"], saved_agent(trained, "low")["networks"])
+
+
+def test_a_loaded_frozen_level_stays_what_it_was(trained, tmp_path):
+    folder = run(graph(load=str(trained), frozen=True), tmp_path)
+    ours, theirs = saved_agent(folder.path, "low"), saved_agent(trained, "low")
+    assert same(ours["networks"], theirs["networks"])
+    assert saved_agent(folder.path, "top")["training_steps"] > 0
+
+
+def test_a_resumed_run_keeps_what_it_has_learned_since(trained, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(trained, other)
+    folder = run(graph(load=str(other)), tmp_path / "b")
+    shutil.rmtree(other)  # it is not asked for again
+    learned = saved_agent(folder.path, "low")
+    resume_experiment(folder.path, steps=EnvironmentSteps(124), settings=QUIET)
+    straight = run(graph(load=str(trained), steps=124), tmp_path / "c")
+    assert same(saved_agent(folder.path, "low"), saved_agent(straight.path, "low"))
+    assert not same(saved_agent(folder.path, "low")["networks"], learned["networks"])
+
+
+def test_a_run_killed_before_its_first_checkpoint_loads_what_it_loaded(trained, tmp_path):
+    """From the checkpoint it loaded then, although that run has gone on since."""
+    other = tmp_path / "other"
+    shutil.copytree(trained, other)
+    folder = run(graph(load=str(other)), tmp_path / "b")
+    expected = saved_agent(folder.path, "low")
+    (first,) = (other / "checkpoints").glob("step_*")
+    later = first.with_name("step_999999")
+    shutil.copytree(first, later)
+    (later / "checkpoint.json").write_text("broken")
+    (other / "checkpoints" / "last").write_text('{"checkpoint": "step_999999"}')
+    shutil.rmtree(folder.checkpoints)
+    resume_experiment(folder.path, settings=QUIET)
+    assert same(saved_agent(folder.path, "low"), expected)
+
+
+def test_an_evaluation_before_training_plays_the_loaded_level(trained):
+    def reward(graph_manager):
+        record = evaluate_untrained(graph_manager, TASK, episodes=EnvironmentEpisodes(2))
+        return record.scalars["evaluation/reward_mean"]
+
+    assert reward(graph(load=str(trained))) != reward(graph())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"load": "nowhere"}, "nowhere is neither a run's folder"),
+        ({"load": "nowhere:low"}, "nowhere is neither a run's folder"),
+        ({"load": "RUN:lwo"}, "unknown level there 'lwo'; did you mean 'low'"),
+        ({"load": "RUN", "name": "legs"}, "unknown level there 'legs'; .*(name it as RUN:LEVEL)"),
+        ({"load": "RUN:top"}, "what was saved has no 'networks': it is another kind of agent"),
+        ({"load": "RUN", "low": ppo(input_filter=None)}, "has no 'network'"),
+        (
+            {"load": "RUN", "low": ddpg(normalise_observations=None)},
+            "its normalised observations hold .*desired_goal/count.*, those here nothing",
+        ),
+        (
+            {"load": "RUN:top", "low": ppo()},
+            r"'actor_torso.*weight' should have the shape \(64, 6\), found \(64, 4\)",
+        ),
+        (
+            {"load": "RUN", "low": ScriptedAgentParameters(policy="still")},
+            "agent 'script' follows a script, into which nothing can be loaded",
+        ),
+    ],
+)
+def test_what_cannot_be_loaded_takes_one_line_and_leaves_nothing(
+    change, message, trained, tmp_path
+):
+    change = {**change, "load": change["load"].replace("RUN", str(trained))}
+    name = change.get("name", "low")
+    expected = f"level '{name}' cannot be loaded from {change['load']}: .*{message}"
+    with pytest.raises(ConfigurationError, match=expected) as caught:
+        run(graph(**change), tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_statistics_of_filters_that_are_not_here_are_refused(trained, tmp_path):
+    params = graph(top=ppo(input_filter=None)).parameters
+    levels = (replace(params.levels[0], load=str(trained)), params.levels[1])
+    message = "level 'top' cannot be loaded .*: its filters hold input/.*, those here nothing"
+    with pytest.raises(ConfigurationError, match=message):
+        run(HRLGraphManager(replace(params, levels=levels)), tmp_path)
+
+
+def test_a_run_without_a_checkpoint_cannot_be_loaded_from(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "other")
+    shutil.rmtree(tmp_path / "other" / "checkpoints")
+    with pytest.raises(ConfigurationError, match="has no checkpoint yet"):
+        run(graph(load=str(tmp_path / "other")), tmp_path / "b")
+
+
+def test_a_home_directory_is_understood(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(trained.parent))
+    found, _ = states_at_start(graph(load=f"~/{trained.name}:low"), tmp_path)
+    assert same(found["low"]["networks"], saved_agent(trained, "low")["networks"])
+    assert Path(f"~/{trained.name}").exists() is False

@@ -1,0 +1,227 @@
+"""Frozen levels, levels that do not fit, and the picture of a stack."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
+from coach_rl.filters import InputFilter, ObservationNormalizationFilter
+from coach_rl.graph_managers import (
+    GraphManager,
+    HACGraphParameters,
+    HRLGraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
+
+
+def ppo():
+    return PPOAgentParameters(
+        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(16), epochs=1, minibatch=8),
+        input_filter=NORMALISED,
+        update_mode="eager",
+    )
+
+
+def ddpg():
+    return DDPGAgentParameters(
+        learning=LearningParameters(batch=8, learning_starts=10, updates_per_step=0.1),
+        normalise_observations=5.0,
+        update_mode="eager",
+    )
+
+
+def stack(*levels, environment=None, **more):
+    return GraphManager(
+        HRLGraphParameters(
+            levels=levels,
+            environment=environment or PointMassParameters(),
+            num_envs=4,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(240),
+                heatup=EnvironmentSteps(60),
+                evaluation_interval=EnvironmentSteps(120),
+                evaluation_episodes=EnvironmentEpisodes(2),
+            ),
+            **more,
+        )
+    )
+
+
+TOP = LevelParameters(name="top", agent=ppo())
+LOW = LevelParameters(name="low", agent=ppo(), goal_space=PLACES, horizon=4)
+
+
+def tensors(state):
+    """Every number in a tree, as one list of arrays."""
+    if isinstance(state, dict):
+        return [each for part in state.values() for each in tensors(part)]
+    if isinstance(state, list | tuple):
+        return [each for part in state for each in tensors(part)]
+    return [np.asarray(state)] if isinstance(state, torch.Tensor | np.ndarray | int | float) else []
+
+
+@pytest.mark.parametrize("agent", [ppo, ddpg])
+@pytest.mark.parametrize("frozen", ["top", "low"])
+def test_no_number_of_a_frozen_agent_changes_while_the_other_learns(agent, frozen):
+    levels = [
+        replace(TOP, agent=agent(), frozen=frozen == "top"),
+        replace(LOW, agent=agent(), frozen=frozen == "low"),
+    ]
+    graph_manager = stack(*levels)
+    graph_manager.create_graph(TaskParameters(device="cpu"))
+    before = graph_manager.state_dict()["agents"]
+    records = list(graph_manager.improve())
+    after = graph_manager.state_dict()["agents"]
+    for name in ("top", "low"):
+        same = [
+            np.array_equal(one, other)
+            for one, other in zip(tensors(before[name]), tensors(after[name]), strict=False)
+        ]
+        assert len(same) > 5
+        assert all(same) == (name == frozen), name
+        if name == frozen:
+            assert len(tensors(before[name])) == len(tensors(after[name]))
+    learned = {record.level for record in records if record.kind == "train"}
+    assert frozen not in learned
+    graph_manager.close()
+
+
+def test_a_frozen_agent_acts_greedily_also_in_heatup():
+    graph_manager = stack(TOP, replace(LOW, frozen=True))
+    graph_manager.create_graph(TaskParameters(device="cpu"))
+    low = graph_manager._graph.agents[1]
+    act, seen = low.act, []
+
+    def spied(row_state, rows, observation, **keywords):
+        action = act(row_state, rows, observation, **keywords)
+        pending = {key: values[rows] for key, values in row_state.pending.items()}
+        seen.append((low._policy(pending), action))
+        return action
+
+    low.act = spied
+    list(graph_manager.heatup(EnvironmentSteps(60)))
+    list(graph_manager.train_and_act(EnvironmentSteps(60)))
+    assert len(seen) == 30
+    for parameters, action in seen:
+        greedy, _ = low._sampler.greedy(parameters)
+        np.testing.assert_array_equal(action, np.clip(greedy, -1, 1))
+    graph_manager.close()
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        (
+            (replace(TOP, agent=DQNAgentParameters()), LOW),
+            "level 'top': this agent chooses among Discrete actions, got Box",
+        ),
+        (
+            (replace(TOP, agent=ddpg()), replace(LOW, goal_space=OptionSpace(count=4))),
+            r"level 'top': this agent acts in a flat Box .* got Discrete\(4\)",
+        ),
+        ((TOP, replace(LOW, horizon=0)), "level 'low': horizon must be 1 or more, got 0"),
+        (
+            (TOP, replace(LOW, goal_space=replace(PLACES, elements=None))),
+            "level 'low': the goal has 2 elements, observation 'observation' has 4",
+        ),
+        (
+            (TOP, replace(LOW, goal_space=replace(PLACES, elements=(0, 4)))),
+            r"level 'low': GoalSpace.elements \(0, 4\) do not all lie in observation",
+        ),
+        (
+            (replace(TOP, testing_rate=1.5), LOW),
+            r"level 'top': testing_rate must lie in \[0, 1\], got 1.5",
+        ),
+        (
+            (TOP, replace(LOW, agent=ScriptedAgentParameters(policy="nowhere:f"))),
+            "level 'low': the script 'nowhere:f' needs the module 'nowhere'",
+        ),
+        ((TOP, LOW, replace(LOW, name="lower", goal_space=None)), "level 'lower' needs a goal_spa"),
+    ],
+)
+def test_levels_that_do_not_fit_are_named(levels, message):
+    with pytest.raises(ConfigurationError, match=message):
+        stack(*levels).create_graph(TaskParameters(device="cpu"))
+
+
+def test_an_agent_that_is_alone_is_not_named_by_its_level():
+    with pytest.raises(ConfigurationError, match=r"^this agent chooses"):
+        stack(replace(TOP, agent=DQNAgentParameters())).create_graph(TaskParameters(device="cpu"))
+
+
+@pytest.mark.parametrize("levels", [{}, {"agent": None}, {"agent": "PPO"}])
+def test_a_level_needs_an_agent(levels):
+    with pytest.raises(ParameterError, match="level 'low' needs an agent, described by"):
+        LevelParameters(name="low", goal_space=PLACES, **levels)
+
+
+def test_the_description_draws_the_stack_as_a_tree():
+    goals = replace(PLACES, key="achieved_goal", elements=None, angles=(1,))
+    environment = GoalPointMassParameters()
+    middle = replace(
+        LOW, name="middle", testing_rate=0.25, goal_space=replace(goals, relative=True)
+    )
+    low = replace(
+        LOW,
+        agent=ScriptedAgentParameters(policy="still"),
+        goal_space=OptionSpace(count=3),
+        frozen=True,
+        load="runs/1",
+    )
+    top = replace(TOP, goal_space=goals, horizon=9)
+    graph_manager = stack(top, middle, low, environment=environment)
+    graph_manager.create_graph(TaskParameters(device="cpu"))
+    lines = graph_manager.description().splitlines()
+    graph_manager.close()
+    told = (
+        "goals: achieved_goal[0] in [-1, 1] within 0.2; "
+        "achieved_goal[1] in [-1, 1] within 0.2 (an angle)"
+    )
+    place = -1
+    for line in (
+        "level top: agent",
+        f"  has the environment's {told}",
+        "  horizon 9 decisions",
+        "  acts in Box(-2.0, 2.0, (2,), float32)",
+        f"  asks level middle for {told}; asked for as a way of at most 2, 2",
+        "└─ level middle: agent",
+        "     horizon 4 decisions",
+        "     tests 0.25 of its decisions",
+        "     updates: eager",
+        "     asks level low for one of 3 options",
+        "   └─ level low: script",
+        "        horizon 4 decisions",
+        "        frozen: neither explores nor learns",
+        "        loaded from runs/1",
+        "        script: 'still'",
+        "      └─ environment goal_point_mass x 4",
+    ):
+        assert line in lines[place + 1 :], f"{line!r} is not below line {place} of {lines}"
+        place = lines.index(line, place + 1)
+    assert place == len(lines) - 1
+
+
+def test_a_hac_stack_wants_goals_everywhere():
+    with pytest.raises(ParameterError, match="level 'low' of a HAC stack needs goals"):
+        HACGraphParameters(
+            stack=(
+                replace(TOP, goal_space=PLACES, horizon=4),
+                replace(LOW, goal_space=OptionSpace(count=2)),
+            ),
+            environment=PointMassParameters(),
+        )

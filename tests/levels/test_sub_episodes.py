@@ -1,0 +1,46 @@
+"""Sums over sub-episodes: by hand, and the same however often they are saved."""
+
+import numpy as np
+import pytest
+
+from coach_rl.core.records import End
+from coach_rl.levels.sub_episodes import SubEpisodes
+
+
+def note(sums, rng, count):
+    sums.note_ends(
+        rng.choice([End.GOAL, End.HORIZON], count).astype(np.uint8),
+        difference=rng.normal(size=(count, 2)),
+        decisions=rng.integers(1, 9, count),
+        returns=rng.normal(size=count) * 0.1,
+    )
+
+
+def test_means_by_hand():
+    sums = SubEpisodes()
+    sums.note_ends(
+        np.array([End.GOAL, End.HORIZON | End.OUTER], np.uint8),
+        difference=np.array([[0.0, 0.0], [3.0, 4.0]]),
+        decisions=np.array([2, 5]),
+        returns=np.array([-1.0, -5.0]),
+    )
+    told = sums.drain()
+    assert told["sub_episodes"] == 2
+    assert told["distance"] == pytest.approx(2.5)
+    assert (told["decisions"], told["return"]) == (3.5, -3.0)
+    assert (told["goal_share"], told["horizon_share"], told["outer_share"]) == (0.5, 0.5, 0.5)
+    assert sums.drain() == {}
+
+
+@pytest.mark.parametrize("every", [1, 3, 7])
+def test_saving_in_between_changes_no_bit(every):
+    never, often = SubEpisodes(), SubEpisodes()
+    one, other = np.random.default_rng(0), np.random.default_rng(0)
+    for tick in range(400):
+        note(never, one, tick % 4 + 1)
+        note(often, other, tick % 4 + 1)
+        if tick % every == 0:
+            restored = SubEpisodes()
+            restored.load_state_dict(often.state_dict())
+            often = restored
+    assert never.drain() == often.drain()
