@@ -36,7 +36,9 @@ from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, par
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
 PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *DOCS.rglob("*.md")])
-ROOMS = "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
+ROOMS = (
+    "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
+)
 METRIC = re.compile(rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z]+")
 
 
