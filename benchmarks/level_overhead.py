@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
@@ -122,7 +123,7 @@ def stack(levels: int, simulator: Any, *, scripted: bool) -> LevelManager:
     described = [
         LevelParameters(
             name=f"level {index}",
-            agent=None,  # type: ignore[arg-type]  # the agents are given below
+            agent=ScriptedAgentParameters(policy="still"),  # who decides is given below
             goal_space=GOALS if index else None,
             horizon=HORIZON if index else None,
         )

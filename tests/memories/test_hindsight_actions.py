@@ -7,6 +7,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import ALONE, LevelPlace
@@ -27,6 +28,7 @@ SEEN = spaces.Dict(
     }
 )
 DISCOUNT, HORIZON = 0.5, 7
+STILL = ScriptedAgentParameters(policy="still")
 BELOW = (
     End.GOAL,
     End.HORIZON,
@@ -38,7 +40,7 @@ BELOW = (
 
 
 def level(name, goal_space, horizon=HORIZON):
-    return LevelParameters(name=name, agent=None, goal_space=goal_space, horizon=horizon)
+    return LevelParameters(name=name, agent=STILL, goal_space=goal_space, horizon=horizon)
 
 
 def place(sub_goal=SUB_GOAL, horizon=HORIZON):
