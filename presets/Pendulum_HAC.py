@@ -36,8 +36,11 @@ HORIZONS = {2: 32, 3: 10}
 """Decisions of a level for one of the level above, by number of levels (Levy et al. 2019)."""
 
 TARGET_SYNC = TargetSync(rate=0.01)
-STARTS, UPPER_STARTS = 1_000, 200
+STARTS, UPPER_STARTS = 1_000, 100
 """Decisions before learning starts, at the lowest level and above."""
+UPDATES_PER_LEVEL = 4.0
+"""How many times the updates per decision a level makes of those of the upper level below it: it
+decides more seldom."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +101,7 @@ def graph_manager(
         discount: Gamma, per decision of a level.
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
-        upper_updates_per_step: Gradient steps per decision of the levels above.
+        upper_updates_per_step: Gradient steps per decision of the level above it.
         upper_entropy: Entropy, in nats, that the levels above keep in what they ask for; it must
             fit the thresholds: at -5, deviations of 4 degrees and 0.2 radians per second.
         epsilon: Share of random actions while exploring, at the lowest level.
@@ -175,16 +178,18 @@ def experiment(
                 validation=validation,
             )
         )
-    upper = upper_agent(settings)
+    heights = range(len(horizons) - 1, -1, -1)
     names = ("top", *(f"middle{number or ''}" for number in range(len(horizons) - 2)), "low")
     stack = tuple(
         LevelParameters(
             name=name,
-            agent=lowest if name == "low" else upper,
+            agent=lowest
+            if height == 0
+            else upper_agent(settings, UPDATES_PER_LEVEL ** (height - 1)),
             goal_space=goals if name == "top" else subgoals,
             horizon=horizon,
         )
-        for name, horizon in zip(names, horizons, strict=True)
+        for height, name, horizon in zip(heights, names, horizons, strict=True)
     )
     return HACGraphManager(
         HACGraphParameters(
@@ -224,11 +229,15 @@ def lowest_agent(settings: Settings, *, bounded: bool) -> HACAgentParameters:
     )
 
 
-def upper_agent(settings: Settings) -> HACAgentParameters:
+def upper_agent(settings: Settings, more: float) -> HACAgentParameters:
     """SAC, which asks for sub-goals.
 
     What is worth asking for lies on narrow ridges of the critic with valleys between them, which a
     deterministic actor does not cross: with DDPG the upper level stays where it first was rewarded.
+
+    Args:
+        settings: How it learns.
+        more: Factor on its updates per decision.
     """
     return HACAgentParameters(
         learner=SACAgentParameters(
@@ -236,8 +245,10 @@ def upper_agent(settings: Settings) -> HACAgentParameters:
                 discount=settings.discount,
                 target_sync=TARGET_SYNC,
                 target_entropy=settings.upper_entropy,
+                initial_temperature=0.2,
             ),
-            **learning(settings, settings.upper_updates_per_step, starts=UPPER_STARTS),
+            temperature_optimizer=AdamParameters(learning_rate=settings.learning_rate),
+            **learning(settings, settings.upper_updates_per_step * more, starts=UPPER_STARTS),
         ),
         ratio=settings.ratio,
         bound_values=False,

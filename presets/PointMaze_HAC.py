@@ -44,7 +44,7 @@ def graph_manager(
         discount: Gamma, per decision of a level.
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
-        upper_updates_per_step: Gradient steps per decision of the levels above.
+        upper_updates_per_step: Gradient steps per decision of the level above it.
         upper_entropy: Entropy, in nats, that the levels above keep in what they ask for.
         epsilon: Share of random actions while exploring, at the lowest level.
         noise: Deviation of the others, in halves of the action range.
