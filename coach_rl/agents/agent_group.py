@@ -191,7 +191,7 @@ class Seat:
             observation={key: outcome.observation[key] for key in self.observations},
             reward=self._reward(outcome),
             terminated=np.where(ended, terminated, outcome.terminated),
-            truncated=np.where(ended, truncated, outcome.truncated),
+            truncated=np.where(ended, truncated & ~terminated, outcome.truncated),
             end=outcome.end | bits,
         )
         return own, ended

@@ -8,7 +8,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember, outcome_of
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember, Seat, outcome_of
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
@@ -22,7 +22,7 @@ from coach_rl.core.errors import (
     UnknownNameError,
 )
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.records import Outcome
+from coach_rl.core.records import End, Outcome
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -31,8 +31,8 @@ from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
-    GraphManager,
-    GraphParameters,
+    HRLGraphManager,
+    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -335,7 +335,7 @@ def test_a_member_without_ends_of_its_own_plays_to_the_real_end():
     clock = shown["/agents/right/next_observations/clock"][..., 0]
     ended, cut = shown["/agents/right/terminated"], shown["/agents/right/truncated"]
     assert ended.any()
-    np.testing.assert_array_equal(cut, clock == LIMIT)
+    np.testing.assert_array_equal(cut, (clock == LIMIT) & ~ended)
     np.testing.assert_array_equal(
         np.where(ended | cut, 1, clock + 1)[:, :-1],
         shown["/agents/right/next_observations/clock"][:, 1:, 0],
@@ -622,7 +622,7 @@ REACH = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.05,), key="left")
 def test_a_group_can_be_the_lower_level():
     """Its members share the goal reward; the one that sees the goal can pursue it."""
     params = experiment()
-    graph = GraphParameters(
+    graph = HRLGraphParameters(
         levels=(
             LevelParameters(name="high", agent=ppo("high")),
             LevelParameters(
@@ -643,7 +643,7 @@ def test_a_group_can_be_the_lower_level():
         num_envs=2,
         schedule=params.schedule,
     )
-    manager = GraphManager(graph)
+    manager = HRLGraphManager(graph)
     manager.create_graph(TaskParameters(device="cpu"))
     records = list(manager.improve())
     learned = {(record.level, record.agent) for record in records if record.kind == "train"}
@@ -717,3 +717,28 @@ def _outcome_with(reward):
     }
     rest = {each.name: flags for each in fields(Outcome) if each.name not in values}
     return Outcome(**values, **rest)
+
+
+def test_an_end_that_is_both_is_final():
+    flags = np.array([True, False])
+    outcome = replace(
+        _outcome_with(np.zeros(2)),
+        info={"over": flags, "cut": np.array([True, True])},
+        terminated=np.zeros(2, np.bool_),
+        truncated=np.zeros(2, np.bool_),
+        end=np.zeros(2, np.uint8),
+    )
+    member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
+    own, ended = Seat(member=member, agent=None, observations=("x",), part=None).outcome(outcome)
+    assert own.terminated.tolist() == [True, False]
+    assert own.truncated.tolist() == [False, True]
+    assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
+    assert ended.all()
+
+
+def test_a_reward_of_ones_own_needs_decisions_of_one_step():
+    outcome = replace(_outcome_with(np.zeros(2)), duration=np.array([1, 3]))
+    seat = Seat(member=LEFT, agent=None, observations=("x",), part=None)
+    outcome = replace(outcome, info={"agents/left/terminated": np.zeros(2, np.bool_)})
+    with pytest.raises(RunError, match="'left' has a reward of its own.* decisions last 3 steps"):
+        seat.outcome(outcome)
