@@ -5,6 +5,7 @@ The example for several agents on one level; docs/multi_agent.md builds it step 
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -23,6 +24,7 @@ def graph_manager(
     learning_rate: float = 1e-3,
     discount: float = 0.95,
     entropy: float = 0.01,
+    voice: float = 5.0,
 ) -> BasicRLGraphManager:
     """A speaker names one of three landmarks, a listener learns what the words mean and goes there.
 
@@ -34,12 +36,16 @@ def graph_manager(
         steps: Environment steps to train for.
         learning_rate: Adam's step size at the start, of both agents; it falls to zero.
         discount: Gamma.
-        entropy: Weight of the entropy bonus; without one, words lose their meaning early.
+        entropy: Weight of the entropy bonus.
+        voice: Gain of the speaker's last layer at the start. Large: it says other words for other
+            goals before it has learned anything, so there is something for the listener to find
+            out. With PPO's usual 0.01 the listener learns to ignore it first, and it stays mute.
     """
     members = tuple(
         GroupMember.of(
             PPOAgentParameters(
                 name=name,
+                network=ActorCriticParameters(policy_gain=gain),
                 algorithm=PPOAlgorithmParameters(
                     rollout=EnvironmentSteps(3_200),
                     epochs=10,
@@ -54,7 +60,7 @@ def graph_manager(
                 ),
             )
         )
-        for name in ("speaker_0", "listener_0")
+        for name, gain in (("speaker_0", voice), ("listener_0", 0.01))
     )
     return BasicRLGraphManager(
         BasicGraphParameters(

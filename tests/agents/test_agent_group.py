@@ -740,5 +740,5 @@ def test_a_reward_of_ones_own_needs_decisions_of_one_step():
     outcome = replace(_outcome_with(np.zeros(2)), duration=np.array([1, 3]))
     seat = Seat(member=LEFT, agent=None, observations=("x",), part=None)
     outcome = replace(outcome, info={"agents/left/terminated": np.zeros(2, np.bool_)})
-    with pytest.raises(RunError, match="'left' has a reward of its own.* decisions last 3 steps"):
+    with pytest.raises(RunError, match=r"'left' has a reward of its own.* decisions last 3 steps"):
         seat.outcome(outcome)
