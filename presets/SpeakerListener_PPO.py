@@ -10,6 +10,7 @@ from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -46,10 +47,11 @@ def graph_manager(
             PPOAgentParameters(
                 name=name,
                 network=ActorCriticParameters(policy_gain=gain),
+                input_filter=InputFilter(observation={name: (ObservationNormalizationFilter(),)}),
                 algorithm=PPOAlgorithmParameters(
-                    rollout=EnvironmentSteps(3_200),
+                    rollout=EnvironmentSteps(1_600),
                     epochs=10,
-                    minibatch=800,
+                    minibatch=400,
                     discount=discount,
                     entropy_coefficient=entropy,
                     scale_returns=True,

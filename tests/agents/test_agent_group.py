@@ -514,9 +514,9 @@ def refused(error, message, *members):
 def test_an_unknown_action_key_is_refused():
     refused(
         UnknownNameError,
-        "unknown action key 'rigth'; did you mean 'right'? (asked for by member 'right')",
+        "unknown action key 'rights'; did you mean 'right'? (asked for by member 'right')",
         LEFT,
-        replace(RIGHT, actions="rigth"),
+        replace(RIGHT, actions="rights"),
     )
 
 
