@@ -21,7 +21,7 @@ from coach_rl.graph_managers import (
 
 def graph_manager(
     num_envs: int = 16,
-    steps: int = 400_000,
+    steps: int = 500_000,
     learning_rate: float = 1e-3,
     discount: float = 0.95,
     entropy: float = 0.01,
@@ -71,10 +71,10 @@ def graph_manager(
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(steps),
                 evaluation_interval=EnvironmentSteps(50_000),
-                evaluation_episodes=EnvironmentEpisodes(64),
+                evaluation_episodes=EnvironmentEpisodes(100),
                 progress_interval=EnvironmentSteps(10_000),
             ),
             num_envs=num_envs,
-            validation=ValidationParameters(reward=-35.0, within=EnvironmentSteps(400_000)),
+            validation=ValidationParameters(reward=-30.0, within=EnvironmentSteps(500_000)),
         )
     )

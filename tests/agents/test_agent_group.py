@@ -514,7 +514,8 @@ def refused(error, message, *members):
 def test_an_unknown_action_key_is_refused():
     refused(
         UnknownNameError,
-        "unknown action key 'rights'; did you mean 'right'? (asked for by member 'right')",
+        "unknown action key 'rights'; did you mean 'right' or 'right/turn' or 'right/lift'? "
+        "(asked for by member 'right')",
         LEFT,
         replace(RIGHT, actions="rights"),
     )
