@@ -75,6 +75,6 @@ def graph_manager(
                 progress_interval=EnvironmentSteps(10_000),
             ),
             num_envs=num_envs,
-            validation=ValidationParameters(reward=-30.0, within=EnvironmentSteps(500_000)),
+            validation=ValidationParameters(reward=-28.0, within=EnvironmentSteps(500_000)),
         )
     )
