@@ -337,6 +337,10 @@ class OffPolicyAgent(FilteredAgent):
         self.training_steps += 1
         return outputs
 
+    def trajectories(self) -> dict[str, Array]:
+        """What the memory holds by flat path, see `memories.trajectories`."""
+        return self.memory.trajectories(self.name)
+
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {

@@ -33,6 +33,7 @@ from coach_rl.core.interfaces import (
 )
 from coach_rl.core.records import (
     ActionInfo,
+    Array,
     BoolArray,
     FloatArray,
     IntArray,
@@ -296,6 +297,10 @@ class PPOAgent(FilteredAgent):
     def learn_from_batch(self, data: Batch, index: Tensor) -> None:
         """One gradient step on the rows `index` [B] of a rollout's columns."""
         self.engine.step(data, index)
+
+    def trajectories(self) -> dict[str, Array]:
+        """The rollout so far by flat path, see `memories.trajectories`; empty when it is."""
+        return self._memory.trajectories(self.name) if len(self._memory) else {}
 
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""

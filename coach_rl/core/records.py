@@ -151,6 +151,8 @@ class TrainingReport:
     """Gradient updates made."""
     scalars: Mapping[str, float]
     """What there is to log, by the names in docs/metrics.md; empty when it is not yet time."""
+    members: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The same of each agent of a group, by its name; empty where the agent is but one."""
 
 
 def take(observation: Observation, index: Array | slice) -> Observation:

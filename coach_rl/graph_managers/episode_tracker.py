@@ -1,9 +1,10 @@
 """What each row's real episode has brought so far."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from coach_rl.core.agent_info import agent_rewards
 from coach_rl.core.records import EnvResponse, FloatArray, IntArray
 from coach_rl.core.state import State
 
@@ -24,6 +25,9 @@ class FinishedEpisodes:
     """1.0 where the last step was a success; None where the environment doesn't say."""
     success_any: FloatArray | None
     """1.0 where any step was; None where the environment doesn't say."""
+    agents: dict[str, FloatArray] = field(default_factory=dict)
+    """Sums of the raw rewards of single agents, [E] each by name, where the environment tells them
+    (see `core.agent_info`)."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -40,12 +44,16 @@ class EpisodeTracker:
         self._reward = np.zeros(num_rows, np.float64)
         self._length = np.zeros(num_rows, np.int64)
         self._succeeded = np.zeros(num_rows, np.bool_)
+        self._agents: dict[str, FloatArray] = {}
 
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
         """Take in an answer of the simulator; the episodes it ended, None when it ended none."""
         rows = answer.rows
         self._reward[rows] += answer.reward
         self._length[rows] += answer.duration
+        for name, reward in agent_rewards(answer.info).items():
+            total = self._agents.setdefault(name, np.zeros_like(self._reward))
+            total[rows] += reward
         key = next((key for key in SUCCESS_KEYS if key in answer.info), None)
         if key is not None:
             self._succeeded[rows] |= answer.info[key].astype(np.bool_)
@@ -59,8 +67,10 @@ class EpisodeTracker:
             length=self._length[ended],
             success=None if key is None else answer.info[key][over].astype(np.float64),
             success_any=None if key is None else self._succeeded[ended].astype(np.float64),
+            agents={name: total[ended] for name, total in self._agents.items()},
         )
-        self._reward[ended] = 0.0
+        for total in (self._reward, *self._agents.values()):
+            total[ended] = 0.0
         self._length[ended] = 0
         self._succeeded[ended] = False
         return finished
@@ -71,6 +81,7 @@ class EpisodeTracker:
             "reward": self._reward.copy(),
             "length": self._length.copy(),
             "succeeded": self._succeeded.copy(),
+            "agents": {name: total.copy() for name, total in self._agents.items()},
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -78,3 +89,4 @@ class EpisodeTracker:
         self._reward[:] = state["reward"]
         self._length[:] = state["length"]
         self._succeeded[:] = state["succeeded"]
+        self._agents = {name: total.copy() for name, total in state["agents"].items()}

@@ -333,7 +333,10 @@ class GraphManager:
             while self._next_progress <= clock.environment_steps:
                 self._next_progress += self.parameters.schedule.progress_interval.count
             records = [] if finished is None else list(self._episode_records(finished))
-            records += [self._record("train", scalars, level=level) for level, scalars in learned]
+            records += [
+                self._record("train", scalars, level=level, agent=agent)
+                for level, agent, scalars in learned
+            ]
             if due:
                 records.append(self._record("progress", self._speed()))
                 records += self._level_records(graph.training)
@@ -345,16 +348,21 @@ class GraphManager:
             self._is_settled = number == len(records)
             yield record
 
-    def _learn(self, graph: Graph) -> Iterator[tuple[int, Mapping[str, float]]]:
-        """Let every level's agent learn, the lowest first; a frozen one does not."""
+    def _learn(self, graph: Graph) -> Iterator[tuple[int, str, Mapping[str, float]]]:
+        """Let every level's agent learn, the lowest first; a frozen one does not.
+
+        Yields the level, the name of the agent or of the member of a group, and what it has to log.
+        """
         for index in reversed(range(len(graph.agents))):
             if self.parameters.levels[index].frozen:
                 continue
             report = graph.agents[index].train(graph.training.clock)
             if report is not None:
                 graph.training.clock.training_steps += report.training_steps
-                if report.scalars:
-                    yield index, report.scalars
+                own = {self.parameters.levels[index].agent.name: report.scalars}
+                for name, scalars in {**own, **report.members}.items():
+                    if scalars:
+                        yield index, name, scalars
 
     def _episode_records(self, finished: FinishedEpisodes) -> Iterator[LogRecord]:
         for episode in range(len(finished)):
@@ -366,6 +374,8 @@ class GraphManager:
                 scalars["episode/success"] = float(finished.success[episode])
             if finished.success_any is not None:
                 scalars["episode/success_any"] = float(finished.success_any[episode])
+            for name, reward in finished.agents.items():
+                scalars[f"episode/reward/{name}"] = float(reward[episode])
             yield self._record("episode", scalars)
 
     def _level_records(self, stack: Stack) -> Iterator[LogRecord]:
@@ -393,6 +403,7 @@ class GraphManager:
         *,
         phase: Phase | None = None,
         level: int | None = None,
+        agent: str = "",
         arrays: Mapping[str, Array] | None = None,
     ) -> LogRecord:
         clock, levels = self.clock, self.parameters.levels
@@ -404,7 +415,7 @@ class GraphManager:
             episodes=clock.episodes,
             wall_seconds=self._elapsed(),
             level="" if level is None else levels[level].name,
-            agent="" if level is None or kind == "level" else levels[level].agent.name,
+            agent=agent,
             scalars=scalars,
             arrays=arrays or {},
         )
@@ -466,6 +477,7 @@ def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:
         length=finished.length[mask],
         success=None if finished.success is None else finished.success[mask],
         success_any=None if finished.success_any is None else finished.success_any[mask],
+        agents={name: reward[mask] for name, reward in finished.agents.items()},
     )
 
 
@@ -490,4 +502,8 @@ def _evaluation_summary(
         if told:
             arrays[f"episode/{name}"] = np.concatenate(told)
             scalars[f"evaluation/{rate}"] = float(arrays[f"episode/{name}"].mean())
+    for name in played[0].agents:
+        own = np.concatenate([part.agents[name] for part in played])
+        arrays[f"episode/reward/{name}"] = own
+        scalars[f"evaluation/reward_mean/{name}"] = float(own.mean())
     return scalars, arrays

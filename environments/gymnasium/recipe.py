@@ -11,7 +11,12 @@ from gymnasium.envs.registration import EnvSpec
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
 
-EXTRAS = {"Box2D": "box2d", "gymnasium_robotics": "robotics"}
+EXTRAS = {
+    "Box2D": "box2d",
+    "gymnasium_robotics": "robotics",
+    "mpe2": "pettingzoo",
+    "pettingzoo": "pettingzoo",
+}
 """Modules that come with an extra of ours."""
 
 Env = gymnasium.Env[Any, Any]
@@ -44,7 +49,8 @@ class Recipe:
         if not isinstance(env, gymnasium.Env):
             raise ConfigurationError(
                 f"'{self.level}' made a {type(env).__name__}, not a gymnasium.Env; "
-                "name a class of environments or a function that returns one"
+                "name a class of environments or a function that returns one "
+                "(PettingZoo's are described by PettingZooParameters)"
             )
         made: Env = wrapped(env, self.wrappers)
         return made

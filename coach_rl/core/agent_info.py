@@ -1,0 +1,29 @@
+"""What an environment of several agents says of each of them, by the names of its info arrays.
+
+`agents/<name>/reward` [R] is the agent's own reward of the step. `agents/<name>/terminated` and
+`agents/<name>/truncated` [R] say how its own episode ended; they stay true until the real episode
+is over.
+"""
+
+from collections.abc import Mapping
+
+from coach_rl.core.records import Array
+
+AGENTS = "agents"
+"""The info under which each agent has its place."""
+REWARD, TERMINATED, TRUNCATED = "reward", "terminated", "truncated"
+
+
+def agent_info(name: str, what: str) -> str:
+    """The name of an info array that speaks of one agent, e.g. `agents/left/reward`."""
+    return f"{AGENTS}/{name}/{what}"
+
+
+def agent_rewards(info: Mapping[str, Array]) -> dict[str, Array]:
+    """Every agent's own reward, [R] each, by the agent's name; empty where there is but one."""
+    before, after = f"{AGENTS}/", f"/{REWARD}"
+    return {
+        name.removeprefix(before).removesuffix(after): values
+        for name, values in info.items()
+        if name.startswith(before) and name.endswith(after)
+    }

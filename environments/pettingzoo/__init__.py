@@ -1,0 +1,11 @@
+"""PettingZoo's parallel environments as an `Environment`: agents that act at the same time.
+
+Imports core, Gymnasium, this room's Gymnasium adapter, and PettingZoo when one is built (`pip
+install coach-rl[pettingzoo]`). Start with `parameters` (what can be asked for), then
+`agents_as_one` (how the agents' spaces, rewards and ends become one environment's).
+"""
+
+from coach_rl.environments.pettingzoo.agents_as_one import AgentsAsOne
+from coach_rl.environments.pettingzoo.parameters import PettingZooParameters
+
+__all__ = ["AgentsAsOne", "PettingZooParameters"]

@@ -1,0 +1,105 @@
+"""A small PettingZoo parallel environment and its misbehaving kin, as `little_parallel:Class`."""
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from pettingzoo import ParallelEnv
+from pettingzoo.utils import BaseParallelWrapper
+from pettingzoo.utils.conversions import parallel_to_aec
+
+
+class Hunt(ParallelEnv):
+    """Two hunters of unlike kinds and a hare; each leaves for a reason of its own.
+
+    The hound (Dict observation) terminates by chance, the hawk (Dict action) is truncated when it
+    is tired, the hare terminates when the others are gone, or lives until `limit`.
+    """
+
+    def __init__(self, limit=9, trouble="", render_mode=None):
+        self.metadata = {"name": "hunt", "render_modes": ["rgb_array"]}
+        self.limit, self.trouble, self.render_mode = limit, trouble, render_mode
+        self.possible_agents = ["hound", "hawk", "hare"]
+        self.np_random = seeding.np_random(None)[0]
+        self.place = np.zeros(3, np.float32)
+
+    def observation_space(self, agent):
+        box = spaces.Box(-99, 99, (3,), np.float32)
+        if agent == "hound":
+            return spaces.Dict({"all": box, "nose": spaces.Discrete(5, start=1)})
+        return box
+
+    def action_space(self, agent):
+        if agent == "hawk":
+            wings = spaces.Box(-1, 1, (2,), np.float32)
+            return spaces.Dict({"cry": spaces.Discrete(2), "wings": wings})
+        return spaces.Discrete(3)
+
+    def reset(self, seed=None, options=None):
+        if seed is not None:
+            self.np_random = seeding.np_random(seed)[0]
+        self.agents = self.possible_agents[: 2 if self.trouble == "late" else 3]
+        self.time = 0
+        self.place[:] = self.np_random.uniform(-1, 1, 3)
+        return {name: self._seen(name) for name in self.agents}, {n: {} for n in self.agents}
+
+    def step(self, actions):
+        assert list(actions) == self.agents, "actions are for those who are there"
+        self.time += 1
+        for index, name in enumerate(self.possible_agents):
+            if name in actions:
+                assert self.action_space(name).contains(actions[name])
+                push = actions[name]["wings"].sum() if name == "hawk" else actions[name] - 1
+                self.place[index] += push + self.np_random.normal()
+        acted = list(self.agents)
+        ended = {
+            "hound": self.np_random.random() < 0.2,
+            "hawk": False,
+            "hare": self.agents == ["hare"],
+        }
+        cut = {
+            "hound": self.time >= self.limit,
+            "hawk": self.time >= min(self.limit, 4 + self.place[0]),
+            "hare": self.time >= self.limit,
+        }
+        self.agents = [name for name in acted if not (ended[name] or cut[name])]
+        if self.trouble == "lost" and self.time == 2:
+            self.agents = self.agents[1:]
+        if self.trouble == "back" and len(self.agents) == 2:
+            self.agents = acted
+        return (
+            {name: self._seen(name) for name in acted},
+            {name: self.place[self.possible_agents.index(name)] for name in acted},
+            {name: ended[name] for name in acted},
+            {name: cut[name] for name in acted},
+            {name: {"time": self.time} if name == "hare" else {} for name in acted},
+        )
+
+    def render(self):
+        return np.full((4, 6, 3), self.time, np.uint8)
+
+    def _seen(self, name):
+        if name == "hound":
+            return {"all": self.place, "nose": 1 + self.time % 5}  # the same array every time
+        return self.place.copy()
+
+
+class Nameless(Hunt):
+    def __init__(self):
+        super().__init__()
+        self.possible_agents = []
+
+
+class Louder(BaseParallelWrapper):
+    """Multiplies rewards."""
+
+    def __init__(self, env, by=2):
+        super().__init__(env)
+        self.by = by
+
+    def step(self, actions):
+        seen, rewards, *rest = super().step(actions)
+        return seen, {name: self.by * reward for name, reward in rewards.items()}, *rest
+
+
+def turn_based():
+    return parallel_to_aec(Hunt())

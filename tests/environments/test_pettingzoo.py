@@ -1,0 +1,309 @@
+"""PettingZoo's parallel environments behind the contract, and equal to themselves run bare."""
+
+import importlib.util
+import sys
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.core.agent_info import agent_info, agent_rewards
+from coach_rl.core.errors import (
+    CheckpointError,
+    ConfigurationError,
+    EnvironmentFault,
+    ParameterError,
+    UnknownNameError,
+)
+from coach_rl.core.records import End
+from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.environments import make
+from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.experiment.parameters_json import decode, encode
+from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
+
+needs_pettingzoo = pytest.mark.skipif(
+    importlib.util.find_spec("mpe2") is None,
+    reason="mpe2 is not installed; pip install coach-rl[pettingzoo]",
+)
+HUNT = PettingZooParameters(level="little_parallel:Hunt")
+ALL = {
+    "hunt": HUNT,
+    "wrapped": PettingZooParameters(
+        level="little_parallel:Hunt", wrappers=(("little_parallel:Louder", {"by": 3}),)
+    ),
+    "cut_off": PettingZooParameters(level="little_parallel:Hunt", max_episode_steps=3),
+    "spread": PettingZooParameters(level="mpe2.simple_spread_v3", kwargs={"max_cycles": 6}),
+    "speaker": PettingZooParameters(
+        level="mpe2.simple_speaker_listener_v4:parallel_env",
+        kwargs={"max_cycles": 5, "continuous_actions": True},
+    ),
+    "tag": PettingZooParameters(level="mpe2.simple_tag_v3", max_episode_steps=6),
+}
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
+def test_contract(name, check):
+    check(Trial(build=lambda num_envs: ALL[name].build(num_envs=num_envs), steps=16))
+
+
+@needs_pettingzoo
+class TestWorkers(EnvironmentContract):
+    steps = 14
+
+    def build(self, num_envs):
+        return PettingZooParameters(
+            level="little_parallel:Hunt",
+            vectorization="subprocess",
+            processes=2,
+            start_method="fork",  # many are built here, and fork is quick
+        ).build(num_envs=num_envs)
+
+
+@needs_pettingzoo
+def test_spaces_are_dicts_by_agent():
+    shown = HUNT.build(num_envs=1).spaces
+    assert shown.observation == spaces.Dict(
+        {
+            "hare": spaces.Box(-99, 99, (3,), np.float32),
+            "hawk": spaces.Box(-99, 99, (3,), np.float32),
+            "hound/all": spaces.Box(-99, 99, (3,), np.float32),
+            "hound/nose": spaces.Discrete(5, start=1),
+        }
+    )
+    assert shown.action == spaces.Dict(
+        {
+            "hare": spaces.Discrete(3),
+            "hawk/cry": spaces.Discrete(2),
+            "hawk/wings": spaces.Box(-1, 1, (2,), np.float32),
+            "hound": spaces.Discrete(3),
+        }
+    )
+
+
+@needs_pettingzoo
+def test_it_equals_the_environment_run_bare():
+    """Observations, each agent's reward and end, whoever is still there, over many episodes."""
+    from little_parallel import Hunt
+
+    environment = HUNT.build(num_envs=2)
+    bare = [Hunt(), Hunt()]
+    first = environment.reset(seed=3)
+    last = [hunt.reset(seed=3 + row)[0] for row, hunt in enumerate(bare)]
+    check_seen(first.observation, last)
+    done = [{name: (False, False) for name in hunt.possible_agents} for hunt in bare]
+    space, rng = environment.spaces.action, np.random.default_rng(0)
+    fates = set()
+    for _ in range(200):
+        action = actions_from_uniform(space, rng.random((2, uniform_size(space))))
+        environment.send(action)
+        answer = environment.recv()
+        for row, hunt in enumerate(bare):
+            playing = list(hunt.agents)
+            told = {name: action[name][row] for name in ("hare", "hound")}
+            told["hawk"] = {"cry": action["hawk/cry"][row], "wings": action["hawk/wings"][row]}
+            seen, rewards, ended, cut, infos = hunt.step({name: told[name] for name in playing})
+            last[row] |= deepcopy(seen)
+            done[row] |= {name: (ended[name], cut[name]) for name in playing}
+            for name in hunt.possible_agents:
+                info = {w: answer.info[agent_info(name, w)][row] for w in ENDS}
+                assert info["reward"] == rewards.get(name, 0.0)
+                assert (info["terminated"], info["truncated"]) == done[row][name]
+            assert answer.reward[row] == sum(
+                float(rewards[n]) for n in hunt.possible_agents if n in rewards
+            )
+            over = not hunt.agents
+            any_cut = over and any(cut[name] for name in playing)
+            assert answer.truncated[row] == any_cut
+            assert answer.terminated[row] == (over and not any_cut)
+            if "hare" in playing:
+                assert answer.info["agents/hare/info/time"][row] == infos["hare"]["time"]
+            fates.add((tuple(hunt.agents), bool(over), bool(any_cut)))
+        check_seen(answer.observation, last)
+        for row, hunt in enumerate(bare):
+            if not hunt.agents:
+                last[row] = hunt.reset()[0]
+                done[row] = {name: (False, False) for name in hunt.possible_agents}
+        check_seen(answer.first_observation, last)
+    assert (("hare",), False, False) in fates  # one alone
+    assert {((), True, False), ((), True, True)} <= fates  # both kinds of ends
+    environment.close()
+
+
+ENDS = ("reward", "terminated", "truncated")
+
+
+def check_seen(observation, rows):
+    for row, seen in enumerate(rows):
+        np.testing.assert_array_equal(observation["hare"][row], seen["hare"])
+        np.testing.assert_array_equal(observation["hawk"][row], seen["hawk"])
+        np.testing.assert_array_equal(observation["hound/all"][row], seen["hound"]["all"])
+        assert observation["hound/nose"][row] == seen["hound"]["nose"]
+
+
+@needs_pettingzoo
+def test_a_time_limit_of_ours_cuts_off_every_agent_that_is_left():
+    environment = ALL["cut_off"].build(num_envs=4)
+    environment.reset(seed=0)
+    space, rng = environment.spaces.action, np.random.default_rng(0)
+    for step in range(1, 4):
+        environment.send(actions_from_uniform(space, rng.random((4, uniform_size(space)))))
+        answer = environment.recv()
+        assert (answer.end == (End.TRUNCATED if step == 3 else 0)).all()
+    ends = [answer.info[agent_info("hound", what)] for what in ("terminated", "truncated")]
+    assert (ends[0] ^ ends[1]).all()
+    assert ends[0].any()
+    assert answer.info["agents/hawk/truncated"].all()
+    environment.close()
+
+
+@needs_pettingzoo
+def test_wrappers_are_applied():
+    plain, louder = (ALL[name].build(num_envs=1) for name in ("hunt", "wrapped"))
+    for environment in (plain, louder):
+        environment.reset(seed=0)
+        space = environment.spaces.action
+        environment.send(actions_from_uniform(space, np.zeros((1, uniform_size(space)))))
+    left, right = (agent_rewards(environment.recv().info) for environment in (plain, louder))
+    assert set(left) == {"hound", "hawk", "hare"}
+    for name, reward in left.items():
+        np.testing.assert_allclose(3 * reward, right[name], rtol=1e-6)
+
+
+@needs_pettingzoo
+def test_pictures():
+    environment = PettingZooParameters(
+        level="little_parallel:Hunt", kwargs={"render_mode": "rgb_array"}
+    ).build(num_envs=1)
+    environment.reset(seed=0)
+    assert environment.render().shape == (4, 6, 3)
+    with pytest.raises(ConfigurationError, match="render_mode None"):
+        HUNT.build(num_envs=1).render()
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize(
+    ("trouble", "message"),
+    [
+        ("late", r"failed in reset: .*\['hare'\] are not there when the episode begins"),
+        ("lost", r"failed in step: .*left without being terminated or truncated"),
+        ("back", r"failed in step: .* are there although their episode is over"),
+    ],
+)
+def test_agents_that_come_and_go_as_they_like_are_a_fault(trouble, message):
+    environment = PettingZooParameters(
+        level="little_parallel:Hunt", kwargs={"trouble": trouble}
+    ).build(num_envs=2)
+
+    def play():
+        space, rng = environment.spaces.action, np.random.default_rng(0)
+        environment.reset(seed=0)
+        for _ in range(20):
+            environment.send(actions_from_uniform(space, rng.random((2, uniform_size(space)))))
+            environment.recv()
+
+    with pytest.raises(EnvironmentFault, match=message):
+        play()
+
+
+@needs_pettingzoo
+def test_an_environment_that_cannot_be_replayed_says_so(monkeypatch):
+    import little_parallel
+
+    class Fickle(little_parallel.Hunt):
+        drawn = np.random.default_rng(0)
+
+        def step(self, actions):
+            seen, rewards, *rest = super().step(actions)
+            return seen, {name: self.drawn.random() for name in rewards}, *rest
+
+    monkeypatch.setattr(little_parallel, "Fickle", Fickle, raising=False)
+    environment = PettingZooParameters(level="little_parallel:Fickle").build(num_envs=1)
+    environment.reset(seed=0)
+    space = environment.spaces.action
+    environment.send(actions_from_uniform(space, np.zeros((1, uniform_size(space)))))
+    environment.recv()
+    with pytest.raises(CheckpointError, match=r"row 0 of .* the environment is not reproducible"):
+        environment.load_state_dict(environment.state_dict())
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize(
+    ("level", "error", "message"),
+    [
+        (
+            "little_parallel:turn_based",
+            ConfigurationError,
+            "'little_parallel:turn_based' made a OrderEnforcingWrapper, not a "
+            "pettingzoo.ParallelEnv; name what makes the parallel form, such as "
+            "mpe2.simple_spread_v3:parallel_env, or put "
+            "pettingzoo.utils.conversions:turn_based_aec_to_parallel among the wrappers",
+        ),
+        (
+            "little_parallel:Hint",
+            UnknownNameError,
+            "unknown environment 'little_parallel:Hint'; did you mean 'little_parallel:Hunt' or "
+            "'little_parallel:Nameless' or 'little_parallel:Louder'?",
+        ),
+        (
+            "little_parallel:Nameless",
+            ConfigurationError,
+            "'little_parallel:Nameless' must name its agents beforehand with strings, got "
+            "possible_agents []; without them there is nothing to give to the members of a group",
+        ),
+    ],
+)
+def test_what_is_no_parallel_environment_is_refused(level, error, message):
+    with pytest.raises(error) as caught:
+        PettingZooParameters(level=level).build(num_envs=1)
+    assert str(caught.value) == message
+
+
+@needs_pettingzoo
+def test_gymnasium_points_to_the_other_adapter():
+    with pytest.raises(ConfigurationError, match="described by PettingZooParameters"):
+        make("mpe2.simple_spread_v3:parallel_env")
+
+
+@needs_pettingzoo
+def test_a_turn_based_environment_can_be_made_parallel_by_a_wrapper():
+    environment = PettingZooParameters(
+        level="little_parallel:turn_based",
+        wrappers=("pettingzoo.utils.conversions:turn_based_aec_to_parallel",),
+    ).build(num_envs=1)
+    assert set(environment.spaces.action.spaces) == {"hare", "hawk/cry", "hawk/wings", "hound"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vectorization": "vector"}, "must be one of sync, subprocess, got 'vector'"),
+        ({"start_method": "thread"}, "must be one of spawn, forkserver, fork, got 'thread'"),
+        ({"max_episode_steps": 0}, "must be 1 or more, or None, got 0"),
+        ({"processes": 0}, "must be 1 or more, or None, got 0"),
+    ],
+)
+def test_wrong_parameters_are_refused(change, message):
+    with pytest.raises(ParameterError, match=message):
+        PettingZooParameters(level="little_parallel:Hunt", **change)
+
+
+def test_parameters_survive_json():
+    assert decode(encode(ALL["wrapped"])) == ALL["wrapped"]
+
+
+@pytest.mark.parametrize("hidden", ["pettingzoo", "mpe2"])
+def test_a_missing_package_says_what_to_install(monkeypatch, hidden):
+    for name in [name for name in sys.modules if name.partition(".")[0] == hidden]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, hidden, None)
+    module = "pettingzoo" if hidden == "pettingzoo" else "mpe2.simple_spread_v3"
+    with pytest.raises(ConfigurationError) as caught:
+        PettingZooParameters(level="mpe2.simple_spread_v3").build(num_envs=1)
+    assert str(caught.value) == (
+        f"the environment's module '{module}' cannot be imported: {hidden} is not installed; "
+        "`pip install coach-rl[pettingzoo]`"
+    )
