@@ -14,7 +14,7 @@ def graph_manager(
     hierarchy: Hierarchy = "hiro",
     correction: bool = True,
     num_envs: int = 8,
-    steps: int = 300_000,
+    steps: int = 100_000,
     horizon: int = 10,
     reach: float = 1.5,
     learning_rate: float = 1e-3,
@@ -28,7 +28,7 @@ def graph_manager(
     layers: tuple[int, ...] = (128, 128),
     memory: int = 500_000,
     heatup: int = 5_000,
-    evaluation_interval: int = 20_000,
+    evaluation_interval: int = 5_000,
 ) -> HRLGraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it.
 
@@ -95,5 +95,8 @@ def graph_manager(
             evaluation_interval=EnvironmentSteps(evaluation_interval),
             evaluation_episodes=EnvironmentEpisodes(50),
         ),
-        validation=ValidationParameters(reward=-60.0, within=EnvironmentSteps(300_000)),
+        # The way is about 25 steps long on average; an episode that never gets there costs 200.
+        validation=ValidationParameters(reward=-35.0, within=EnvironmentSteps(60_000))
+        if level == "point_maze_u"
+        else None,
     )

@@ -45,6 +45,7 @@ THRESHOLDS = [
     ("BitFlip_DQN_HER", {}),
     ("Fetch_DDPG_HER", {}),
     ("FourRooms_PPO_Options", {}),
+    ("PointMaze_HIRO", {}),
 ]
 
 
