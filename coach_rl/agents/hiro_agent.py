@@ -354,22 +354,22 @@ def correctable(place: LevelPlace) -> OffPolicyAgent:
     Raises:
         ConfigurationError: There is none, or it does not; the line names the level.
     """
+    own = "" if place.level is None else f"level '{place.level.name}': "
     if place.below is None:
-        own = "" if place.level is None else f"level '{place.level.name}': "
         raise ConfigurationError(
             f"{own}a HIRO agent needs a level below it that is told goals; "
             "at the lowest level use TD3AgentParameters"
         )
-    name, sub_goal, low = place.below.name, place.sub_goal, place.agent_below
+    below = f"{own}HIRO corrects sub-goals by level '{place.below.name}' below, which"
+    sub_goal, low = place.sub_goal, place.agent_below
     if sub_goal is None or not sub_goal.relative or sub_goal.observed != "relative":
         raise ConfigurationError(
-            f"level '{name}': HIRO above needs relative goals, shown as what is left to go; "
+            f"{below} needs relative goals, shown as what is left to go; "
             "set GoalSpace(relative=True, observed='relative')"
         )
     if place.below.frozen:
         raise ConfigurationError(
-            f"level '{name}': it is frozen and remembers nothing, which HIRO above corrects "
-            "sub-goals by; set HIROAgentParameters.correction=None"
+            f"{below} is frozen and remembers nothing; set HIROAgentParameters.correction=None"
         )
     if not (
         isinstance(low, OffPolicyAgent)
@@ -377,12 +377,11 @@ def correctable(place: LevelPlace) -> OffPolicyAgent:
         and isinstance(low.action_space, spaces.Box)
     ):
         raise ConfigurationError(
-            f"level '{name}': HIRO above needs an agent with a replay memory and actions in a Box "
+            f"{below} needs an agent with a replay memory and actions in a Box "
             f"(TD3, DDPG or SAC), got {type(low).__name__}"
         )
     if low.observation_space[GOAL_KEY] != sub_goal.shown[GOAL_KEY]:
         raise ConfigurationError(
-            f"level '{name}': HIRO above needs '{GOAL_KEY}' as the level shows it, and the "
-            "InputFilter changes it; use normalise_observations instead"
+            f"{below} changes '{GOAL_KEY}' by its InputFilter; use normalise_observations instead"
         )
     return low

@@ -586,6 +586,9 @@ def test_a_new_process_goes_on_bit_for_bit(tmp_path):
         assert_same(read_checkpoint(whole).state, straight)
 
 
+BELOW = "level 'top': HIRO corrects sub-goals by level 'low' below, which"
+
+
 def refusal(params):
     with pytest.raises(ConfigurationError) as caught:
         built(params)
@@ -612,7 +615,7 @@ def test_a_lowest_level_is_refused():
     ],
 )
 def test_goals_that_are_not_relative_are_refused(goals):
-    assert "level 'low': HIRO above needs relative goals" in refusal(stack(goals=goals))
+    assert f"{BELOW} needs relative goals" in refusal(stack(goals=goals))
 
 
 def test_options_below_are_refused():
@@ -621,7 +624,7 @@ def test_options_below_are_refused():
 
 
 def test_a_frozen_level_below_is_refused_unless_nothing_is_corrected():
-    assert "level 'low': it is frozen and remembers nothing" in refusal(stack(frozen=True))
+    assert f"{BELOW} is frozen and remembers nothing" in refusal(stack(frozen=True))
     manager = built(stack(top_agent(correction=None), frozen=True))
     manager.run()
     manager.close()
@@ -629,17 +632,17 @@ def test_a_frozen_level_below_is_refused_unless_nothing_is_corrected():
 
 def test_a_level_below_without_a_replay_memory_is_refused():
     message = refusal(stack(low=PPOAgentParameters()))
-    assert message.startswith("level 'low': HIRO above needs an agent with a replay memory")
+    assert message.startswith(f"{BELOW} needs an agent with a replay memory")
     assert message.endswith("got PPOAgent")
 
 
 def test_filters_that_change_goals_are_refused():
     clipped = InputFilter(observation={GOAL_KEY: (ObservationClippingFilter(low=-0.1),)})
-    assert "level 'low': HIRO above needs 'desired_goal' as the level shows it" in refusal(
+    assert f"{BELOW} changes 'desired_goal' by its InputFilter" in refusal(
         stack(low=low_agent(input_filter=clipped))
     )
     changed = InputFilter(observation={"achieved_goal": (ObservationNormalizationFilter(),)})
-    assert "agent 'agent': sub-goals are corrected by 'achieved_goal'" in refusal(
+    assert "level 'top': agent 'agent': sub-goals are corrected by 'achieved_goal'" in refusal(
         stack(top_agent(input_filter=changed))
     )
 
