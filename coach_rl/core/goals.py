@@ -162,7 +162,7 @@ class GoalSpace:
 
     def target(self, action: Array, observation: Observation) -> FloatArray:
         """The absolute goals the level above asks for, clipped to the bounds, float32 [R, G]."""
-        goal = self.achieved(observation) + action if self.relative else action
+        goal = self._wrapped(self.achieved(observation) + action) if self.relative else action
         low, high = self._bounds
         return np.minimum(np.maximum(goal, low), high).astype(np.float32, copy=False)
 
@@ -171,7 +171,7 @@ class GoalSpace:
 
         Clipped to what the level above may ask for, float32.
         """
-        action = goal - self.achieved(observation) if self.relative else goal
+        action = -self.difference(goal, observation) if self.relative else goal
         low, high = self._bounds
         if self.relative:
             low, high = -self._farthest, self._farthest
@@ -185,11 +185,7 @@ class GoalSpace:
 
     def difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """What is achieved minus the goal, angles within half a turn, [R, G]."""
-        difference = self.achieved(observation) - goal
-        if self.angles:
-            turned = difference[:, self.angles]
-            difference[:, self.angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
-        return difference
+        return self._wrapped(self.achieved(observation) - goal)
 
     def reached_at(self, difference: FloatArray) -> BoolArray:
         """Where a `difference` [R, G] is small enough, [R]."""
@@ -222,6 +218,13 @@ class GoalSpace:
         """What a state is worth under a goal, float64 [R]."""
         difference = self.difference(goal, observation)
         return self.reward_at(difference, self.reached_at(difference))
+
+    def _wrapped(self, values: FloatArray) -> FloatArray:
+        """The values [R, G], their angles brought within half a turn of 0 in place."""
+        if self.angles:
+            turned = values[:, self.angles]
+            values[:, self.angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
+        return values
 
     @cached_property
     def _columns(self) -> slice | list[int]:

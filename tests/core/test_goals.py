@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, OptionSpace
 
 PLANE = GoalSpace(low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.25, 0.5), elements=(2, 0))
 SEEN = {"observation": np.array([[0.5, 9.0, 0.25], [-1.0, 9.0, 0.0]])}
@@ -118,3 +120,60 @@ def test_a_goal_of_another_size_than_its_whole_key_is_refused():
         space.check(spaces.Dict({"observation": spaces.Box(0, 1, (3,))}))
     space.check(spaces.Dict({"observation": spaces.Box(0, 1, (1,))}))
     PLANE.check(spaces.Dict({"observation": spaces.Box(0, 1, (3,))}))
+
+
+TURNED = GoalSpace(
+    low=(-np.pi, -5.0), high=(np.pi, 5.0), threshold=(0.2, 0.2), elements=(0, 1), angles=(0,)
+)
+NEAR_PI = {"observation": np.array([[3.0, 1.0], [-3.0, 1.0]], np.float32)}
+
+
+def test_angles_are_compared_around_the_circle():
+    goal = np.array([[-3.2, 1.0], [3.1, 1.0]], np.float32)
+    short = 2 * np.pi - 6.2, -(2 * np.pi - 6.1)  # the short way from the goals
+    np.testing.assert_allclose(TURNED.difference(goal, NEAR_PI)[:, 0], (-short[0], -short[1]), 1e-5)
+    assert TURNED.reached(goal, NEAR_PI).tolist() == [True, True]
+    assert TURNED.reached(goal + np.float32(0.2), NEAR_PI).tolist() == [False, False]
+    np.testing.assert_allclose(TURNED.distance(goal, NEAR_PI), np.abs(short), 1e-5)
+
+
+def test_relative_angles_go_on_around_the_circle():
+    relative = replace(TURNED, relative=True, reach=(1.0, 2.0))
+    target = relative.target(np.array([[0.5, 1.0], [-0.5, -9.0]], np.float32), NEAR_PI)
+    np.testing.assert_allclose(target, [[3.5 - 2 * np.pi, 2.0], [2 * np.pi - 3.5, -5.0]], 1e-5)
+    asked = relative.asked_by(target, NEAR_PI)
+    np.testing.assert_allclose(asked, [[0.5, 1.0], [-0.5, -2.0]], 1e-5)
+
+
+def test_goals_may_be_shown_as_what_is_left_to_go():
+    shown = replace(TURNED, observed="relative").show(
+        np.float32([[-3.2, 2.0], [3.1, 0.0]]), NEAR_PI
+    )
+    left = 2 * np.pi - 6.2, -(2 * np.pi - 6.1)
+    np.testing.assert_allclose(shown["desired_goal"], [[left[0], 1.0], [left[1], -1.0]], 1e-4)
+
+
+def test_options_are_ones_among_zeros():
+    options = OptionSpace(count=3)
+    told = options.target(np.array([2, 0]), NEAR_PI)
+    np.testing.assert_array_equal(told, [[0, 0, 1], [1, 0, 0]])
+    assert options.shown["option"].contains(told[0])
+    assert options.space.n == 3
+    with pytest.raises(ParameterError, match="count must be 1 or more, got 0"):
+        OptionSpace(count=0)
+    with pytest.raises(SpaceError, match="shows a 'option' of its own"):
+        options.check(spaces.Dict({"option": spaces.Box(0, 1, (3,))}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"angles": (2,)}, "angles names elements of the goal, 0 to 1, got"),
+        ({"observed": "far"}, "observed must be absolute or relative, got 'far'"),
+        ({"reach": (1.0, 1.0)}, "reach says for relative goals how far"),
+        ({"reach": (1.0,), "relative": True}, "reach says for relative goals how far"),
+    ],
+)
+def test_wrong_kinds_of_goals(change, message):
+    with pytest.raises(ParameterError, match=message):
+        replace(TURNED, **change)

@@ -52,6 +52,7 @@ THRESHOLDS = [
     ("Fetch_DDPG_HER", {}),
     ("FourRooms_PPO_Options", {}),
     ("SpeakerListener_PPO", {}),
+    ("PointMaze_HIRO", {}),
 ]
 
 

@@ -1,0 +1,387 @@
+"""HIRO's upper level (Nachum et al. 2018, arXiv:1805.08296): TD3 that corrects its sub-goals.
+
+A sub-goal that was asked for long ago would lead today's lower level elsewhere. So when a decision
+is drawn from the memory, its sub-goal becomes the one of ten candidates under which the level below
+would act today most nearly as it did then. docs/algorithms/hiro.md lists every detail and its
+source.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from coach_rl.agents.off_policy_agent import OBSERVATIONS, BuildContext, OffPolicyAgent
+from coach_rl.agents.td3_agent import TD3Agent, TD3AgentParameters
+from coach_rl.architectures.continuous_control import scale_to
+from coach_rl.architectures.update_engine import Batch
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.interfaces import LevelPlace
+from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation, Transition
+from coach_rl.core.seeding import (
+    generator,
+    generator_state,
+    integer_seed,
+    load_generator_state,
+)
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State
+from coach_rl.memories.replay_memory import ReplayMemory, ReplayMemoryParameters
+from coach_rl.memories.ring_store import RingStore
+
+LOW_BEGIN, LOW_END = "low_begin", "low_end"
+"""Kept with each decision: the steps [begin, end) of its row in the memory of the level below."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubGoalCorrectionParameters:
+    """Which candidates a sub-goal is corrected to. Defaults: those of the paper's code."""
+
+    candidates: int = 10
+    """The sub-goal asked for, the change that was achieved, and samples around that."""
+    deviation: float = 0.5
+    """Standard deviation of the samples, in halves of each element's range."""
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        require(self.candidates >= 2, f"{name}.candidates must be 2 or more, got {self.candidates}")
+        require(self.deviation >= 0, f"{name}.deviation must be 0 or more, got {self.deviation}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HIROAgentParameters(TD3AgentParameters):
+    """An agent above a level that is told, and shown, relative goals."""
+
+    correction: SubGoalCorrectionParameters | None = field(
+        default_factory=SubGoalCorrectionParameters
+    )
+    """How sub-goals are corrected; None leaves them as they were asked for: plain TD3."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.correction is None:
+            return
+        require(
+            isinstance(self.memory, ReplayMemoryParameters),
+            "HIROAgentParameters needs ReplayMemoryParameters as memory, "
+            f"got {type(self.memory).__name__}",
+        )
+        assert isinstance(self.memory, ReplayMemoryParameters)
+        require(
+            self.memory.hindsight_actions is None,
+            "HIROAgentParameters.correction and memory.hindsight_actions both replace sub-goals; "
+            "set one of them to None",
+        )
+
+    def made(self, context: BuildContext) -> "HIROAgent":
+        """The agent; ConfigurationErrors name the level that does not fit."""
+        scale_to(self.agent_space(context.spaces))  # before its exploration policy complains
+        return HIROAgent(self, context)
+
+
+class HIROAgent(TD3Agent):
+    """TD3 whose sub-goals are corrected when they are drawn from the memory."""
+
+    correction: "SubGoalCorrection | None" = None
+    """None where sub-goals stay as they were asked for."""
+
+    def __init__(self, params: HIROAgentParameters, context: BuildContext) -> None:
+        if params.correction is None:
+            super().__init__(params, context)
+            return
+        memory, place = params.memory, context.place
+        assert isinstance(memory, ReplayMemoryParameters)
+        low = correctable(place)
+        params = replace(
+            params, memory=replace(memory, extras=(*memory.extras, LOW_BEGIN, LOW_END))
+        )
+        super().__init__(params, context)
+        assert params.correction is not None
+        assert place.sub_goal is not None
+        assert isinstance(self.memory, ReplayMemory)
+        self._check_own(place.sub_goal, context.spaces)
+        self._ring = self.memory.store
+        self.correction = SubGoalCorrection(
+            params.correction,
+            low=low,
+            sub_goal=place.sub_goal,
+            seed=integer_seed(context.seed, params.name, "correction"),
+        )
+
+    def store(self, transition: Transition) -> None:
+        """Into the replay memory, with the interval of the level below."""
+        if self.correction is not None:
+            begins, ends = self.correction.newest(transition.rows)
+            extras = {**transition.extras, LOW_BEGIN: begins, LOW_END: ends}
+            transition = replace(transition, extras=extras)
+        super().store(transition)
+
+    def learn_from_batch(self, batch: Batch) -> Batch:
+        """One gradient step, from corrected sub-goals."""
+        if self.correction is not None:
+            batch = self._corrected(batch, self.correction)
+        return super().learn_from_batch(batch)
+
+    def state_dict(self) -> State:
+        """Everything but the rows, which belong to the levels."""
+        state = super().state_dict()
+        if self.correction is not None:
+            state["correction"] = self.correction.state_dict()
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        if self.correction is not None:
+            self.correction.load_state_dict(state["correction"])
+
+    def _corrected(self, batch: Batch, correction: "SubGoalCorrection") -> Batch:
+        """The batch with corrected actions, without the intervals."""
+        batch = dict(batch)
+        begins, ends = (batch.pop(f"/{name}").cpu().numpy() for name in (LOW_BEGIN, LOW_END))
+        stored = batch["/actions"].cpu().numpy()
+        key = correction.sub_goal.key
+        subgoals, replaced = correction(
+            np.asarray(self.output_filter.apply(stored)),
+            {key: batch[f"{OBSERVATIONS}{key}"].cpu().numpy()},
+            rows=self._ring.rows_of(batch["/positions"].cpu().numpy()),
+            begins=begins,
+            ends=ends,
+        )
+        shown = np.asarray(self.output_filter.inverse(subgoals))
+        actions = np.where(replaced[:, None], shown, stored)
+        batch["/actions"] = torch.from_numpy(actions).to(self.device, non_blocking=True)
+        return batch
+
+    def _check_own(self, sub_goal: GoalSpace, shown: EnvironmentSpaces) -> None:
+        """Raise unless sub-goals can be read off, and put into, what the agent keeps."""
+        key = sub_goal.key
+        if self.observation_space[key] != shown.observation[key]:
+            raise ConfigurationError(
+                f"agent '{self.name}': sub-goals are corrected by '{key}' as the environment shows "
+                "it, and its InputFilter changes that; use normalise_observations instead"
+            )
+        self.output_filter.inverse(np.zeros((1, sub_goal.size), np.float32))  # SpaceError: no way
+
+    def _news(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
+        news = super()._news(clock, rates)
+        if news and self.correction is not None:
+            news |= self.correction.drain()
+        return news
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowSteps:
+    """What the level below saw and did during B decisions, S steps in all."""
+
+    decision: IntArray
+    """[S] which of the B decisions a step belongs to; they follow one another."""
+    first: IntArray
+    """[B] the number of each decision's first step."""
+    observation: Observation
+    """[S, ...] each: as the agent below keeps it, with what was left to go as its goal."""
+    actions: FloatArray
+    """[S, A] in that agent's space."""
+    left: FloatArray
+    """[B, G] what was left to go when the decision was over."""
+
+
+class SubGoalCorrection:
+    """Finds the sub-goals under which the level below would most likely act as it did.
+
+    Args:
+        params: Which candidates there are.
+        low: The agent of the level below, see `correctable`.
+        sub_goal: Its level's goals.
+        seed: Of the samples.
+    """
+
+    def __init__(
+        self,
+        params: SubGoalCorrectionParameters,
+        *,
+        low: OffPolicyAgent,
+        sub_goal: GoalSpace,
+        seed: int,
+    ) -> None:
+        memory, actions = low.memory, low.action_space
+        assert isinstance(memory, ReplayMemory)
+        assert isinstance(actions, spaces.Box)
+        self.sub_goal = sub_goal
+        self._params, self._low = params, low
+        self._store: RingStore = memory.store
+        self._half_range = (actions.high - actions.low) / 2
+        self._reach = sub_goal.space.high
+        self._rng = generator(seed, "candidates")
+        self._counts = np.zeros(4, np.int64)  # drawn, replaced, by what was achieved, overwritten
+
+    def newest(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """The steps [begin, end) of the newest sub-episodes of rows below, [R] each.
+
+        The level below closes a sub-episode before the level above hears of it, so this is what a
+        decision that has just been answered was carried out by.
+        """
+        ends = self._store.counts[rows]
+        begins, _ = self._store.episodes_of(self._store.positions_of(rows, ends - 1))
+        return begins, ends
+
+    def __call__(
+        self,
+        asked: FloatArray,
+        observation: Observation,
+        *,
+        rows: IntArray,
+        begins: IntArray,
+        ends: IntArray,
+    ) -> tuple[FloatArray, BoolArray]:
+        """The corrected sub-goals, [B, G], and where they are others than before, [B].
+
+        Those whose steps below have been overwritten, if only in part, stay as they are.
+
+        Args:
+            asked: Sub-goals asked for, [B, G].
+            observation: What they were asked for in, [B, ...] each.
+            rows: [B].
+            begins: First steps below, [B].
+            ends: Steps behind the last, [B].
+        """
+        kept = begins >= self._store.counts[rows] - self._store.row_capacity
+        choice = np.zeros(len(asked), np.int64)
+        corrected = asked.copy()
+        if kept.any():
+            low = self.steps(rows[kept], begins[kept], ends[kept])
+            seen = {key: values[kept] for key, values in observation.items()}
+            candidates = self.candidates(asked[kept], low)
+            choice[kept] = self.log_probs(candidates, seen, low).argmax(axis=0)
+            corrected[kept] = candidates[choice[kept], np.arange(len(low.first))]
+        replaced = choice != 0
+        self._counts += (len(asked), replaced.sum(), (choice == 1).sum(), (~kept).sum())
+        return corrected, replaced
+
+    def steps(self, rows: IntArray, begins: IntArray, ends: IntArray) -> LowSteps:
+        """What the level below has kept of the steps [begin, end) of rows, [B] each."""
+        store, counts = self._store, ends - begins
+        decision = np.repeat(np.arange(len(rows)), counts)
+        first = np.cumsum(counts) - counts
+        steps = begins[decision] + np.arange(len(decision)) - first[decision]
+        positions = store.positions_of(rows[decision], steps)
+        last = store.positions_of(rows, ends - 1)
+        return LowSteps(
+            decision=decision,
+            first=first,
+            observation={
+                key: store.read(f"{OBSERVATIONS}{key}", positions)
+                for key in self._low.observation_space.spaces
+            },
+            actions=store.read("/actions", positions),
+            left=store.read(f"/next_observations/{GOAL_KEY}", last),
+        )
+
+    def candidates(self, asked: FloatArray, low: LowSteps) -> FloatArray:
+        """Sub-goals to choose from, [K, B, G]: asked for, achieved, K - 2 around the latter."""
+        achieved = self._turned(low.observation[GOAL_KEY][low.first] - low.left)
+        noise = self._rng.standard_normal(
+            (self._params.candidates - 2, *asked.shape), dtype=np.float32
+        )
+        sampled = achieved + self._params.deviation * self._reach * noise
+        every = np.concatenate((asked[None], achieved[None], sampled))
+        clipped: FloatArray = np.minimum(np.maximum(every, -self._reach), self._reach)
+        return clipped
+
+    def log_probs(self, candidates: FloatArray, seen: Observation, low: LowSteps) -> FloatArray:
+        """How likely the actions below are under each candidate, up to a constant, [K, B].
+
+        Minus half the squared distances to what the policy below would do now, summed over the
+        steps; in halves of each action's range, so that elements of different units count alike.
+
+        Args:
+            candidates: [K, B, G], those that were asked for first.
+            seen: What the sub-goals were asked for in, [B, ...] each.
+            low: The steps below.
+        """
+        # A goal is kept where it is while the state moves: candidates that lie apart at the first
+        # step do so by as much at all others, whatever the level below observes of its state.
+        targets = self.sub_goal.target(candidates, seen)
+        left = self._turned(low.observation[GOAL_KEY] + (targets - targets[0])[:, low.decision])
+        count, steps, size = left.shape
+        observation = {
+            key: left.reshape(count * steps, size)
+            if key == GOAL_KEY
+            else np.tile(values, (count, *(1 for _ in values.shape[1:])))
+            for key, values in low.observation.items()
+        }
+        now = self._low.exploration.greedy(self._low.policy(observation))
+        distance = (now.reshape(count, *low.actions.shape) - low.actions) / self._half_range
+        squares = np.square(distance, dtype=np.float64).sum(axis=-1)  # [K, S]
+        return np.asarray(-0.5 * np.add.reduceat(squares, low.first, axis=1))
+
+    def drain(self) -> dict[str, float]:
+        """Shares of the decisions drawn since the last call."""
+        drawn, replaced, achieved, overwritten = self._counts.tolist()
+        self._counts[:] = 0
+        if not drawn:
+            return {}
+        return {
+            "train/subgoals_replaced": replaced / drawn,
+            "train/subgoals_achieved": achieved / drawn,
+            "train/subgoals_overwritten": overwritten / drawn,
+        }
+
+    def state_dict(self) -> State:
+        """The random stream, and what there is to tell."""
+        return {"generator": generator_state(self._rng), "counts": self._counts.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on bit for bit where the saved one stood."""
+        load_generator_state(self._rng, state["generator"])
+        self._counts[:] = state["counts"]
+
+    def _turned(self, change: FloatArray) -> FloatArray:
+        """Changes [..., G] with angles within half a turn."""
+        angles = list(self.sub_goal.angles)
+        if angles:
+            turned = change[..., angles]
+            change[..., angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
+        return change
+
+
+def correctable(place: LevelPlace) -> OffPolicyAgent:
+    """The agent below, where what its memory keeps allows to correct sub-goals.
+
+    Raises:
+        ConfigurationError: There is none, or it does not; the line names the level.
+    """
+    own = "" if place.level is None else f"level '{place.level.name}': "
+    if place.below is None:
+        raise ConfigurationError(
+            f"{own}a HIRO agent needs a level below it that is told goals; "
+            "at the lowest level use TD3AgentParameters"
+        )
+    below = f"{own}HIRO corrects sub-goals by level '{place.below.name}' below, which"
+    sub_goal, low = place.sub_goal, place.agent_below
+    if sub_goal is None or not sub_goal.relative or sub_goal.observed != "relative":
+        raise ConfigurationError(
+            f"{below} needs relative goals, shown as what is left to go; "
+            "set GoalSpace(relative=True, observed='relative')"
+        )
+    if place.below.frozen:
+        raise ConfigurationError(
+            f"{below} is frozen and remembers nothing; set HIROAgentParameters.correction=None"
+        )
+    if not (
+        isinstance(low, OffPolicyAgent)
+        and isinstance(low.memory, ReplayMemory)
+        and isinstance(low.action_space, spaces.Box)
+    ):
+        raise ConfigurationError(
+            f"{below} needs an agent with a replay memory and actions in a Box "
+            f"(TD3, DDPG or SAC), got {type(low).__name__}"
+        )
+    if low.observation_space[GOAL_KEY] != sub_goal.shown[GOAL_KEY]:
+        raise ConfigurationError(
+            f"{below} changes '{GOAL_KEY}' by its InputFilter; use normalise_observations instead"
+        )
+    return low

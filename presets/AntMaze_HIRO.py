@@ -1,0 +1,236 @@
+"""HIRO walks an ant through a maze, pushes blocks aside and bridges gaps; or TD3 alone tries to."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from coach_rl.agents.hiro_agent import HIROAgentParameters, SubGoalCorrectionParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.interfaces import InputFilterParameters
+from coach_rl.core.schedules import ConstantSchedule
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.goal_worlds import GoalWorldParameters
+from coach_rl.environments.goal_worlds.ant_body import OBSERVED
+from coach_rl.exploration_policies import GaussianNoise
+from coach_rl.filters import (
+    InputFilter,
+    ObservationClippingFilter,
+    ObservationReductionBySubPartsNameFilter,
+    RewardRescaleFilter,
+)
+from coach_rl.graph_managers import (
+    HRLGraphManager,
+    HRLGraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    ValidationParameters,
+)
+from coach_rl.memories import ReplayMemoryParameters
+
+Hierarchy = Literal["hiro", "none"]
+MAZES = ("ant_maze", "ant_push", "ant_fall")
+
+PLACELESS = InputFilter(
+    observation={
+        "observation": (
+            ObservationReductionBySubPartsNameFilter(
+                names=OBSERVED, sub_parts=("x", "y"), method="discard"
+            ),
+        ),
+        "achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),),
+    }
+)
+"""Hides from the level below where it is: a step to the left is the same everywhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What both levels, or the one agent, learn with."""
+
+    learning_rate: float
+    """Adam's, of critics."""
+    actor_learning_rate: float
+    """Adam's, of actors."""
+    discount: float
+    """Gamma, per decision of a level."""
+    batch: int
+    """Transitions per gradient step."""
+    updates_per_step: float
+    """Gradient steps per environment step, at the lowest level."""
+    upper_updates_per_step: float
+    """Gradient steps per decision of the upper level."""
+    noise: float
+    """Deviation of the exploration at the lowest level, in halves of the action range."""
+    upper_noise: float
+    """The same of sub-goals."""
+    layers: tuple[int, ...]
+    """Sizes of the hidden layers."""
+    memory: int
+    """Environment steps that are kept, by both levels."""
+    reward_scale: float
+    """Multiplies the environment's rewards."""
+
+    def level(self, *, upper: bool, horizon: int = 1) -> TD3AgentParameters:
+        """An agent's settings but for those of HIRO; memories reach back equally far."""
+        torso = TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
+        noise = self.upper_noise if upper else self.noise
+        return TD3AgentParameters(
+            algorithm=TD3AlgorithmParameters(discount=self.discount, huber=1.0),
+            learning=LearningParameters(
+                batch=self.batch,
+                updates_per_step=self.upper_updates_per_step if upper else self.updates_per_step,
+                learning_starts=max(self.batch, 1_000 // horizon),
+            ),
+            memory=ReplayMemoryParameters(capacity=self.memory // horizon),
+            exploration=GaussianNoise(scale=ConstantSchedule(value=noise)),
+            actor=ActorParameters(torso=torso),
+            critic=CriticParameters(torso=torso),
+            actor_optimizer=AdamParameters(learning_rate=self.actor_learning_rate),
+            critic_optimizer=AdamParameters(learning_rate=self.learning_rate),
+        )
+
+
+def graph_manager(
+    level: str = "ant_maze",
+    hierarchy: Hierarchy = "hiro",
+    correction: bool = True,
+    num_envs: int = 8,
+    steps: int = 10_000_000,
+    horizon: int = 10,
+    learning_rate: float = 1e-3,
+    actor_learning_rate: float = 1e-4,
+    discount: float = 0.99,
+    batch: int = 100,
+    updates_per_step: float = 1.0,
+    upper_updates_per_step: float = 1.0,
+    noise: float = 1 / 30,
+    upper_noise: float = 0.1,
+    layers: tuple[int, ...] = (300, 300),
+    memory: int = 1_000_000,
+    heatup: int = 2_500,
+    evaluation_interval: int = 50_000,
+) -> HRLGraphManager:
+    """Walk an ant to anywhere in a maze, behind a block or beyond a gap.
+
+    Settings of Nachum et al. 2018 and of their program; docs/algorithms/hiro.md says where they
+    differ. The mark it is validated by is a guess: it has not been run that long here.
+
+    Args:
+        level: ant_maze, ant_push or ant_fall.
+        hierarchy: hiro; none is TD3 alone, all else equal.
+        correction: Whether sub-goals are corrected; False is the control.
+        num_envs: Environments in parallel.
+        steps: Environment steps to train for.
+        horizon: Environment steps that a sub-goal holds for.
+        learning_rate: Adam's step size, of critics.
+        actor_learning_rate: Adam's step size, of actors.
+        discount: Gamma, per decision of a level.
+        batch: Transitions per gradient step.
+        updates_per_step: Gradient steps per environment step, at the lowest level.
+        upper_updates_per_step: Gradient steps per decision of the upper level.
+        noise: Deviation of the exploration at the lowest level, in halves of the action range.
+        upper_noise: The same of sub-goals.
+        layers: Sizes of the hidden layers.
+        memory: Environment steps that are kept, by both levels.
+        heatup: Random steps at the start.
+        evaluation_interval: Environment steps between evaluations.
+    """
+    if level not in MAZES:
+        raise UnknownNameError("ant maze", level, MAZES)
+    world = GoalWorldParameters(level=level)
+    return experiment(
+        world,
+        Settings(
+            learning_rate=learning_rate,
+            actor_learning_rate=actor_learning_rate,
+            discount=discount,
+            batch=batch,
+            updates_per_step=updates_per_step,
+            upper_updates_per_step=upper_updates_per_step,
+            noise=noise,
+            upper_noise=upper_noise,
+            layers=layers,
+            memory=memory,
+            reward_scale=0.1,
+        ),
+        subgoals=replace(world.task.subgoal_space, observed="relative"),
+        hierarchy=hierarchy,
+        correction=correction,
+        horizon=horizon,
+        low_filter=PLACELESS,
+        num_envs=num_envs,
+        schedule=ScheduleParameters(
+            heatup=EnvironmentSteps(heatup),
+            training=EnvironmentSteps(steps),
+            evaluation_interval=EnvironmentSteps(evaluation_interval),
+            evaluation_episodes=EnvironmentEpisodes(50),
+        ),
+        # A guess: standing still is worth about -6800 in `ant_maze`.
+        validation=ValidationParameters(reward=-3_500.0, within=EnvironmentSteps(10_000_000)),
+    )
+
+
+def experiment(
+    world: GoalWorldParameters,
+    settings: Settings,
+    *,
+    subgoals: GoalSpace,
+    hierarchy: Hierarchy,
+    correction: bool,
+    horizon: int,
+    low_filter: InputFilterParameters | None,
+    num_envs: int,
+    schedule: ScheduleParameters,
+    validation: ValidationParameters | None,
+) -> HRLGraphManager:
+    """Two levels in a world with goals, or one.
+
+    Args:
+        world: The world.
+        settings: What the levels learn with.
+        subgoals: What the upper level asks for.
+        hierarchy: hiro or none.
+        correction: Whether sub-goals are corrected.
+        horizon: Environment steps that a sub-goal holds for.
+        low_filter: What the lower level sees.
+        num_envs: Environments in parallel.
+        schedule: When what happens.
+        validation: The acceptance test; None where there is no mark.
+    """
+    rewards = InputFilter(reward=(RewardRescaleFilter(factor=settings.reward_scale),))
+    if hierarchy == "none":
+        alone = replace(settings.level(upper=False), input_filter=rewards)
+        levels: tuple[LevelParameters, ...] = (LevelParameters(agent=alone),)
+    else:
+        plain = settings.level(upper=True, horizon=horizon)
+        upper = HIROAgentParameters(
+            algorithm=plain.algorithm,
+            learning=plain.learning,
+            memory=plain.memory,
+            exploration=plain.exploration,
+            actor=plain.actor,
+            critic=plain.critic,
+            actor_optimizer=plain.actor_optimizer,
+            critic_optimizer=plain.critic_optimizer,
+            input_filter=rewards,
+            correction=SubGoalCorrectionParameters() if correction else None,
+        )
+        lower = replace(settings.level(upper=False), input_filter=low_filter)
+        levels = (
+            LevelParameters(name="top", agent=upper),
+            LevelParameters(name="low", agent=lower, goal_space=subgoals, horizon=horizon),
+        )
+    return HRLGraphManager(
+        HRLGraphParameters(
+            levels=levels,
+            environment=world,
+            schedule=schedule,
+            num_envs=num_envs,
+            validation=validation,
+        )
+    )
