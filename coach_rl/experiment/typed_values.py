@@ -9,7 +9,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from typeguard import (
     CollectionCheckStrategy,
@@ -61,7 +61,7 @@ def declared_types(thing: Any) -> dict[str, Any]:
 
 
 def describe_type(annotation: Any) -> str:
-    """A type as a user reads it: `float`, `int | None`, `tuple[int, ...]`."""
+    """A type as a user reads it: `float`, `int | None`, `tuple[int, ...]`, `'clip' or 'kl'`."""
     if annotation is Any:
         return "anything"
     if annotation is None or annotation is type(None):
@@ -70,6 +70,8 @@ def describe_type(annotation: Any) -> str:
         return " | ".join(describe_type(part) for part in get_args(annotation))
     if get_origin(annotation) is Annotated:
         return describe_type(get_args(annotation)[0])
+    if get_origin(annotation) is Literal:
+        return " or ".join(repr(value) for value in get_args(annotation))
     if get_args(annotation):
         return str(annotation).replace("typing.", "").replace("collections.abc.", "")
     return str(getattr(annotation, "__name__", annotation))

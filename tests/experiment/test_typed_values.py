@@ -76,7 +76,7 @@ def test_fits(value: object, annotation: Any, current: object, expected: object)
         ),
         ((1, "a"), tuple[int, ...], (), "rate must be tuple[int, ...], got (1, 'a')"),
         ((1,), tuple[int, int], (), "rate must be tuple[int, int], got (1,)"),
-        ("dance", Literal["sparse", "dense"], "sparse", "must be Literal['sparse', 'dense']"),
+        ("dance", Literal["sparse", "dense"], "sparse", "must be 'sparse' or 'dense'"),
         ("play", Phase, Phase.TRAIN, "must be Phase, got 'play'; allowed: HEATUP, TRAIN, TEST"),
         (
             0.1,
