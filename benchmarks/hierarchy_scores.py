@@ -54,7 +54,7 @@ TASKS = {
     "pendulum": Task(
         "Pendulum_HAC",
         "angle_goal_pendulum",
-        120_000,
+        100_000,
         (Variant("two levels", "levels=2"), Variant("three levels", "levels=3"), *FLAT),
     ),
     "medium": Task(

@@ -6,7 +6,7 @@ from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.graph_managers import GraphManager, ValidationParameters
-from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, experiment
+from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, UpperSettings, experiment
 
 HORIZONS = {"ant_reacher": {2: 23, 3: 10}, "ant_four_rooms": {2: 27, 3: 10}}
 """Decisions of every level, by world and number of levels (Levy et al. 2019, appendix)."""
@@ -24,7 +24,6 @@ def graph_manager(
     batch: int = 512,
     updates_per_step: float = 0.125,
     upper_updates_per_step: float = 2.0,
-    upper_entropy: float = -5.0,
     epsilon: float = 0.3,
     noise: float = 0.2,
     testing_rate: float = 0.3,
@@ -47,7 +46,6 @@ def graph_manager(
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
         upper_updates_per_step: Gradient steps per decision of the level above it.
-        upper_entropy: Entropy, in nats, that the levels above keep in what they ask for.
         epsilon: Share of random actions while exploring, at the lowest level.
         noise: Deviation of the others, in halves of the action range.
         testing_rate: Share of sub-goals that are tested.
@@ -66,7 +64,7 @@ def graph_manager(
             batch=batch,
             updates_per_step=updates_per_step,
             upper_updates_per_step=upper_updates_per_step,
-            upper_entropy=upper_entropy,
+            upper=UpperSettings(entropy=-5.0),
             epsilon=epsilon,
             noise=noise,
             testing_rate=testing_rate,

@@ -36,11 +36,35 @@ HORIZONS = {2: 32, 3: 10}
 """Decisions of a level for one of the level above, by number of levels (Levy et al. 2019)."""
 
 TARGET_SYNC = TargetSync(rate=0.01)
-STARTS, UPPER_STARTS = 1_000, 100
-"""Decisions before learning starts, at the lowest level and above."""
+STARTS = 1_000
+"""Decisions before learning starts at the lowest level."""
 UPDATES_PER_LEVEL = 4.0
 """How many times the updates per decision a level makes of those of the upper level below it: it
 decides more seldom."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpperSettings:
+    """How the levels above the lowest choose what to ask for: by SAC."""
+
+    entropy: float = -2.0
+    """In nats; what is left of chance must fit the thresholds of what is asked for."""
+    temperature: float = 1.0
+    """At first; more keeps what is asked for wide for longer."""
+    temperature_learning_rate: float = 3e-4
+    """Adam's step size, of the temperature."""
+    starts: int = 1_000
+    """Decisions before learning starts. A level that learns from one that is still helpless learns
+    that nothing can be reached, and stays where it is."""
+
+
+UPPER = {
+    2: UpperSettings(),
+    # Ten steps lead less far than 32: less chance, so that what is asked for can be reached. The
+    # top decides once in a hundred steps: it can't wait for a thousand decisions.
+    3: UpperSettings(entropy=-5.0, temperature=0.2, temperature_learning_rate=1e-3, starts=100),
+}
+"""By number of levels; found by hand on the seeds 10 to 12."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +77,7 @@ class Settings:
     batch: int
     updates_per_step: float
     upper_updates_per_step: float
-    upper_entropy: float
+    upper: UpperSettings
     epsilon: float
     noise: float
     testing_rate: float
@@ -77,7 +101,6 @@ def graph_manager(
     batch: int = 256,
     updates_per_step: float = 0.25,
     upper_updates_per_step: float = 4.0,
-    upper_entropy: float = -5.0,
     epsilon: float = 0.2,
     noise: float = 0.1,
     testing_rate: float = 0.3,
@@ -102,8 +125,6 @@ def graph_manager(
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
         upper_updates_per_step: Gradient steps per decision of the level above it.
-        upper_entropy: Entropy, in nats, that the levels above keep in what they ask for; it must
-            fit the thresholds: at -5, deviations of 4 degrees and 0.2 radians per second.
         epsilon: Share of random actions while exploring, at the lowest level.
         noise: Deviation of the others, in halves of the action range.
         testing_rate: Share of sub-goals that are tested.
@@ -122,7 +143,7 @@ def graph_manager(
             batch=batch,
             updates_per_step=updates_per_step,
             upper_updates_per_step=upper_updates_per_step,
-            upper_entropy=upper_entropy,
+            upper=UPPER[levels],
             epsilon=epsilon,
             noise=noise,
             testing_rate=testing_rate,
@@ -239,14 +260,17 @@ def upper_agent(settings: Settings, more: float) -> HACAgentParameters:
         settings: How it learns.
         more: Factor on its updates per decision.
     """
+    upper = settings.upper
     return HACAgentParameters(
         learner=SACAgentParameters(
             algorithm=SACAlgorithmParameters(
                 discount=settings.discount,
                 target_sync=TARGET_SYNC,
-                target_entropy=settings.upper_entropy,
+                target_entropy=upper.entropy,
+                initial_temperature=upper.temperature,
             ),
-            **learning(settings, settings.upper_updates_per_step * more, starts=UPPER_STARTS),
+            temperature_optimizer=AdamParameters(learning_rate=upper.temperature_learning_rate),
+            **learning(settings, settings.upper_updates_per_step * more, starts=upper.starts),
         ),
         ratio=settings.ratio,
         bound_values=False,

@@ -6,7 +6,7 @@ from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
 from coach_rl.graph_managers import GraphManager, ValidationParameters
-from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, experiment
+from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, UpperSettings, experiment
 
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
 """Decisions of a level for one of the level above, top first, by number of levels."""
@@ -24,7 +24,6 @@ def graph_manager(
     batch: int = 256,
     updates_per_step: float = 0.25,
     upper_updates_per_step: float = 4.0,
-    upper_entropy: float = -2.0,
     epsilon: float = 0.2,
     noise: float = 0.1,
     testing_rate: float = 0.3,
@@ -45,7 +44,6 @@ def graph_manager(
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
         upper_updates_per_step: Gradient steps per decision of the level above it.
-        upper_entropy: Entropy, in nats, that the levels above keep in what they ask for.
         epsilon: Share of random actions while exploring, at the lowest level.
         noise: Deviation of the others, in halves of the action range.
         testing_rate: Share of sub-goals that are tested.
@@ -65,7 +63,7 @@ def graph_manager(
             batch=batch,
             updates_per_step=updates_per_step,
             upper_updates_per_step=upper_updates_per_step,
-            upper_entropy=upper_entropy,
+            upper=UpperSettings(),
             epsilon=epsilon,
             noise=noise,
             testing_rate=testing_rate,
