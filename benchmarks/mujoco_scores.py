@@ -90,8 +90,9 @@ def run(
 def table(preset: str, folder: Path) -> str:
     """The finished runs as a markdown table."""
     lines = [
-        "| task | seeds | metric A | at step | final mean | final IQM (95 %) | steps/s | to beat |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| task | steps | seeds | metric A | at step | final mean | final IQM (95 %) | steps/s "
+        "| at 1M to beat |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for level, mark in TO_BEAT[preset].items():
         runs = sorted(path.parent for path in (folder / level).glob("seed_*/*/summary.json"))
@@ -114,7 +115,8 @@ def row(level: str, mark: float, runs: list[Path]) -> str:
     deviation = rewards[:, best].std(ddof=1) if len(runs) > 1 else 0.0
     final_deviation = means.std(ddof=1) if len(runs) > 1 else 0.0
     return (
-        f"| {level} | {len(runs)} | {rewards.mean(axis=0)[best]:.1f} ± {deviation:.1f} "
+        f"| {level} | {finals[0]['env_steps']:,} | {len(runs)} "
+        f"| {rewards.mean(axis=0)[best]:.1f} ± {deviation:.1f} "
         f"| {steps[best]:,} | {means.mean():.1f} ± {final_deviation:.1f} "
         f"| {interquartile_mean(episodes):.1f} ({low:.1f} to {high:.1f}) "
         f"| {speed:,.0f} | {mark:g} |"
