@@ -220,10 +220,10 @@ class GoalSpace:
         return self.reward_at(difference, self.reached_at(difference))
 
     def _wrapped(self, values: FloatArray) -> FloatArray:
-        """The values [R, G], their angles brought within half a turn of 0 in place."""
+        """The values [..., G], their angles brought within half a turn of 0 in place."""
         if self.angles:
-            turned = values[:, self.angles]
-            values[:, self.angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
+            turned = values[..., self.angles]
+            values[..., self.angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
         return values
 
     @cached_property
