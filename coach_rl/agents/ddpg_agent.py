@@ -164,6 +164,8 @@ class DDPGAgent(OffPolicyAgent):
         return loss, {
             "critic_loss": loss,
             "q_value": value.mean(),
+            "q_lowest": value.amin(),
+            "q_highest": value.amax(),
             "td_error": error[0],
         }
 

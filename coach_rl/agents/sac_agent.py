@@ -191,6 +191,8 @@ class SACAgent(OffPolicyAgent):
         return loss, {
             "critic_loss": loss,
             "q_value": values.mean(),
+            "q_lowest": values.amin(),
+            "q_highest": values.amax(),
             "td_error": error.abs().mean(dim=0),
         }
 

@@ -166,6 +166,8 @@ class TD3Agent(OffPolicyAgent):
         return loss, {
             "critic_loss": loss,
             "q_value": values.mean(),
+            "q_lowest": values.amin(),
+            "q_highest": values.amax(),
             "td_error": error.abs().mean(dim=0),
         }
 

@@ -51,6 +51,8 @@ class PlainDDPG:
         self.said = {
             "critic_loss": loss.item(),
             "q_value": values.mean().item(),
+            "q_lowest": values.min().item(),
+            "q_highest": values.max().item(),
             "critic_gradient_norm": plain_step(
                 self.critic_adam, loss, self.critic, self.params.critic_optimizer
             ),

@@ -201,7 +201,7 @@ def test_news_come_once_in_so_many_gradient_steps(kind):
     assert [record.scalars["train/training_steps"] for record in trains] == [8.0] * 5
     assert [record.training_steps for record in trains] == [8, 16, 24, 32, 40]
     names = {"critic_loss", "q_value", "critic_gradient_norm", "actor_loss", "actor_gradient_norm"}
-    names |= {"actor_learning_rate", "critic_learning_rate"}
+    names |= {"actor_learning_rate", "critic_learning_rate", "q_lowest", "q_highest"}
     if kind == "sac":
         names |= {"entropy", "temperature", "temperature_gradient_norm"}
         names |= {"temperature_learning_rate"}
