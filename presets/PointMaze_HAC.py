@@ -11,6 +11,11 @@ from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, UpperSettings, ex
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
 """Decisions of a level for one of the level above, top first, by number of levels."""
 
+VALIDATION = {
+    "point_maze_medium": ValidationParameters(reward=-100.0, within=EnvironmentSteps(200_000))
+}
+"""Acceptance tests, by maze."""
+
 
 def graph_manager(
     level: str = "point_maze_medium",
@@ -74,5 +79,5 @@ def graph_manager(
         num_envs=num_envs,
         steps=steps,
         evaluation_interval=evaluation_interval,
-        validation=ValidationParameters(reward=-150.0, within=EnvironmentSteps(300_000)),
+        validation=VALIDATION.get(level),
     )

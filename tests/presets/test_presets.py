@@ -51,6 +51,9 @@ THRESHOLDS = [
     ("BitFlip_DQN_HER", {}),
     ("Fetch_DDPG_HER", {}),
     ("FourRooms_PPO_Options", {}),
+    ("Pendulum_HAC", {"steps": 120_000}),
+    ("Pendulum_HAC", {"levels": 3, "steps": 120_000}),
+    ("PointMaze_HAC", {"steps": 150_000}),
     ("SpeakerListener_PPO", {}),
     ("PointMaze_HIRO", {}),
 ]
