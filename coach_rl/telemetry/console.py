@@ -59,6 +59,8 @@ class ConsoleSink:
         self._progress: deque[LogRecord] = deque(maxlen=RECENT_SPEEDS)
         self._evaluated = math.nan
         self._best = math.nan
+        self._success = ""
+        """Share of successes in the newest evaluation; empty where nobody says."""
         self._learned: dict[str, Mapping[str, float]] = {}
         """The newest training metrics of each level."""
 
@@ -110,6 +112,8 @@ class ConsoleSink:
             case "evaluation":
                 self._evaluated = scalars["evaluation/reward_mean"]
                 self._best = float(np.fmax(self._best, self._evaluated))
+                if (rate := scalars.get("evaluation/success_rate")) is not None:
+                    self._success = f", {rate:.0%} success"
             case "train":
                 self._learned[record.level] = scalars
 
@@ -149,7 +153,10 @@ class ConsoleSink:
         )
         speed = self._speed()
         table.add_row(
-            "steps/s", f"{speed:,.0f}" if speed else "-", "evaluation", _number(self._evaluated)
+            "steps/s",
+            f"{speed:,.0f}" if speed else "-",
+            "evaluation",
+            f"{_number(self._evaluated)}{self._success}",
         )
         table.add_row("updates", f"{record.training_steps:,}", "best", _number(self._best))
         table.add_row("episodes", f"{record.episodes:,}", "elapsed", _duration(record.wall_seconds))
@@ -175,7 +182,8 @@ class ConsoleSink:
         if self._rewards:
             parts.append(f"episode reward {_number(self._episode_reward())}")
         if not math.isnan(self._evaluated):
-            parts.append(f"evaluation {_number(self._evaluated)} (best {_number(self._best)})")
+            best = f"(best {_number(self._best)})"
+            parts.append(f"evaluation {_number(self._evaluated)}{self._success} {best}")
         for level, scalars in self._learned.items():
             of = f"{level} " if len(self._learned) > 1 else ""
             parts += [

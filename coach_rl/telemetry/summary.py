@@ -39,6 +39,7 @@ class Summary:
                     scalars["evaluation/reward_iqm_high"],
                 ],
                 "success_rate": scalars.get("evaluation/success_rate"),
+                "success_any_rate": scalars.get("evaluation/success_any_rate"),
             },
             "best_checkpoint": self.best_checkpoint,
             "last_checkpoint": self.last_checkpoint,
@@ -72,5 +73,7 @@ def evaluation_table(record: LogRecord) -> Table:
     )
     table.add_row("mean length", f"{scalars['evaluation/length_mean']:,.1f}")
     if "evaluation/success_rate" in scalars:
-        table.add_row("success rate", f"{scalars['evaluation/success_rate']:.1%}")
+        at_the_end = f"{scalars['evaluation/success_rate']:.1%}"
+        any_time = f"{scalars['evaluation/success_any_rate']:.1%}"
+        table.add_row("success rate", f"{at_the_end}  (at any step {any_time})")
     return table

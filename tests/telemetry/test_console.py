@@ -130,6 +130,13 @@ def test_evaluations_lengthen_the_time_left(clock):
     assert "1,000 steps/s  0:12 left" in output.getvalue().splitlines()[-1]
 
 
+def test_successes_stand_beside_the_evaluation(clock):
+    sink, output = sink_and_output(terminal=False)
+    scalars = {"evaluation__reward_mean": -50.0, "evaluation__success_rate": 0.78}
+    sink.write(record("evaluation", 100, Phase.TEST, **scalars))
+    assert "evaluation -50.0, 78% success (best -50.0)" in output.getvalue()
+
+
 def test_an_evaluation_that_is_not_a_number(clock):
     sink, output = sink_and_output(terminal=False)
     for reward in (math.nan, -5.0, math.nan, -7.0):

@@ -54,6 +54,7 @@ def test_the_keys_of_summary_json():
             "reward_iqm": 1240.0,
             "reward_ci95": [1230.0, 1250.0],
             "success_rate": None,
+            "success_any_rate": None,
         },
         "best_checkpoint": "checkpoints/step_90000",
         "last_checkpoint": "checkpoints/step_100000",
@@ -63,10 +64,13 @@ def test_the_keys_of_summary_json():
 
 
 def test_success_where_it_is_reported():
-    reported = summary(**{"evaluation/success_rate": 0.75})
+    rates = {"evaluation/success_rate": 0.75, "evaluation/success_any_rate": 0.875}
+    reported = summary(**rates)
     evaluation = reported.as_json()["evaluation"]
     assert isinstance(evaluation, dict)
     assert evaluation["success_rate"] == 0.75
+    assert evaluation["success_any_rate"] == 0.875
+    assert "75.0%  (at any step 87.5%)" in shown(reported.table())
     assert "75.0%" in shown(reported.table())
     assert "success" not in shown(summary().table())
 
