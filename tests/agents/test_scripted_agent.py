@@ -93,7 +93,7 @@ def test_a_script_that_no_manifest_could_name_is_refused_there():
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ("stil", "unknown script 'stil'; did you mean 'still'"),
+        ("stll", "unknown script 'stll'; did you mean 'still'"),
         ("no_such_module:f", "the script 'no_such_module:f' needs the module 'no_such_module'"),
         (":f", "the script ':f' needs the module ''"),
     ],

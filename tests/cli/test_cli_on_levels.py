@@ -37,7 +37,7 @@ def coach(*words: Any) -> int:
         ("upper=ddpg; options=3", "level 'top': this agent acts in a flat Box"),
         ("levels.0.testing_rate=2.0", "level 'top': testing_rate must lie in [0, 1], got 2.0"),
         ("levels.1.load=nowhere", "level 'low' cannot be loaded from nowhere: "),
-        ("levels.1.lod=x", "unknown parameter of 'levels.1' 'lod'; did you mean 'load'"),
+        ("levels.1.loadd=x", "unknown parameter of 'levels.1' 'loadd'; did you mean 'load'"),
     ],
 )
 def test_levels_that_do_not_fit_take_one_line(
