@@ -31,7 +31,7 @@ def push(observation: Observation, space: Space) -> Action:  # noqa: ARG001 - as
     options = observation[OPTION_KEY]  # [R, K], a one among zeros
     angle = 2 * np.pi * np.argmax(options, axis=1) / options.shape[1]
     direction = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return (direction / np.abs(direction).max(axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(direction / np.abs(direction).max(axis=1, keepdims=True), np.float32)
 
 
 def graph_manager(

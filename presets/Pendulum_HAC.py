@@ -132,8 +132,8 @@ def graph_manager(
         evaluation_interval: Environment steps between evaluations.
     """
     world = GoalWorldParameters(level=level)
-    fastest = {"low": (*world.task.subgoal_space.low[:-1], -FASTEST)}
-    fastest["high"] = (*world.task.subgoal_space.high[:-1], FASTEST)
+    widest = world.task.subgoal_space
+    low, high = (*widest.low[:-1], -FASTEST), (*widest.high[:-1], FASTEST)
     return experiment(
         world,
         Settings(
@@ -150,7 +150,7 @@ def graph_manager(
             layers=layers,
         ),
         horizons=(HORIZONS[levels],) * levels if hierarchy == "hac" else (),
-        subgoals=replace(world.task.subgoal_space, **fastest),
+        subgoals=replace(widest, low=low, high=high),
         num_envs=num_envs,
         steps=steps,
         evaluation_interval=evaluation_interval,

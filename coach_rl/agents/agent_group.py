@@ -370,6 +370,15 @@ class AgentGroup:
         for name, agent in self.members.items():
             agent.load_state_dict(state[name])
 
+    def load_policy(self, state: State) -> None:
+        """Let every member start from what the member of its name knew; see `core.interfaces`."""
+        for name, agent in self.members.items():
+            if name not in state:
+                raise SpaceError(
+                    f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
+                )
+            agent.load_policy(state[name])
+
     def description(self) -> str:
         """The members one after the other, for people."""
         lines = []

@@ -391,6 +391,24 @@ def test_a_stopped_run_goes_on_bit_for_bit():
         manager.close()
 
 
+def test_a_group_starts_from_what_its_members_knew_elsewhere():
+    params = experiment(
+        GroupMember(agent=ppo(), actions="left"), GroupMember(agent=ddpg(), actions="right")
+    )
+    learned, new = created(params), created(params, seed=6)
+    learned.run()
+    state = group_of(learned).state_dict()
+    group_of(new).load_policy(state)
+    found = group_of(new).state_dict()
+    assert_same(state["left"]["network"], found["left"]["network"])
+    assert_same(state["right"]["networks"], found["right"]["networks"])
+    assert found["right"]["training_steps"] == 0 < state["right"]["training_steps"]
+    with pytest.raises(SpaceError, match="has no member 'right'; it has left"):
+        group_of(new).load_policy({"left": state["left"]})
+    for manager in (learned, new):
+        manager.close()
+
+
 def test_train_records_name_the_member_that_learned(tmp_path):
     params = experiment()
     manager = created(params)
