@@ -54,8 +54,7 @@ class UpperSettings:
     temperature_learning_rate: float = 3e-4
     """Adam's step size, of the temperature."""
     starts: int = 1_000
-    """Decisions before learning starts. A level that learns from one that is still helpless learns
-    that nothing can be reached, and stays where it is."""
+    """Decisions before learning starts: the level below should be able to do something by then."""
 
 
 UPPER = {
