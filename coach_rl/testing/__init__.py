@@ -9,6 +9,7 @@ from coach_rl.testing.environment_contract import (
     EnvironmentContract,
     check_environment,
 )
+from coach_rl.testing.states import assert_same_state
 from coach_rl.testing.trial import Trial
 from coach_rl.testing.violations import ContractViolation
 
@@ -17,5 +18,6 @@ __all__ = [
     "ContractViolation",
     "EnvironmentContract",
     "Trial",
+    "assert_same_state",
     "check_environment",
 ]

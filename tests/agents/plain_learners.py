@@ -234,21 +234,3 @@ def run(params, environment, *, steps, **changes):
     (agent,) = made._graph.agents
     made.close()
     return agent, records
-
-
-def flat(state, path=""):
-    if isinstance(state, dict | list | tuple):
-        items = state.items() if isinstance(state, dict) else enumerate(state)
-        for key, value in items:
-            yield from flat(value, f"{path}/{key}")
-    elif not path.endswith("seconds"):  # time differs, numbers must not
-        yield path, state
-
-
-def assert_same(one, other):
-    one, other = dict(flat(one)), dict(flat(other))
-    assert one.keys() == other.keys()
-    for path, value in one.items():
-        np.testing.assert_array_equal(
-            np.asarray(value), np.asarray(other[path]), err_msg=path, strict=True
-        )

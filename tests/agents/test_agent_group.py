@@ -39,6 +39,7 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.telemetry.csv import CsvSink
+from coach_rl.testing.states import assert_same_state, flat_state
 
 LIMIT, LAST = 7, 5
 NEVER_SEEN = 99.0  # the reward of an agent whose episode is over
@@ -343,27 +344,6 @@ def test_a_member_without_ends_of_its_own_plays_to_the_real_end():
     manager.close()
 
 
-def flat(state, path=""):
-    if isinstance(state, dict):
-        for key, value in state.items():
-            yield from flat(value, f"{path}/{key}")
-    elif isinstance(state, list):
-        for index, value in enumerate(state):
-            yield from flat(value, f"{path}/{index}")
-    elif not path.endswith("seconds"):  # time differs, numbers must not
-        yield path, state
-
-
-def assert_same(one, other):
-    one, other = dict(flat(one)), dict(flat(other))
-    assert one.keys() == other.keys()
-    for path, value in one.items():
-        if isinstance(value, torch.Tensor):
-            assert torch.equal(value, other[path]), path
-        else:
-            np.testing.assert_array_equal(value, other[path], err_msg=path)
-
-
 def test_a_stopped_run_goes_on_bit_for_bit():
     """Stopped where one member of a row is over and the other is not."""
     params = experiment()
@@ -383,7 +363,7 @@ def test_a_stopped_run_goes_on_bit_for_bit():
     second = created(params)
     second.load_state_dict(first.state_dict())
     after = list(second.improve())
-    assert_same(whole.state_dict(), second.state_dict())
+    assert_same_state(whole.state_dict(), second.state_dict())
     assert [record.scalars for record in told if record.kind == "train"] == [
         record.scalars for record in [*before, *after] if record.kind == "train"
     ]
@@ -400,8 +380,8 @@ def test_a_group_starts_from_what_its_members_knew_elsewhere():
     state = group_of(learned).state_dict()
     group_of(new).load_policy(state)
     found = group_of(new).state_dict()
-    assert_same(state["left"]["network"], found["left"]["network"])
-    assert_same(state["right"]["networks"], found["right"]["networks"])
+    assert_same_state(state["left"]["network"], found["left"]["network"])
+    assert_same_state(state["right"]["networks"], found["right"]["networks"])
     assert found["right"]["training_steps"] == 0 < state["right"]["training_steps"]
     with pytest.raises(SpaceError, match="has no member 'right'; it has left"):
         group_of(new).load_policy({"left": state["left"]})
@@ -494,7 +474,7 @@ def test_two_equal_members_draw_different_noise():
         seed=0,
         planned_steps=100,
     )
-    one, two = (dict(flat(member.network.state_dict())) for member in group.members.values())
+    one, two = (dict(flat_state(member.network.state_dict())) for member in group.members.values())
     assert any(not torch.equal(one[path], two[path]) for path in one)
     rows = group.new_rows(20, 3).members
     draws = [rows[name].exploration.draw(np.arange(20)) for name in ("one", "two")]

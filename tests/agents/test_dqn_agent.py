@@ -35,6 +35,7 @@ from coach_rl.graph_managers import (
     TaskParameters,
 )
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.testing.states import assert_same_state
 
 STATES = spaces.Dict({"x": spaces.Box(0, 1, (3,))})
 BUTTONS = spaces.Discrete(2, start=5)
@@ -449,24 +450,6 @@ def test_observations_are_normalised_alike_in_acting_and_learning():
 # Saving.
 
 
-def flat(state, path=""):
-    if isinstance(state, dict | list):
-        items = state.items() if isinstance(state, dict) else enumerate(state)
-        for key, value in items:
-            yield from flat(value, f"{path}/{key}")
-    elif not path.endswith("seconds"):  # time differs, numbers must not
-        yield path, state
-
-
-def assert_same(one, other):
-    one, other = dict(flat(one)), dict(flat(other))
-    assert one.keys() == other.keys()
-    for path, value in one.items():
-        np.testing.assert_array_equal(
-            np.asarray(value), np.asarray(other[path]), err_msg=path, strict=True
-        )
-
-
 EVERYTHING = {
     "double and prioritised": {"memory": PRIORITIES, "normalise_observations": 5.0},
     "dueling quantiles, three steps": {
@@ -513,7 +496,7 @@ def test_going_on_from_a_saved_state_equals_not_stopping(kind):
     other = manager(99)
     other.load_state_dict(saved)
     again = list(other.improve())
-    assert_same(other.state_dict(), straight.state_dict())
+    assert_same_state(other.state_dict(), straight.state_dict())
 
     def told(records):
         return [
@@ -534,7 +517,7 @@ def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
         return agent.state_dict()
 
     one, same, other = trained(1), trained(1), trained(2)
-    assert_same(one, same)
+    assert_same_state(one, same)
     weights = [state["networks"]["q"]["online"]["actions.0.weight"] for state in (one, other)]
     assert not torch.equal(*weights)
 

@@ -28,6 +28,7 @@ from coach_rl.graph_managers import (
     TaskParameters,
 )
 from coach_rl.memories import HindsightActionParameters, ReplayMemoryParameters
+from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 LEARNERS = {"ddpg": DDPGAgentParameters, "td3": TD3AgentParameters, "sac": SACAgentParameters}
@@ -89,27 +90,6 @@ def drained(manager, steps=None):
     return records
 
 
-def flat(state, path=""):
-    if isinstance(state, dict):
-        for key, value in state.items():
-            yield from flat(value, f"{path}/{key}")
-    elif isinstance(state, list | tuple):
-        for index, value in enumerate(state):
-            yield from flat(value, f"{path}/{index}")
-    elif not path.endswith("seconds"):  # time differs, numbers must not
-        yield path, state
-
-
-def assert_same(one, other):
-    one, other = dict(flat(one)), dict(flat(other))
-    assert one.keys() == other.keys()
-    for path, value in one.items():
-        if isinstance(value, torch.Tensor):
-            assert torch.equal(value, other[path]), path
-        else:
-            np.testing.assert_array_equal(value, other[path], err_msg=path)
-
-
 KINDS = [("ddpg", "ddpg", "ddpg"), ("td3", "sac", "td3"), ("sac", "td3", "ddpg")]
 
 
@@ -131,7 +111,7 @@ def test_a_stack_stopped_with_every_level_in_mid_sub_episode_goes_on_bit_for_bit
     resumed.load_state_dict(stopped.state_dict())
     drained(resumed)
     assert resumed.clock.training_steps == whole.clock.training_steps > 100
-    assert_same(whole.state_dict(), resumed.state_dict())
+    assert_same_state(whole.state_dict(), resumed.state_dict())
     for manager in (whole, stopped, resumed):
         manager.close()
 
@@ -264,7 +244,7 @@ def test_evaluations_test_nothing_and_change_nothing():
     assert top.scalars["evaluation_level/goal_share"] * top.scalars[
         "evaluation_level/sub_episodes"
     ] == pytest.approx(5 * record.scalars["evaluation/success_rate"])
-    assert_same(before, manager.state_dict())
+    assert_same_state(before, manager.state_dict())
     manager.close()
 
 

@@ -51,6 +51,7 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
+from coach_rl.testing.states import assert_same_state
 
 GOALS = GoalSpace(
     key="achieved_goal",
@@ -521,28 +522,7 @@ def test_without_correction_it_is_td3():
         manager.run()
         states.append(manager.state_dict()["agents"]["top"])
         manager.close()
-    assert_same(*states)
-
-
-def flat(state, path=""):
-    if isinstance(state, dict):
-        for key, value in state.items():
-            yield from flat(value, f"{path}/{key}")
-    elif isinstance(state, list):
-        for index, value in enumerate(state):
-            yield from flat(value, f"{path}/{index}")
-    elif not path.endswith("seconds"):  # time differs, numbers must not
-        yield path, state
-
-
-def assert_same(one, other):
-    one, other = dict(flat(one)), dict(flat(other))
-    assert one.keys() == other.keys()
-    for path, value in one.items():
-        if isinstance(value, torch.Tensor):
-            assert torch.equal(value, other[path]), path
-        else:
-            np.testing.assert_array_equal(value, other[path], err_msg=path)
+    assert_same_state(*states)
 
 
 CONTINUE = """
@@ -583,7 +563,7 @@ def test_a_new_process_goes_on_bit_for_bit(tmp_path):
             tests=str(__file__.rsplit("/", 1)[0]), half=str(tmp_path / name), whole=str(whole)
         )
         subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
-        assert_same(read_checkpoint(whole).state, straight)
+        assert_same_state(read_checkpoint(whole).state, straight)
 
 
 BELOW = "level 'top': HIRO corrects sub-goals by level 'low' below, which"

@@ -18,7 +18,6 @@ from plain_learners import (
     SYMMETRIC,
     TEST,
     TRAIN,
-    assert_same,
     batches,
     build,
     manager,
@@ -45,6 +44,7 @@ from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise, ParameterNoise
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
+from coach_rl.testing.states import assert_same_state
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
 
@@ -610,8 +610,8 @@ def test_testing_draws_nothing_and_changes_nothing(kind, setting):
     *_, one = made.evaluate(EnvironmentEpisodes(5))
     *_, same = made.evaluate(EnvironmentEpisodes(5))
     np.testing.assert_array_equal(one.arrays["episode/reward"], same.arrays["episode/reward"])
-    assert_same(made.state_dict(), before)
-    assert_same(evaluation.levels[0]._row_state.exploration.state_dict(), rows)
+    assert_same_state(made.state_dict(), before)
+    assert_same_state(evaluation.levels[0]._row_state.exploration.state_dict(), rows)
     assert agent.training_steps > 0
     made.close()
 
@@ -786,7 +786,7 @@ def test_going_on_from_a_checkpoint_equals_not_stopping(kind, setting, tmp_path)
     other = resumable(kind, setting, 99)
     other.load_state_dict(read_checkpoint(tmp_path / "half").state)
     again = list(other.improve())
-    assert_same(other.state_dict(), straight)
+    assert_same_state(other.state_dict(), straight)
     assert told(again) == told(seen)
     assert len([each for each in seen if each.kind == "train"]) >= 5
     other.close()
@@ -819,7 +819,7 @@ def test_a_new_process_goes_on_bit_for_bit(tmp_path):
     script = CONTINUE.format(tests=__file__.rsplit("/", 1)[0], folder=str(tmp_path))
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
     for kind, state in expected.items():
-        assert_same(read_checkpoint(tmp_path / f"{kind}_whole").state, state)
+        assert_same_state(read_checkpoint(tmp_path / f"{kind}_whole").state, state)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -831,9 +831,9 @@ def test_a_saved_state_is_not_changed_by_further_training(kind):
     agent._earned = 5
     agent.train(TRAIN)
     store(agent, batches(1, seed=3)[0])
-    assert_same(saved, before)
+    assert_same_state(saved, before)
     with pytest.raises(AssertionError):
-        assert_same(agent.state_dict(), before)
+        assert_same_state(agent.state_dict(), before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -846,7 +846,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(kind):
         return told(records), state
 
     (records, state), (again, same), (others, other) = trained(1), trained(1), trained(2)
-    assert_same(state, same)
+    assert_same_state(state, same)
     assert records == again
     assert records != others
     for name, network in state["agents"]["main"]["networks"].items():

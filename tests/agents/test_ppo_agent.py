@@ -16,6 +16,7 @@ from coach_rl.core.records import Outcome, Transition
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.testing.states import assert_same_state
 
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,))})
 TRAIN, TEST = Clock(phase=Phase.TRAIN), Clock(phase=Phase.TEST)
@@ -554,7 +555,7 @@ def test_testing_stores_nothing_and_never_trains():
     bandit = Bandit(agent, flat_pay)
     state = copy.deepcopy(agent.state_dict())
     assert [bandit.step(TEST) for _ in range(20)] == [None] * 20
-    assert_same(agent.state_dict(), state)
+    assert_same_state(agent.state_dict(), state)
 
 
 def test_only_the_tested_rows_are_silent():
@@ -624,22 +625,6 @@ def test_images_are_acted_on_in_torch():
 # Saving.
 
 
-def assert_same(first, second):
-    assert type(first) is type(second)
-    if isinstance(first, dict):
-        assert first.keys() == second.keys()
-        for key in first:
-            assert_same(first[key], second[key])
-    elif isinstance(first, list):
-        assert len(first) == len(second)
-        for mine, other in zip(first, second, strict=True):
-            assert_same(mine, other)
-    elif isinstance(first, torch.Tensor | np.ndarray):
-        np.testing.assert_array_equal(np.asarray(first), np.asarray(second))
-    else:
-        assert first == second
-
-
 @pytest.mark.parametrize(
     "algorithm",
     [{}, {"objective": "kl", "kl_target": 1e-9, "scale_returns": True, "gae_lambda": 0.5}],
@@ -657,12 +642,12 @@ def test_a_restored_agent_trains_on_identically(kind, algorithm):
     other.load_state_dict(saved[0])
     again.state.load_state_dict(saved[1])
     again.rng, again.x = copy.deepcopy(bandit.rng), bandit.x.copy()
-    assert_same(other.state_dict(), saved[0])
+    assert_same_state(other.state_dict(), saved[0])
     for _ in range(4 * 2 + 1):
         assert again.step() == bandit.step()
     assert agent.training_steps == 4 * 4
-    assert_same(other.state_dict(), agent.state_dict())
-    assert_same(again.state.state_dict(), bandit.state.state_dict())
+    assert_same_state(other.state_dict(), agent.state_dict())
+    assert_same_state(again.state.state_dict(), bandit.state.state_dict())
 
 
 def test_a_saved_state_is_not_changed_by_further_training():
@@ -673,7 +658,7 @@ def test_a_saved_state_is_not_changed_by_further_training():
     kept = copy.deepcopy(state)
     for _ in range(2):
         bandit.round()
-    assert_same(state, kept)
+    assert_same_state(state, kept)
     assert not torch.equal(
         state["network"]["online"]["value_head.weight"],
         agent.state_dict()["network"]["online"]["value_head.weight"],
@@ -686,7 +671,7 @@ def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
         Bandit(agent, flat_pay).round()
         return agent.state_dict()
 
-    assert_same(trained(3), trained(3))
+    assert_same_state(trained(3), trained(3))
     first, other = (trained(seed)["network"]["online"]["value_head.weight"] for seed in (3, 4))
     assert not torch.equal(first, other)
 

@@ -27,6 +27,7 @@ from coach_rl.graph_managers import (
     TaskParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 OPTIONS = OptionSpace(count=4)
@@ -251,27 +252,6 @@ def test_an_agent_sees_the_option_that_was_chosen_from_its_first_step():
     graph_manager.close()
 
 
-def flat(state, path=""):
-    if isinstance(state, dict):
-        for key, value in state.items():
-            yield from flat(value, f"{path}/{key}")
-    elif isinstance(state, list):
-        for index, value in enumerate(state):
-            yield from flat(value, f"{path}/{index}")
-    elif not path.endswith("seconds"):
-        yield path, state
-
-
-def assert_same(one, other):
-    one, other = dict(flat(one)), dict(flat(other))
-    assert one.keys() == other.keys()
-    for path, value in one.items():
-        if isinstance(value, torch.Tensor):
-            assert torch.equal(value, other[path]), path
-        else:
-            np.testing.assert_array_equal(value, other[path], err_msg=path)
-
-
 @pytest.mark.parametrize(
     ("lower", "space"),
     [(ppo, PLACES), (ppo, OPTIONS), (ddpg, PLACES), (ddpg, OPTIONS)],
@@ -296,7 +276,7 @@ def test_a_stack_stopped_in_mid_sub_episode_goes_on_bit_for_bit(lower, space, tm
         again = manager(upper, lower(), space, seed=2, **more)
         again.load_state_dict(read_checkpoint(path).state)
         list(again.improve())
-        assert_same(again.state_dict(), straight.state_dict())
+        assert_same_state(again.state_dict(), straight.state_dict())
         again.close()
     assert len(saved) == 2
     straight.close()

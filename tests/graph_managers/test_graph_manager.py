@@ -35,6 +35,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
+from coach_rl.testing.states import assert_same_state
 
 
 def ppo(**algorithm):
@@ -96,27 +97,6 @@ def everything_on():
     )
 
 
-def flat(state, path=""):
-    if isinstance(state, dict):
-        for key, value in state.items():
-            yield from flat(value, f"{path}/{key}")
-    elif isinstance(state, list):
-        for index, value in enumerate(state):
-            yield from flat(value, f"{path}/{index}")
-    elif not path.endswith("seconds"):  # time differs, numbers must not
-        yield path, state
-
-
-def assert_same(one, other):
-    one, other = dict(flat(one)), dict(flat(other))
-    assert one.keys() == other.keys()
-    for path, value in one.items():
-        if isinstance(value, torch.Tensor):
-            assert torch.equal(value, other[path]), path
-        else:
-            np.testing.assert_array_equal(value, other[path], err_msg=path)
-
-
 def finished(params, seed=0):
     manager = BasicRLGraphManager(params)
     manager.create_graph(TaskParameters(seed=seed, device="cpu"))
@@ -153,7 +133,7 @@ def test_same_seed_same_numbers_other_seed_other_numbers():
     _, one = finished(parameters(), seed=1)
     _, same = finished(parameters(), seed=1)
     _, other = finished(parameters(), seed=2)
-    assert_same(one, same)
+    assert_same_state(one, same)
     weights = [s["agents"]["main"]["network"]["online"]["policy_head.weight"] for s in (one, other)]
     assert not torch.equal(*weights)
 
@@ -163,7 +143,7 @@ def test_evaluations_change_nothing():
     _, never = finished(parameters(evaluation_interval=None))
     for state in (often, never):
         del state["next_evaluation"], state["evaluated_at"]
-    assert_same(often, never)
+    assert_same_state(often, never)
 
 
 def test_a_run_stopped_before_its_last_evaluation_still_makes_it():
@@ -187,7 +167,7 @@ def test_breaking_out_and_going_on_equals_not_stopping():
             break
     list(manager.improve())
     _, straight = finished(parameters())
-    assert_same(manager.state_dict(), straight)
+    assert_same_state(manager.state_dict(), straight)
     manager.close()
 
 
@@ -230,7 +210,7 @@ def test_a_new_process_goes_on_bit_for_bit(tmp_path, stop_at):
         whole=str(tmp_path / "whole"),
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
-    assert_same(read_checkpoint(tmp_path / "whole").state, straight)
+    assert_same_state(read_checkpoint(tmp_path / "whole").state, straight)
 
 
 def test_evaluation_plays_every_row_its_share():
@@ -266,7 +246,7 @@ def test_a_two_level_graph_runs_and_learns_on_both_levels():
     other = GraphManager(params)
     other.create_graph(TaskParameters(device="cpu"))
     other.load_state_dict(state)
-    assert_same(other.state_dict(), state)
+    assert_same_state(other.state_dict(), state)
     manager.close()
     other.close()
 
