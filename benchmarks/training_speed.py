@@ -170,7 +170,11 @@ def main() -> None:
         action="store_true",
         help="count seconds of the processor, which other work on the machine bears on less",
     )
+    parser.add_argument(
+        "--matmul-precision", default="highest", help="highest, high or medium, for both"
+    )
     arguments = parser.parse_args()
+    torch.set_float32_matmul_precision(arguments.matmul_precision)
     clock = time.process_time if arguments.processor_time else time.perf_counter
     torch.set_num_threads(arguments.threads)
     for algorithm in arguments.algorithms:

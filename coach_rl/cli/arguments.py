@@ -42,6 +42,7 @@ class Arguments:
     use_cpu: bool = False
     device: str | None = None
     threads: int | None = None
+    matmul_precision: str | None = None
     plain: bool = False
     print_networks_summary: bool = False
     debug: bool = False
@@ -68,6 +69,7 @@ _FLAGS = {
     "video_frames": "--video_frames",
     "video_skip": "--video_skip",
     "evaluate": "--evaluate",
+    "matmul_precision": "--matmul_precision",
     "plain": "--plain",
 }
 _FIXED_BY_MANIFEST = (
@@ -78,6 +80,7 @@ _FIXED_BY_MANIFEST = (
     "num_envs",
     "custom_parameter",
     "inspect",
+    "matmul_precision",
 )
 _ONLY_FOR_TRAINING = (
     "experiment_name",
@@ -300,6 +303,11 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         type=_positive,
         help="threads of one tensor operation (default: 1, best for small networks)",
+    )
+    group.add_argument(
+        "--matmul_precision",
+        metavar="WORD",
+        help="of float32 products: highest (default), high, or medium: bfloat16 where it is faster",
     )
 
 

@@ -179,7 +179,11 @@ def _overrides(arguments: Arguments, preset: Preset) -> dict[str, object]:
 
 
 def _task(arguments: Arguments) -> TaskParameters:
-    return TaskParameters(seed=arguments.seed or 0, device=_device(arguments) or "auto")
+    return TaskParameters(
+        seed=arguments.seed or 0,
+        device=_device(arguments) or "auto",
+        matmul_precision=arguments.matmul_precision or "highest",
+    )
 
 
 def _device(arguments: Arguments) -> str | None:

@@ -17,17 +17,20 @@ def live_graph(
 
     Args:
         graph_manager: Whose graph.
-        task: What it is built with.
+        task: What it is built with; its precision of products holds while inside.
         threads: Threads of one tensor operation on the CPU while inside; put back afterwards.
 
     Raises:
         ConfigurationError: The graph cannot be built.
     """
     threads_before = torch.get_num_threads()
+    precision_before = torch.get_float32_matmul_precision()
     torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(task.matmul_precision)
     try:
         graph_manager.create_graph(task)
         yield
     finally:
         graph_manager.close()
         torch.set_num_threads(threads_before)
+        torch.set_float32_matmul_precision(precision_before)

@@ -8,6 +8,9 @@ from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
+MATMUL_PRECISIONS = ("highest", "high", "medium")
+"""What `TaskParameters.matmul_precision` may be."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskParameters:
@@ -17,9 +20,20 @@ class TaskParameters:
     """Of everything random in the run, 0 or more."""
     device: str = "auto"
     """Where networks live: auto (a GPU where there is one), cpu, cuda or cuda:N."""
+    matmul_precision: str = "highest"
+    """How exactly float32 matrices are multiplied, in PyTorch's words; sums are always float32.
+
+    `highest` takes all 24 bits of the factors. `high` may take TF32's 11 on GPUs. `medium` may take
+    bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.
+    """
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, f"seed must be 0 or more, got {self.seed}")
+        require(
+            self.matmul_precision in MATMUL_PRECISIONS,
+            f"matmul_precision must be one of {', '.join(MATMUL_PRECISIONS)}, "
+            f"got '{self.matmul_precision}'",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,6 +101,11 @@ def test_every_flag_reads_into_its_field() -> None:
         ("-p FAKE -n 0", "argument -n/--num_envs: must be a whole number of 1 or more, got '0'"),
         ("-p FAKE --steps 1.5", "argument --steps: must be a whole number of 1 or more, got '1.5'"),
         ("-p FAKE --seed -1", "argument --seed"),
+        (
+            "-p FAKE --matmul_precision low",
+            "matmul_precision must be one of highest, high, medium, got 'low'",
+        ),
+        ("-crd run --matmul_precision high", "leave out --matmul_precision"),
         ("-p FAKE -s 0", "argument -s/--checkpoint_seconds: must be a number of seconds above 0"),
         ("-p FAKE -e a/b", "the experiment name 'a/b' cannot name a folder"),
         ("-p FAKE -c --device cpu", "not allowed with argument -c/--use_cpu"),

@@ -268,20 +268,30 @@ def test_a_wrong_name_leaves_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "root").exists()
 
 
-def test_threads_are_put_back(tmp_path: Path) -> None:
-    before = torch.get_num_threads()
-    seen: list[int] = []
-    run_experiment(
+def torch_settings() -> tuple[int, str]:
+    return torch.get_num_threads(), torch.get_float32_matmul_precision()
+
+
+def test_threads_and_precision_are_put_back_and_a_resumed_run_keeps_its_precision(
+    tmp_path: Path,
+) -> None:
+    before = torch_settings()
+    assert before[1] == "highest"
+    seen: list[tuple[int, str]] = []
+    settings = RunSettings(tensorboard=False, threads=before[0] + 1)
+    audience = Audience(on_start=lambda graph_manager, folder: seen.append(torch_settings()))
+    result = run_experiment(
         PRESET.build(),
+        TaskParameters(matmul_precision="medium"),
         name="walk",
         root=tmp_path,
-        settings=RunSettings(tensorboard=False, threads=before + 1),
-        audience=Audience(
-            on_start=lambda graph_manager, folder: seen.append(torch.get_num_threads())
-        ),
+        settings=settings,
+        audience=audience,
     )
-    assert seen == [before + 1]
-    assert torch.get_num_threads() == before
+    more = EnvironmentSteps(result.environment_steps + 10)
+    resume_experiment(result.folder.path, steps=more, settings=settings, audience=audience)
+    assert seen == [(before[0] + 1, "medium")] * 2
+    assert torch_settings() == before
 
 
 def test_the_audience_hears_every_record_and_closes_its_own_sinks(tmp_path: Path) -> None:
