@@ -156,5 +156,9 @@ class TrainingReport:
 
 
 def take(observation: Observation, index: Array | slice) -> Observation:
-    """The rows `index` of every array of an observation."""
-    return {key: values[index] for key, values in observation.items()}
+    """The rows `index` of every array of an observation: numbers, a mask, or a slice."""
+    if isinstance(index, slice):
+        return {key: values[index] for key, values in observation.items()}
+    if index.dtype == np.bool_:
+        (index,) = index.nonzero()
+    return {key: values.take(index, axis=0) for key, values in observation.items()}

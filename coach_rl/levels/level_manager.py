@@ -28,8 +28,9 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.levels.sub_episodes import SubEpisodes
 
-REAL_ENDS = np.uint8(End.TERMINATED | End.TRUNCATED)
-_HORIZON, _OUTER = np.uint8(End.HORIZON), np.uint8(End.OUTER)
+# Arrays, not scalars: they take half the time in arithmetic with other arrays.
+REAL_ENDS = np.array(End.TERMINATED | End.TRUNCATED, np.uint8)
+_HORIZON, _OUTER = np.array(End.HORIZON, np.uint8), np.array(End.OUTER, np.uint8)
 _ALL = slice(None)
 
 
@@ -92,6 +93,7 @@ class LevelManager:
         self.uncounted: BoolArray | None = None
         """Rows [N] that are left out of `sub_episodes`; None: none."""
         self._params, self._is_top, self._discount = params, not above, discount
+        self._horizon = np.array(params.horizon or 0, np.int64)  # 0 stands for none
         self._goal_space = self.space if isinstance(self.space, GoalSpace) else None
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
         self._stack_clock = clock
@@ -184,24 +186,22 @@ class LevelManager:
         self.agent.observe(self._row_state, outcome, clock=self._clock)
         for key, values in answer.first_observation.items():
             self._observation[key][index] = values
-        self._starts[index] = over = outcome.terminated | outcome.truncated
-        some_over = np.count_nonzero(over) > 0
-        if some_over:
-            self._fresh[index] = (answer.end & REAL_ENDS) != 0
+        self._starts[index] = is_over = outcome.terminated | outcome.truncated
+        (over,) = is_over.nonzero()
+        if len(over):
+            self._fresh[index] = (answer.end & REAL_ENDS).astype(np.bool_)
             self._note_ends(outcome, over)
         else:
             self._fresh[index] = False
         if self._is_top:
             self._waiting[index] = True
-            if some_over:
+            if len(over):
                 self._zero(rows[over])
             return answer
-        self._waiting[index] = ~over
-        if not some_over:
+        self._waiting[index] = ~is_over
+        if not len(over):
             return self._no_answer(answer)
-        ended = rows[over]
-        self._open[ended] = False
-        return self._upwards(answer, over, ended, outcome.end)
+        return self._upwards(answer, over, outcome.end)
 
     def state_dict(self) -> State:
         """Everything of this level and of what is below it, but the agent's parameters."""
@@ -258,8 +258,8 @@ class LevelManager:
         if self._tests_now():
             tested = tested | (self._testing.draw(rows)[:, 0] < self._params.testing_rate)
         self._testing_below[rows] = tested
-        own = () if self._goal_space is None else (self._goal[rows],)
-        outer = tuple(goal[rows] for goal in self._outer_goals)
+        own = () if self._goal_space is None else (self._goal.take(rows, axis=0),)
+        outer = tuple(goal.take(rows, axis=0) for goal in self._outer_goals)
         directive = Directive(action=action, tested=tested, outer_goals=(*outer, *own))
         self.environment.send(directive, rows)
 
@@ -279,7 +279,7 @@ class LevelManager:
         decisions = self._add(answer, index)
         end = answer.end & REAL_ENDS
         if params.horizon is not None:
-            end |= (decisions >= params.horizon).view(np.uint8) * _HORIZON
+            end |= (decisions >= self._horizon).view(np.uint8) * _HORIZON
         if space is not None:
             difference = space.difference(self._goal[index], seen)
             reached = space.reached_at(difference)
@@ -302,7 +302,7 @@ class LevelManager:
             observation=self._with_goal(seen, answer.rows),
             reward=reward,
             terminated=terminated,
-            truncated=(end != 0) & ~terminated,
+            truncated=end.astype(np.bool_) & ~terminated,
             duration=answer.duration,
             end=end,
             below=answer.end,
@@ -323,14 +323,14 @@ class LevelManager:
         self._decisions[index] += 1
         return self._decisions[index]
 
-    def _note_ends(self, outcome: Outcome, over: BoolArray) -> None:
-        """Take in the sub-episodes that are `over`, for the logs."""
+    def _note_ends(self, outcome: Outcome, over: IntArray) -> None:
+        """Take in the sub-episodes that are over, `over` being their places in `outcome`."""
         if self.uncounted is not None:
-            over = over & ~self.uncounted[outcome.rows]
+            over = over[~self.uncounted[outcome.rows[over]]]
         ended = outcome.rows[over]
         self.sub_episodes.note_ends(
             outcome.end[over],
-            difference=None if self._goal_space is None else self._difference[over],
+            difference=None if self._goal_space is None else self._difference.take(over, axis=0),
             decisions=self._decisions[ended],
             returns=self._return[ended],
         )
@@ -350,10 +350,10 @@ class LevelManager:
             info={key: values[none] for key, values in answer.info.items()},
         )
 
-    def _upwards(
-        self, answer: EnvResponse, over: BoolArray, rows: IntArray, end: Array
-    ) -> EnvResponse:
-        """The answer to the level above, for the rows whose sub-episode is over."""
+    def _upwards(self, answer: EnvResponse, over: IntArray, end: Array) -> EnvResponse:
+        """The answer to the level above, for the places `over` whose sub-episodes are over."""
+        rows = answer.rows[over]
+        self._open[rows] = False
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, over),
@@ -369,7 +369,7 @@ class LevelManager:
     def _with_goal(self, observation: Observation, rows: IntArray) -> Observation:
         if self.space is None:
             return observation
-        return observation | self.space.show(self._goal[rows], observation)
+        return observation | self.space.show(self._goal.take(rows, axis=0), observation)
 
     def _zero(self, rows: IntArray | slice) -> None:
         self._decisions[rows] = 0
