@@ -55,13 +55,19 @@ TASKS = {
         "Pendulum_HAC",
         "angle_goal_pendulum",
         100_000,
-        (Variant("two levels", "levels=2"), Variant("three levels", "levels=3"), *FLAT),
+        (Variant("two levels", "levels=2"), *FLAT),
+    ),
+    "pendulum_longer": Task(
+        "Pendulum_HAC",
+        "angle_goal_pendulum",
+        200_000,
+        (Variant("three levels", "levels=3"), *FLAT),
     ),
     "medium": Task(
-        "PointMaze_HAC", "point_maze_medium", 200_000, (Variant("two levels", ""), *FLAT)
+        "PointMaze_HAC", "point_maze_medium", 120_000, (Variant("two levels", ""), *FLAT)
     ),
     "four_rooms": Task(
-        "PointMaze_HAC", "point_maze_four_rooms", 200_000, (Variant("two levels", ""), *FLAT)
+        "PointMaze_HAC", "point_maze_four_rooms", 120_000, (Variant("two levels", ""), *FLAT)
     ),
 }
 

@@ -163,6 +163,7 @@ def graph_manager(
         correction=correction,
         horizon=horizon,
         low_filter=PLACELESS,
+        tested_in=replace(world, kwargs={"targets": "evaluation"}),
         num_envs=num_envs,
         schedule=ScheduleParameters(
             heatup=EnvironmentSteps(heatup),
@@ -184,6 +185,7 @@ def experiment(
     correction: bool,
     horizon: int,
     low_filter: InputFilterParameters | None,
+    tested_in: GoalWorldParameters | None,
     num_envs: int,
     schedule: ScheduleParameters,
     validation: ValidationParameters | None,
@@ -198,6 +200,7 @@ def experiment(
         correction: Whether sub-goals are corrected.
         horizon: Environment steps that a sub-goal holds for.
         low_filter: What the lower level sees.
+        tested_in: The world of evaluations; None where it is the same.
         num_envs: Environments in parallel.
         schedule: When what happens.
         validation: The acceptance test; None where there is no mark.
@@ -229,6 +232,7 @@ def experiment(
         HRLGraphParameters(
             levels=levels,
             environment=world,
+            evaluation_environment=tested_in,
             schedule=schedule,
             num_envs=num_envs,
             validation=validation,

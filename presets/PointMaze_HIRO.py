@@ -88,6 +88,7 @@ def graph_manager(
         correction=correction,
         horizon=horizon,
         low_filter=None,
+        tested_in=None,
         num_envs=num_envs,
         schedule=ScheduleParameters(
             heatup=EnvironmentSteps(heatup),

@@ -24,6 +24,8 @@ class BasicGraphParameters:
     """When what happens."""
     num_envs: int = 1
     """Environments in parallel."""
+    evaluation_environment: EnvironmentParameters | None = None
+    """What evaluations are played in, with the same spaces; None: the environment of training."""
     validation: ValidationParameters | None = None
     """The acceptance test; None where there is none."""
 

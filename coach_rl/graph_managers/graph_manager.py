@@ -138,7 +138,7 @@ class GraphManager:
             discount=parameters.reward_discount,
         )
         testing_envs = min(schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS)
-        tested_in = parameters.environment
+        tested_in = parameters.evaluation_environment or parameters.environment
         if self._recorder is not None and isinstance(tested_in, DrawableParameters):
             tested_in = tested_in.drawable()
         evaluation = build_stack(
@@ -150,7 +150,6 @@ class GraphManager:
             purpose="evaluation",
             discount=parameters.reward_discount,
         )
-        training.reset(integer_seed(task.seed, "training", "environment"))
         self._graph = Graph(
             task=task,
             agents=tuple(agents[index] for index in range(len(agents))),
@@ -158,6 +157,8 @@ class GraphManager:
             evaluation=evaluation,
             tracker=EpisodeTracker(parameters.num_envs),
         )
+        self._check_evaluation_spaces()
+        training.reset(integer_seed(task.seed, "training", "environment"))
         if self._recorder is not None:
             self._recorder.prepare(evaluation, self._evaluation_seed(task))
         interval = schedule.evaluation_interval
@@ -423,6 +424,20 @@ class GraphManager:
     @staticmethod
     def _evaluation_seed(task: TaskParameters) -> int:
         return integer_seed(task.seed, "evaluation", "environment")
+
+    def _check_evaluation_spaces(self) -> None:
+        """Raise a `SpaceError` unless evaluations show and take what training does."""
+        graph = self._built()
+        ours = graph.training.levels[-1].environment.spaces
+        theirs = graph.evaluation.levels[-1].environment.spaces
+        for what in ("observation", "action"):
+            mine, other = getattr(ours, what), getattr(theirs, what)
+            if mine != other:
+                self.close()
+                raise SpaceError(
+                    f"evaluation_environment has the {what} space {other}, the environment of "
+                    f"training {mine}; evaluate in one with the same"
+                )
 
     def _elapsed(self) -> float:
         self._wall_seconds = time.perf_counter() - self._since

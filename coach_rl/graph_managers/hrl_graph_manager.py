@@ -25,6 +25,8 @@ class HRLGraphParameters:
     """When what happens."""
     num_envs: int = 1
     """Environments in parallel."""
+    evaluation_environment: EnvironmentParameters | None = None
+    """What evaluations are played in, with the same spaces; None: the environment of training."""
     reward_discount: float = 1.0
     """Of rewards per simulator step, where a level adds them up for the one above; one factor for
     all levels, because factors of single levels do not compose."""

@@ -134,6 +134,11 @@ class GraphDescription(Protocol):
         ...
 
     @property
+    def evaluation_environment(self) -> EnvironmentParameters | None:
+        """What evaluations are played in; None: the environment of training."""
+        ...
+
+    @property
     def schedule(self) -> ScheduleParameters:
         """When what happens."""
         ...

@@ -12,7 +12,7 @@ import torch
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -121,6 +121,25 @@ def test_phases_counters_and_records():
     assert steps == sorted(steps)
     episodes = sum(r.kind == "episode" for r in records)
     assert records[-1].episodes == episodes
+
+
+def test_evaluations_may_have_an_environment_of_their_own():
+    shorter = PointMassParameters(max_episode_steps=7)
+    records, _ = finished(replace(parameters(), evaluation_environment=shorter))
+    tested = [r.arrays["episode/length"].tolist() for r in records if r.kind == "evaluation"]
+    assert tested == [[7] * 3] * 4
+    trained = [r.scalars["episode/length"] for r in records if r.kind == "episode"]
+    assert set(trained) == {50}
+
+
+def test_an_evaluation_environment_of_another_kind_is_refused():
+    manager = BasicRLGraphManager(
+        replace(parameters(), evaluation_environment=MujocoParameters(level="hopper"))
+    )
+    with pytest.raises(SpaceError, match="evaluation_environment has the observation space"):
+        manager.create_graph(TaskParameters(device="cpu"))
+    with pytest.raises(ConfigurationError, match="not built"):
+        manager.state_dict()
 
 
 def test_nothing_is_trained_in_heatup():
