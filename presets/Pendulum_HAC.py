@@ -55,6 +55,8 @@ class UpperSettings:
     """Adam's step size, of the temperature."""
     starts: int = 1_000
     """Decisions before learning starts: the level below should be able to do something by then."""
+    candidates: int = 32
+    """Sub-goals of either kind that a decision without exploration chooses among by the critic."""
 
 
 UPPER = {
@@ -269,6 +271,7 @@ def upper_agent(settings: Settings, more: float) -> HACAgentParameters:
                 initial_temperature=upper.temperature,
             ),
             temperature_optimizer=AdamParameters(learning_rate=upper.temperature_learning_rate),
+            greedy_candidates=upper.candidates,
             **learning(settings, settings.upper_updates_per_step * more, starts=upper.starts),
         ),
         ratio=settings.ratio,

@@ -282,19 +282,28 @@ class OffPolicyAgent(FilteredAgent):
         clock: Clock,
     ) -> ActionInfo:
         """The network's choice, with exploration where it isn't quiet."""
-        greedy = self.policy(observation)
+        values = self.policy(observation)
         if quiet.all():
-            return ActionInfo(action=self.exploration.greedy(greedy))
+            return ActionInfo(action=self.greedy(observation, values))
         state = row_state.exploration
         if not quiet.any():
-            action = self._explored(state, rows, observation, greedy, starts, clock)
+            action = self._explored(state, rows, observation, values, starts, clock)
             return ActionInfo(action=action)
         loud = ~quiet
-        action = self.exploration.greedy(greedy)
+        action = self.greedy(observation, values)
         action[loud] = self._explored(
-            state, rows[loud], take(observation, loud), greedy[loud], starts[loud], clock
+            state, rows[loud], take(observation, loud), values[loud], starts[loud], clock
         )
         return ActionInfo(action=action)
+
+    def greedy(self, observation: Observation, values: FloatArray) -> Array:
+        """Actions [R, ...] without exploration.
+
+        Args:
+            observation: Filtered, [R, ...] each.
+            values: What the policy network says of it, [R, P].
+        """
+        return self.exploration.greedy(values)
 
     def keeps_heatup(self) -> bool:
         """Off-policy: random decisions are as good to learn from as any."""

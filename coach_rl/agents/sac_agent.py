@@ -34,6 +34,8 @@ from coach_rl.architectures.update_engine import (
     UpdateEngine,
 )
 from coach_rl.core.errors import require
+from coach_rl.core.records import Array, FloatArray, Observation
+from coach_rl.core.seeding import integer_seed
 from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
 from coach_rl.functional.squashed_gaussian import squashed_sample
 from coach_rl.functional.temporal_difference import regression_loss, td_target
@@ -80,6 +82,18 @@ class SACAgentParameters(OffPolicyAgentParameters):
     """Adam of the critics."""
     temperature_optimizer: AdamParameters = field(default_factory=_slow_adam)
     """Adam of the temperature."""
+    greedy_candidates: int = 0
+    """0: without exploration it takes the policy's mean, as in the paper. K: it takes what the
+    lower critic values most of that mean, K draws from the policy and K from the whole box, the
+    same draws in every state. The mean of a policy that hesitates between two good actions may
+    be a bad one; choosing by the critic is from BCQ (Fujimoto et al. 2019, arXiv:1812.02900)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.greedy_candidates >= 0,
+            f"greedy_candidates must be 0 or more, got {self.greedy_candidates}",
+        )
 
     def made(self, context: BuildContext) -> "SACAgent":
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
@@ -122,6 +136,12 @@ class SACAgent(OffPolicyAgent):
         self.critics = NetworkWrapper(critics, device=self.device, with_target=True)
         self.temperature = NetworkWrapper(temperature, device=self.device)
         self.policy = self.numpy_policy(actor.torso, actor.head)
+        rng = torch.Generator().manual_seed(
+            integer_seed(context.seed, params.name, "greedy candidates")
+        )
+        shape = (params.greedy_candidates, size)
+        self._draws = torch.randn(shape, generator=rng).to(self.device)
+        self._anywhere = (2 * torch.rand(shape, generator=rng) - 1).to(self.device)
         objectives = [
             Objective(
                 name="critic",
@@ -174,6 +194,25 @@ class SACAgent(OffPolicyAgent):
         shape = batch["/actions"].shape
         noise = {"/noise": self.noise(*shape), "/next_noise": self.noise(*shape)}
         return self.engine.step({**batch, **noise})
+
+    def greedy(self, observation: Observation, values: FloatArray) -> Array:
+        """The squashed means [R, A], or what the lower critic prefers; see `greedy_candidates`."""
+        if not len(self._draws):
+            return self.exploration.greedy(values)
+        with torch.inference_mode():
+            mean, log_std = torch.from_numpy(values).to(self.device).unsqueeze(1).chunk(2, dim=-1)
+            spread = log_std.clamp(*self._params.actor.log_std_bounds).exp()
+            drawn = torch.tanh(mean + spread * self._draws)  # [R, K, A]
+            anywhere = self._anywhere.expand(len(values), -1, -1)
+            choices = self._to_box(torch.cat([torch.tanh(mean), drawn, anywhere], dim=1))
+            seen = {
+                key: torch.from_numpy(array).to(self.device).repeat_interleave(choices.shape[1], 0)
+                for key, array in observation.items()
+            }
+            worth = self.critics.call(self.critics.online, seen, choices.flatten(0, 1)).amin(dim=0)
+            best = worth.view(choices.shape[:2]).argmax(dim=1)
+            chosen: Array = choices[torch.arange(len(best)), best].cpu().numpy()
+        return chosen
 
     def _critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
         """Both critics towards the lower one's soft value, equations 3 and 5."""

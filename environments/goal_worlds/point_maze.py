@@ -51,6 +51,8 @@ class PointMaze(GoalTask):
     """Speed along each axis that full force leads to, in metres per second."""
     response_time: float = 0.25
     """Seconds until the speed has come 63 % of the way to what the force leads to."""
+    min_path: int = 1
+    """Steps from cell to neighbouring cell that lie between start and goal at least."""
     noise: float = 0.25
     """How far start and goal lie from the middle of their cells at most along x and y, in cells."""
     goal_radius: float = 0.45
@@ -85,7 +87,11 @@ class PointMaze(GoalTask):
             f"{name}.max_speed * timestep must be at most ball_radius, or the ball would pass "
             f"through walls, got {step:g} and {most}",
         )
-        _ = self.map  # checks it
+        require(self.min_path >= 1, f"{name}.min_path must be 1 or more, got {self.min_path}")
+        require(
+            len(self._pairs) > 0,
+            f"{name}.min_path is longer than any way from a start to a goal, got {self.min_path}",
+        )
 
     @cached_property
     def map(self) -> MazeMap:
@@ -197,9 +203,12 @@ class PointMaze(GoalTask):
 
     @cached_property
     def _pairs(self) -> tuple[tuple[Cell, Cell], ...]:
-        """Every start with every goal in another cell."""
-        starts, goals = self.map.starts, self.map.goals
-        return tuple((start, goal) for start in starts for goal in goals if start != goal)
+        """Every start with every goal that is far enough away."""
+        pairs = []
+        for start in self.map.starts:
+            away = self.map.distances(start)
+            pairs += [(start, goal) for goal in self.map.goals if away[goal] >= self.min_path]
+        return tuple(pairs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,9 +238,11 @@ class PointMazeLarge(PointMaze):
 
 @dataclass(frozen=True, kw_only=True)
 class PointMazeFourRooms(PointMaze):
-    """Four rooms and four doors."""
+    """Four rooms and four doors; the goal lies in another room than the start."""
 
     max_episode_steps: ClassVar[int | None] = 400
+
+    min_path: int = 7  # six steps lead from any cell of a room to any other
 
     maze: tuple[str, ...] = FOUR_ROOMS
     """Rows of the map, see `MazeMap`."""

@@ -215,6 +215,38 @@ def test_evaluation_is_the_squashed_mean():
     np.testing.assert_allclose(action, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_evaluation_may_ask_the_critics_for_the_best_of_candidates():
+    plain, choosy = build("sac"), build("sac", greedy_candidates=16)
+    observation, mean = acted(plain, TEST)
+    _, chosen = acted(choosy, TEST)
+    critics = plain_critics(choosy.critics)
+
+    def worth(actions):
+        share = torch.from_numpy((actions - [1.0, -0.75]) / [2.0, 1.25]).double()
+        return torch.minimum(*values_of(critics, torch.from_numpy(observation).double(), share))
+
+    # The networks are the same, and so the mean is a candidate: no choice is worse than it.
+    better = (worth(chosen) - worth(mean)).detach().numpy()
+    assert (better > -1e-6).all()
+    assert (better > 1e-3).mean() > 0.5
+    # By hand: the mean, 16 draws and 16 places in the box, the same for every row.
+    out = torch.from_numpy(plain.policy({"x": observation}))
+    draws = torch.tanh(out[:, None, :2] + out[:, None, 2:].clamp(LOW, HIGH).exp() * choosy._draws)
+    everywhere = choosy._anywhere.expand(len(out), -1, -1)
+    options = torch.cat([torch.tanh(out[:, None, :2]), draws, everywhere], dim=1).numpy()
+    actions = [1.0, -0.75] + options * [2.0, 1.25]
+    values = [worth(actions[:, index]) for index in range(33)]
+    best = torch.stack(values).argmax(dim=0).numpy()
+    expected = actions[np.arange(len(best)), best]
+    np.testing.assert_allclose(chosen, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_exploration_has_no_candidates():
+    observation, loud = acted(build("sac"), TRAIN)
+    _, choosy = acted(build("sac", greedy_candidates=16), TRAIN)
+    np.testing.assert_array_equal(loud, choosy)
+
+
 def test_training_draws_from_the_distribution_that_learns():
     agent = build("sac")
     named = agent.actor.named(agent.actor.online)
@@ -251,3 +283,8 @@ def test_its_parameters_survive_json():
 def test_settings_that_make_no_sense_are_refused(changes, message):
     with pytest.raises(ParameterError, match=message):
         SACAlgorithmParameters(**changes)
+
+
+def test_there_are_no_fewer_candidates_than_none():
+    with pytest.raises(ParameterError, match="greedy_candidates must be 0 or more, got -1"):
+        SACAgentParameters(greedy_candidates=-1)

@@ -69,7 +69,8 @@ def test_starts_and_goals_lie_in_different_free_cells_of_all_the_map(level):
     assert all(task.maze[row][column] == "." for row, column in free)
     assert set(starts) == free
     assert set(goals) == free
-    assert all(start != goal for start, goal in zip(starts, goals, strict=True))
+    away = [task.map.distances(start)[goal] for start, goal in zip(starts, goals, strict=True)]
+    assert min(away) == task.min_path
     worth = task.compute_reward(seen["achieved_goal"], seen["desired_goal"])
     assert (worth == -1).all()
     assert (seen["observation"][:, 2:] == 0).all()
@@ -126,6 +127,25 @@ def test_signs_on_the_map():
     seen = build(3, maze=CORRIDOR, noise=0.0).reset(seed=0).observation
     assert seen["achieved_goal"].tolist() == [[-1, 0]] * 3
     assert seen["desired_goal"].tolist() == [[1, 0]] * 3
+
+
+def test_the_goal_of_four_rooms_lies_in_another_room():
+    task = GOAL_WORLDS["point_maze_four_rooms"]()
+    rooms = {
+        cell: (cell[0] < 5, cell[1] < 5) for cell in task.map.starts if 5 not in cell
+    }  # 5: walls and doors
+    pairs = task._pairs
+    assert all(rooms[start] != rooms[goal] for start, goal in pairs if {start, goal} <= {*rooms})
+    others = {cell for cell, room in rooms.items() if room != (True, True)}
+    too_near, far_doors = {(6, 2)}, {(5, 7), (8, 5)}
+    assert {goal for start, goal in pairs if start == (1, 1)} == others - too_near | far_doors
+
+
+def test_a_goal_too_far_away_is_refused():
+    with pytest.raises(ParameterError, match="min_path is longer than any way"):
+        PointMaze(maze=CORRIDOR, noise=0.0, min_path=3)
+    with pytest.raises(ParameterError, match="min_path must be 1 or more, got 0"):
+        PointMaze(min_path=0)
 
 
 def test_the_goal_is_a_disc():
