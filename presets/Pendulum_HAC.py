@@ -55,7 +55,7 @@ class UpperSettings:
     """Adam's step size, of the temperature."""
     starts: int = 1_000
     """Decisions before learning starts: the level below should be able to do something by then."""
-    candidates: int = 32
+    candidates: int = 64
     """Sub-goals of either kind that a decision without exploration chooses among by the critic."""
 
 

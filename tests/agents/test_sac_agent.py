@@ -242,7 +242,7 @@ def test_evaluation_may_ask_the_critics_for_the_best_of_candidates():
 
 
 def test_exploration_has_no_candidates():
-    observation, loud = acted(build("sac"), TRAIN)
+    _, loud = acted(build("sac"), TRAIN)
     _, choosy = acted(build("sac", greedy_candidates=16), TRAIN)
     np.testing.assert_array_equal(loud, choosy)
 
