@@ -60,7 +60,7 @@ class UpperSettings:
 
 
 UPPER = {
-    2: UpperSettings(candidates=0),  # there is but one way up: the mean does
+    2: UpperSettings(candidates=0),  # what was found needs none
     # Ten steps lead less far than 32: less chance, so that what is asked for can be reached. The
     # top decides once in a hundred steps: it can't wait for a thousand decisions.
     3: UpperSettings(entropy=-5.0, temperature=0.2, temperature_learning_rate=1e-3, starts=100),
