@@ -55,12 +55,13 @@ class UpperSettings:
     """Adam's step size, of the temperature."""
     starts: int = 1_000
     """Decisions before learning starts: the level below should be able to do something by then."""
-    candidates: int = 64
-    """Sub-goals of either kind that a decision without exploration chooses among by the critic."""
+    candidates: int = 0
+    """Sub-goals of either kind that a decision without exploration chooses among by the critic; 0:
+    it takes the policy's mean, which does where there are not several ways."""
 
 
 UPPER = {
-    2: UpperSettings(candidates=0),  # what was found needs none
+    2: UpperSettings(),
     # Ten steps lead less far than 32: less chance, so that what is asked for can be reached. The
     # top decides once in a hundred steps: it can't wait for a thousand decisions.
     3: UpperSettings(entropy=-5.0, temperature=0.2, temperature_learning_rate=1e-3, starts=100),

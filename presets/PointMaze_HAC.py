@@ -68,7 +68,7 @@ def graph_manager(
             batch=batch,
             updates_per_step=updates_per_step,
             upper_updates_per_step=upper_updates_per_step,
-            upper=UpperSettings(),
+            upper=UpperSettings(candidates=64),
             epsilon=epsilon,
             noise=noise,
             testing_rate=testing_rate,
