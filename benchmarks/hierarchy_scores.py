@@ -64,10 +64,10 @@ TASKS = {
         (Variant("three levels", "levels=3"), *FLAT),
     ),
     "medium": Task(
-        "PointMaze_HAC", "point_maze_medium", 200_000, (Variant("two levels", ""), *FLAT)
+        "PointMaze_HAC", "point_maze_medium", 120_000, (Variant("two levels", ""), *FLAT)
     ),
     "four_rooms": Task(
-        "PointMaze_HAC", "point_maze_four_rooms", 200_000, (Variant("two levels", ""), *FLAT)
+        "PointMaze_HAC", "point_maze_four_rooms", 120_000, (Variant("two levels", ""), *FLAT)
     ),
 }
 

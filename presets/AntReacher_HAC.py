@@ -71,7 +71,7 @@ def graph_manager(
             layers=layers,
         ),
         horizons=(HORIZONS[level][levels],) * levels if hierarchy == "hac" else (),
-        subgoals=world.task.subgoal_space,
+        subgoals=(world.task.subgoal_space,) * (levels - 1),
         num_envs=num_envs,
         steps=steps,
         evaluation_interval=evaluation_interval,

@@ -152,7 +152,7 @@ def graph_manager(
             layers=layers,
         ),
         horizons=(HORIZONS[levels],) * levels if hierarchy == "hac" else (),
-        subgoals=replace(widest, low=low, high=high),
+        subgoals=(replace(widest, low=low, high=high),) * (levels - 1),
         num_envs=num_envs,
         steps=steps,
         evaluation_interval=evaluation_interval,
@@ -165,7 +165,7 @@ def experiment(
     settings: Settings,
     *,
     horizons: tuple[int, ...],
-    subgoals: GoalSpace,
+    subgoals: tuple[GoalSpace, ...],
     num_envs: int,
     steps: int,
     evaluation_interval: int,
@@ -177,7 +177,7 @@ def experiment(
         world: The goal world.
         settings: How every level learns.
         horizons: Decisions of each level's sub-episodes at most, top first; () for one agent.
-        subgoals: What levels above the lowest ask for.
+        subgoals: What each level below the top is asked for.
         num_envs: Environments in parallel.
         steps: Environment steps to train for.
         evaluation_interval: Environment steps between evaluations.
@@ -209,10 +209,12 @@ def experiment(
             agent=lowest
             if height == 0
             else upper_agent(settings, UPDATES_PER_LEVEL ** (height - 1)),
-            goal_space=goals if name == "top" else subgoals,
+            goal_space=space,
             horizon=horizon,
         )
-        for height, name, horizon in zip(heights, names, horizons, strict=True)
+        for height, name, space, horizon in zip(
+            heights, names, (goals, *subgoals), horizons, strict=True
+        )
     )
     return HACGraphManager(
         HACGraphParameters(

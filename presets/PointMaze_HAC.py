@@ -1,10 +1,17 @@
 """Hierarchical actor-critic finds the way through mazes, with two or three levels; or one agent."""
 
+import math
+from dataclasses import replace
 from typing import Literal
 
+import numpy as np
+
 from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
+from coach_rl.environments.goal_worlds.goal_task import GoalTask
+from coach_rl.environments.goal_worlds.point_maze import PointMaze
 from coach_rl.graph_managers import GraphManager, ValidationParameters
 from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, UpperSettings, experiment
 
@@ -15,6 +22,15 @@ VALIDATION = {
     "point_maze_medium": ValidationParameters(reward=-100.0, within=EnvironmentSteps(200_000))
 }
 """Acceptance tests, by maze."""
+
+
+def within_reach(maze: GoalTask, steps: int) -> GoalSpace:
+    """Sub-goals as ways to go, as far along each axis as the ball gets in so many steps."""
+    assert isinstance(maze, PointMaze)
+    space = maze.subgoal_space
+    farthest = maze.max_speed * maze.timestep * maze.frame_skip * steps
+    reach = np.minimum(farthest, np.subtract(space.high, space.low))
+    return replace(space, relative=True, reach=tuple(reach.tolist()))
 
 
 def graph_manager(
@@ -59,6 +75,7 @@ def graph_manager(
     if level not in mazes:
         raise UnknownNameError("point maze", level, mazes)
     world = GoalWorldParameters(level=level)
+    horizons = HORIZONS[levels]
     return experiment(
         world,
         Settings(
@@ -74,8 +91,10 @@ def graph_manager(
             testing_rate=testing_rate,
             layers=layers,
         ),
-        horizons=HORIZONS[levels] if hierarchy == "hac" else (),
-        subgoals=world.task.subgoal_space,
+        horizons=horizons if hierarchy == "hac" else (),
+        subgoals=tuple(
+            within_reach(world.task, math.prod(horizons[depth:])) for depth in range(1, levels)
+        ),
         num_envs=num_envs,
         steps=steps,
         evaluation_interval=evaluation_interval,
