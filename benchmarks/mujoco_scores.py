@@ -56,6 +56,29 @@ TO_BEAT: dict[str, dict[str, float]] = {
     },
 }
 """First-party published scores at 1M steps (Tianshou's; PPO's Swimmer: RL Baselines3 Zoo)."""
+MARKS = range(50_000, 300_001, 50_000)
+PEER_CURVES: dict[str, dict[str, tuple[tuple[int, int], ...]]] = {
+    "Mujoco_DDPG": {
+        "half_cheetah": (
+            (3126, 480), (5599, 676), (6727, 747), (7506, 939), (8232, 939), (9090, 765)
+        ),
+        "hopper": ((351, 185), (719, 406), (819, 333), (1158, 775), (1496, 600), (1700, 746)),
+    },
+    "Mujoco_TD3": {
+        "half_cheetah": (
+            (2023, 524), (4715, 387), (5722, 352), (6488, 564), (6921, 511), (7461, 752)
+        ),
+        "hopper": ((227, 46), (336, 81), (719, 724), (845, 627), (1120, 743), (1505, 878)),
+    },
+    "Mujoco_SAC": {
+        "half_cheetah": (
+            (4327, 213), (6213, 437), (7199, 665), (7877, 763), (8708, 1032), (9150, 1051)
+        ),
+        "hopper": ((1030, 794), (1766, 1036), (2720, 935), (2383, 1162), (3171, 657), (3165, 671)),
+    },
+}  # fmt: skip
+"""What Tianshou's 10 seeds had at MARKS, mean and deviation (the raw data of its benchmark). Its
+step counts leave out the random steps at the start (25,000; SAC 10,000); here they are counted."""
 RESULTS = Path(__file__).parent / "results"
 RESULT_FILES = {
     "Mujoco_PPO": "ppo_mujoco.md",
@@ -123,6 +146,32 @@ def row(level: str, mark: float, runs: list[Path]) -> str:
     )
 
 
+def curves(preset: str, folder: Path) -> str:
+    """Mean rewards over seeds at MARKS beside the peer's at the same steps, as markdown."""
+    lines = [
+        f"| task | | seeds | {' | '.join(f'{mark:,}' for mark in MARKS)} |",
+        f"| --- | --- | ---: |{' ---: |' * len(MARKS)}",
+    ]
+    for level, peer in PEER_CURVES.get(preset, {}).items():
+        runs = [path.parent for path in (folder / level).glob("seed_*/*/summary.json")]
+        if runs:
+            ours = [dict(zip(*curve(run), strict=True)) for run in runs]
+            rewards = [[rewards[mark] for rewards in ours if mark in rewards] for mark in MARKS]
+            cells = [mean_and_deviation(here) for here in rewards]
+            lines.append(f"| {level} | ours | {len(runs)} | {' | '.join(cells)} |")
+            cells = [f"{mean:,} ± {deviation:,}" for mean, deviation in peer]
+            lines.append(f"| {level} | Tianshou | 10 | {' | '.join(cells)} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def mean_and_deviation(values: list[float]) -> str:
+    """Of what the seeds have; blank where none has."""
+    if not values:
+        return ""
+    deviation = f" ± {np.std(values, ddof=1):,.0f}" if len(values) > 1 else ""
+    return f"{np.mean(values):,.0f}{deviation}"
+
+
 def curve(run: Path) -> tuple[list[int], list[float]]:
     """Environment steps and mean rewards of a run's evaluations while training."""
     with (run / "evaluations.csv").open(newline="") as file:
@@ -158,7 +207,7 @@ def main() -> None:
         seeds = list(range(first, first + arguments.seeds))
         levels = arguments.levels or list(TO_BEAT[preset])
         run(preset, levels, seeds, folder, arguments.jobs, arguments.steps)
-    text = table(preset, folder)
+    text = "\n\n".join(part for part in (table(preset, folder), curves(preset, folder)) if part)
     print(text)
     if arguments.write:
         page, mark = RESULTS / RESULT_FILES[preset], f"<!-- {preset} -->"

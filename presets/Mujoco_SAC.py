@@ -26,6 +26,7 @@ def graph_manager(
     num_envs: int = 1,
     steps: int = 1_000_000,
     learning_rate: float = 1e-3,
+    temperature: float | None = 0.2,
     temperature_learning_rate: float = 3e-4,
     batch: int = 256,
     updates_per_step: float = 1.0,
@@ -42,7 +43,8 @@ def graph_manager(
         num_envs: Environments in parallel.
         steps: Environment steps to train for, heat-up included.
         learning_rate: Adam's step size, of actor and critics.
-        temperature_learning_rate: Adam's step size, of the temperature.
+        temperature: What a nat of entropy is worth; None learns it.
+        temperature_learning_rate: Adam's step size, of a learned temperature.
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step.
         discount: Gamma; None takes the task's own.
@@ -58,6 +60,8 @@ def graph_manager(
         SACAgentParameters(
             algorithm=SACAlgorithmParameters(
                 discount=own["discount"] if discount is None else discount,
+                initial_temperature=1.0 if temperature is None else temperature,
+                learn_temperature=temperature is None,
             ),
             learning=LearningParameters(batch=batch, updates_per_step=updates_per_step),
             memory=ReplayMemoryParameters(capacity=memory),
