@@ -69,6 +69,15 @@ TASKS = {
     "four_rooms": Task(
         "PointMaze_HAC", "point_maze_four_rooms", 120_000, (Variant("two levels", ""), *FLAT)
     ),
+    "ant_reacher": Task(
+        "AntReacher_HAC",
+        "ant_reacher",
+        400_000,
+        (Variant("two levels", "evaluation_interval=25_000"),),
+    ),
+    "ant_maze": Task(
+        "AntMaze_HIRO", "ant_maze", 200_000, (Variant("HIRO", "evaluation_interval=20_000"),)
+    ),
 }
 
 
