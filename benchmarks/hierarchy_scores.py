@@ -76,7 +76,7 @@ TASKS = {
         (Variant("two levels", "evaluation_interval=25_000"),),
     ),
     "ant_maze": Task(
-        "AntMaze_HIRO", "ant_maze", 200_000, (Variant("HIRO", "evaluation_interval=20_000"),)
+        "AntMaze_HIRO", "ant_maze", 100_000, (Variant("HIRO", "evaluation_interval=10_000"),)
     ),
 }
 

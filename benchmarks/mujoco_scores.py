@@ -16,6 +16,7 @@ import csv
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -135,12 +136,10 @@ def row(level: str, mark: float, runs: list[Path]) -> str:
     means = np.array([final["evaluation"]["reward_mean"] for final in finals])
     low, high = bootstrap_interval(episodes, interquartile_mean, rng=generator(0, level))
     speed = np.median([final["steps_per_second"] for final in finals])
-    deviation = rewards[:, best].std(ddof=1) if len(runs) > 1 else 0.0
-    final_deviation = means.std(ddof=1) if len(runs) > 1 else 0.0
     return (
         f"| {level} | {finals[0]['env_steps']:,} | {len(runs)} "
-        f"| {rewards.mean(axis=0)[best]:.1f} ± {deviation:.1f} "
-        f"| {steps[best]:,} | {means.mean():.1f} ± {final_deviation:.1f} "
+        f"| {mean_and_deviation(rewards[:, best], '.1f')} "
+        f"| {steps[best]:,} | {mean_and_deviation(means, '.1f')} "
         f"| {interquartile_mean(episodes):.1f} ({low:.1f} to {high:.1f}) "
         f"| {speed:,.0f} | {mark:g} |"
     )
@@ -164,12 +163,12 @@ def curves(preset: str, folder: Path) -> str:
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
-def mean_and_deviation(values: list[float]) -> str:
+def mean_and_deviation(values: Sequence[float], shape: str = ",.0f") -> str:
     """Of what the seeds have; blank where none has."""
-    if not values:
+    if not len(values):
         return ""
-    deviation = f" ± {np.std(values, ddof=1):,.0f}" if len(values) > 1 else ""
-    return f"{np.mean(values):,.0f}{deviation}"
+    deviation = f" ± {np.std(values, ddof=1):{shape}}" if len(values) > 1 else ""
+    return f"{np.mean(values):{shape}}{deviation}"
 
 
 def curve(run: Path) -> tuple[list[int], list[float]]:
