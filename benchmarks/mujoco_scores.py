@@ -163,7 +163,7 @@ def curves(preset: str, folder: Path) -> str:
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
-def mean_and_deviation(values: Sequence[float], shape: str = ",.0f") -> str:
+def mean_and_deviation(values: Sequence[float] | np.ndarray, shape: str = ",.0f") -> str:
     """Of what the seeds have; blank where none has."""
     if not len(values):
         return ""
