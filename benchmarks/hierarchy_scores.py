@@ -13,6 +13,7 @@ import argparse
 import csv
 import json
 import os
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,14 @@ class Task:
     level: str
     steps: int
     variants: tuple[Variant, ...]
+    panel: str = ""
+    """What `-cp` gets besides, whatever the variant."""
+
+    def given(self, variant: Variant) -> list[str]:
+        """The options of the command line that say what is run."""
+        panel = "; ".join(part for part in (self.panel, variant.panel) if part)
+        options = ["-p", self.preset, "-lvl", self.level, "--steps", str(self.steps)]
+        return [*options, "-cp", panel] if panel else options
 
 
 TASKS = {
@@ -66,6 +75,13 @@ TASKS = {
     "medium": Task(
         "PointMaze_HAC", "point_maze_medium", 120_000, (Variant("two levels", ""), *FLAT)
     ),
+    "medium_far": Task(
+        "PointMaze_HAC",
+        "point_maze_medium",
+        80_000,
+        (Variant("two levels", ""), *FLAT),
+        panel="min_path=6; evaluation_interval=10_000",
+    ),
     "four_rooms": Task(
         "PointMaze_HAC", "point_maze_four_rooms", 120_000, (Variant("two levels", ""), *FLAT)
     ),
@@ -73,10 +89,15 @@ TASKS = {
         "AntReacher_HAC",
         "ant_reacher",
         400_000,
-        (Variant("two levels", "evaluation_interval=25_000"),),
+        (Variant("two levels", ""),),
+        panel="evaluation_interval=25_000",
     ),
     "ant_maze": Task(
-        "AntMaze_HIRO", "ant_maze", 100_000, (Variant("HIRO", "evaluation_interval=10_000"),)
+        "AntMaze_HIRO",
+        "ant_maze",
+        100_000,
+        (Variant("HIRO", ""),),
+        panel="evaluation_interval=10_000",
     ),
 }
 
@@ -98,9 +119,7 @@ def run(names: list[str], seeds: list[int], folder: Path, jobs: int, only: list[
             return
         coach = [sys.executable, "-m", "coach_rl"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        panel = ["-cp", variant.panel] if variant.panel else []
-        command = [*coach, "-p", task.preset, "-lvl", task.level, *panel]
-        command += ["--seed", str(seed), "--steps", str(task.steps), "-c", "--plain", "-ntb"]
+        command = [*coach, *task.given(variant), "--seed", str(seed), "-c", "--plain", "-ntb"]
         command += ["-ep", str(root), "-e", f"seed_{seed}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode == 0:
@@ -124,9 +143,9 @@ def table(folder: Path) -> str:
         if rows:
             marks = [task.steps * part // 6 for part in range(1, 7)]
             head = " | ".join(f"{mark // 1000}k" for mark in marks)
+            given = shlex.join(["coach", *task.given(Variant("", ""))])
             parts += [
-                f"### {task.level} (`coach -p {task.preset} -lvl {task.level} "
-                f"--steps {task.steps}`)\n",
+                f"### {task.level} (`{given}`)\n",
                 f"| | seeds | success over 100 episodes: median (each) | {head} |",
                 f"| --- | ---: | --- | {' | '.join('---:' for _ in marks)} |",
                 *rows,

@@ -38,6 +38,7 @@ def graph_manager(
     hierarchy: Hierarchy = "hac",
     levels: Literal[2, 3] = 2,
     hindsight: bool = True,
+    min_path: int | None = None,
     num_envs: int = 8,
     steps: int = 300_000,
     learning_rate: float = 1e-3,
@@ -58,6 +59,7 @@ def graph_manager(
         hierarchy: hac; none is one agent that acts alone, all else equal.
         levels: Levels of the hierarchy.
         hindsight: Learn from other goals as well; False is the control, all else equal.
+        min_path: Steps from cell to cell between start and goal at least; None: the maze's own.
         num_envs: Environments in parallel.
         steps: Environment steps to train for.
         learning_rate: Adam's step size, of actors and critics.
@@ -74,7 +76,9 @@ def graph_manager(
     mazes = [name for name in GOAL_WORLDS if name.startswith("point_maze")]
     if level not in mazes:
         raise UnknownNameError("point maze", level, mazes)
-    world = GoalWorldParameters(level=level)
+    world = GoalWorldParameters(
+        level=level, kwargs={} if min_path is None else {"min_path": min_path}
+    )
     horizons = HORIZONS[levels]
     return experiment(
         world,
