@@ -11,7 +11,7 @@ from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, UpperSettings, ex
 HORIZONS = {"ant_reacher": {2: 23, 3: 10}, "ant_four_rooms": {2: 27, 3: 10}}
 """Decisions of every level, by world and number of levels (Levy et al. 2019, appendix)."""
 
-VALIDATION = {"ant_reacher": ValidationParameters(reward=-250.0, within=EnvironmentSteps(500_000))}
+VALIDATION = {"ant_reacher": ValidationParameters(reward=-250.0, within=EnvironmentSteps(600_000))}
 """Acceptance tests, by world."""
 
 

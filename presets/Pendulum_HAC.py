@@ -35,6 +35,12 @@ FASTEST = 10.0
 HORIZONS = {2: 32, 3: 10}
 """Decisions of a level for one of the level above, by number of levels (Levy et al. 2019)."""
 
+VALIDATION = {
+    2: ValidationParameters(reward=-250.0, within=EnvironmentSteps(150_000)),
+    3: ValidationParameters(reward=-350.0, within=EnvironmentSteps(200_000)),
+}
+"""Acceptance tests, by number of levels."""
+
 TARGET_SYNC = TargetSync(rate=0.01)
 STARTS = 1_000
 """Decisions before learning starts at the lowest level."""
@@ -156,7 +162,7 @@ def graph_manager(
         num_envs=num_envs,
         steps=steps,
         evaluation_interval=evaluation_interval,
-        validation=ValidationParameters(reward=-250.0, within=EnvironmentSteps(150_000)),
+        validation=VALIDATION[levels],
     )
 
 

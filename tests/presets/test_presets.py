@@ -25,7 +25,7 @@ from coach_rl.graph_managers import (
     HRLGraphParameters,
     TaskParameters,
 )
-from coach_rl.presets import Mujoco_PPO, Mujoco_PPO_KL
+from coach_rl.presets import Mujoco_PPO, Mujoco_PPO_KL, Mujoco_SAC
 
 PRESETS = sorted(shipped_presets())
 PACKAGES = {
@@ -52,7 +52,7 @@ THRESHOLDS = [
     ("Fetch_DDPG_HER", {}),
     ("FourRooms_PPO_Options", {}),
     ("Pendulum_HAC", {"steps": 120_000}),
-    ("Pendulum_HAC", {"levels": 3, "steps": 120_000}),
+    ("Pendulum_HAC", {"levels": 3}),
     ("PointMaze_HAC", {"steps": 150_000}),
     ("SpeakerListener_PPO", {}),
     ("PointMaze_HIRO", {}),
@@ -155,6 +155,20 @@ def test_settings_of_single_tasks_are_for_tasks_that_exist():
         Mujoco_PPO.graph_manager(level="swimmer", discount=0.5).parameters.agent.algorithm.discount
         == 0.5
     )
+
+
+@pytest.mark.parametrize(("temperature", "learned"), [(0.2, False), (0.1, False), (None, True)])
+def test_sac_on_mujoco_keeps_its_temperature_unless_told_to_learn_it(temperature, learned):
+    algorithm = Mujoco_SAC.graph_manager(temperature=temperature).parameters.agent.algorithm
+    assert algorithm.learn_temperature == learned
+    assert algorithm.initial_temperature == (1.0 if learned else temperature)
+
+
+def test_point_mazes_ask_for_goals_as_far_away_as_told():
+    panel = {"level": "point_maze_medium", "min_path": 6}
+    maze = load_graph_manager("PointMaze_HAC", panel).parameters.environment.task
+    assert maze.min_path == 6
+    assert load_graph_manager("PointMaze_HAC", {}).parameters.environment.task.min_path == 1
 
 
 def test_an_unknown_level_is_named_with_its_neighbours():
