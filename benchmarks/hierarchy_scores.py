@@ -51,12 +51,15 @@ class Task:
     variants: tuple[Variant, ...]
     panel: str = ""
     """What `-cp` gets besides, whatever the variant."""
+    precision: str = "highest"
+    """Of matrix products."""
 
-    def given(self, variant: Variant) -> list[str]:
-        """The options of the command line that say what is run."""
-        panel = "; ".join(part for part in (self.panel, variant.panel) if part)
+    def given(self, panel: str = "") -> list[str]:
+        """The options of the command line that say what is run, `panel` being the variant's."""
+        panel = "; ".join(part for part in (self.panel, panel) if part)
         options = ["-p", self.preset, "-lvl", self.level, "--steps", str(self.steps)]
-        return [*options, "-cp", panel] if panel else options
+        options += ["-cp", panel] if panel else []
+        return [*options, "--matmul_precision", self.precision]
 
 
 TASKS = {
@@ -64,7 +67,7 @@ TASKS = {
         "Pendulum_HAC",
         "angle_goal_pendulum",
         100_000,
-        (Variant("two levels", "levels=2"), *FLAT),
+        (Variant("two levels", "levels=2"), Variant("three levels", "levels=3"), *FLAT),
     ),
     "pendulum_longer": Task(
         "Pendulum_HAC",
@@ -90,7 +93,7 @@ TASKS = {
         "ant_reacher",
         400_000,
         (Variant("two levels", ""),),
-        panel="evaluation_interval=25_000",
+        precision="medium",
     ),
     "ant_maze": Task(
         "AntMaze_HIRO",
@@ -98,6 +101,7 @@ TASKS = {
         100_000,
         (Variant("HIRO", ""),),
         panel="evaluation_interval=10_000",
+        precision="medium",
     ),
 }
 
@@ -119,7 +123,7 @@ def run(names: list[str], seeds: list[int], folder: Path, jobs: int, only: list[
             return
         coach = [sys.executable, "-m", "coach_rl"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        command = [*coach, *task.given(variant), "--seed", str(seed), "-c", "--plain", "-ntb"]
+        command = [*coach, *task.given(variant.panel), "--seed", str(seed), "-c", "--plain", "-ntb"]
         command += ["-ep", str(root), "-e", f"seed_{seed}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode == 0:
@@ -143,7 +147,7 @@ def table(folder: Path) -> str:
         if rows:
             marks = [task.steps * part // 6 for part in range(1, 7)]
             head = " | ".join(f"{mark // 1000}k" for mark in marks)
-            given = shlex.join(["coach", *task.given(Variant("", ""))])
+            given = shlex.join(["coach", *task.given()])
             parts += [
                 f"### {task.level} (`{given}`)\n",
                 f"| | seeds | success over 100 episodes: median (each) | {head} |",

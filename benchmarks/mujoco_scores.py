@@ -78,8 +78,9 @@ PEER_CURVES: dict[str, dict[str, tuple[tuple[int, int], ...]]] = {
         "hopper": ((1030, 794), (1766, 1036), (2720, 935), (2383, 1162), (3171, 657), (3165, 671)),
     },
 }  # fmt: skip
-"""What Tianshou's 10 seeds had at MARKS, mean and deviation (the raw data of its benchmark). Its
-step counts leave out the random steps at the start (25,000; SAC 10,000); here they are counted."""
+"""What Tianshou's 10 seeds had at MARKS, mean and deviation; examples/mujoco/benchmark in its
+repository has the raw data. Its steps leave out the random ones at the start (25,000; SAC 10,000):
+these count them, so 100,000 here is its 75,000 (SAC 90,000)."""
 RESULTS = Path(__file__).parent / "results"
 RESULT_FILES = {
     "Mujoco_PPO": "ppo_mujoco.md",

@@ -11,7 +11,7 @@ from coach_rl.presets.Pendulum_HAC import Hierarchy, Settings, UpperSettings, ex
 HORIZONS = {"ant_reacher": {2: 23, 3: 10}, "ant_four_rooms": {2: 27, 3: 10}}
 """Decisions of every level, by world and number of levels (Levy et al. 2019, appendix)."""
 
-VALIDATION = {"ant_reacher": ValidationParameters(reward=-250.0, within=EnvironmentSteps(600_000))}
+VALIDATION = {"ant_reacher": ValidationParameters(reward=-300.0, within=EnvironmentSteps(400_000))}
 """Acceptance tests, by world."""
 
 
@@ -21,7 +21,7 @@ def graph_manager(
     levels: Literal[2, 3] = 2,
     hindsight: bool = True,
     num_envs: int = 16,
-    steps: int = 1_000_000,
+    steps: int = 400_000,
     learning_rate: float = 1e-3,
     discount: float = 0.98,
     batch: int = 512,
@@ -31,7 +31,7 @@ def graph_manager(
     noise: float = 0.2,
     testing_rate: float = 0.3,
     layers: tuple[int, ...] = (128, 128, 128),
-    evaluation_interval: int = 50_000,
+    evaluation_interval: int = 25_000,
 ) -> GraphManager:
     """Walk an ant to a place, in the open or through four rooms.
 

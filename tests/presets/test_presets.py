@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import coach_rl.presets
@@ -169,6 +170,23 @@ def test_point_mazes_ask_for_goals_as_far_away_as_told():
     maze = load_graph_manager("PointMaze_HAC", panel).parameters.environment.task
     assert maze.min_path == 6
     assert load_graph_manager("PointMaze_HAC", {}).parameters.environment.task.min_path == 1
+
+
+@pytest.mark.parametrize(
+    ("levels", "reaches"),
+    [(2, [(2.0, 2.0)]), (3, [(6.0, 6.0), (0.8, 0.8)])],  # 2 m/s, 0.05 s a step; the map is 6 m wide
+)
+def test_point_mazes_sub_goals_are_ways_as_long_as_the_time_allows(levels, reaches):
+    panel = {"level": "point_maze_medium", "levels": levels}
+    _, *below = load_graph_manager("PointMaze_HAC", panel).parameters.stack
+    assert all(each.goal_space.relative for each in below)
+    np.testing.assert_allclose([each.goal_space.reach for each in below], reaches)
+
+
+def test_hiro_is_evaluated_on_the_papers_target_and_trained_on_all():
+    parameters = load_graph_manager("AntMaze_HIRO", {}).parameters
+    assert parameters.environment.task.targets == "training"
+    assert parameters.evaluation_environment.task.targets == "evaluation"
 
 
 def test_an_unknown_level_is_named_with_its_neighbours():
