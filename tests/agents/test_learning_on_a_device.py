@@ -1,0 +1,178 @@
+"""Learning stays on its device: rehearsed on torch's meta device, which has no data to read back.
+
+There any tensor that was left on the host, and any number that the host asks for, is an error; on a
+GPU the first would be one too and the second a wait for the device, which cannot be captured.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters, OffPolicyAgentParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.q_network import (
+    CategoricalHead,
+    MeanHead,
+    QNetworkParameters,
+    QuantileHead,
+    ReturnHead,
+)
+from coach_rl.architectures.update_engine import AdamParameters, Batch
+from coach_rl.core.records import Transition
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.memories import ReplayMemoryParameters
+
+DEVICE = torch.device("meta")
+OBSERVATION = spaces.Dict({"observation": spaces.Box(-1, 1, (5,), np.float32)})
+BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
+ROWS = 32
+HOST_NOISE = {"aten.randn.generator", "aten._to_copy.default"}
+"""Noise is drawn on the host, the same for every device, and sent."""
+CLIPPED = AdamParameters(max_gradient_norm=0.5, l2=1e-4)
+
+
+class HostTensors(TorchDispatchMode):
+    """Notes every operation that sees or makes a tensor on the host; a 0-d scalar may be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: set[str] = set()
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves((args, kwargs, result)):
+            if isinstance(leaf, Tensor) and leaf.ndim and leaf.device.type == "cpu":
+                self.operations.add(str(func))
+        return result
+
+
+def dqn(head: ReturnHead) -> DQNAgentParameters:
+    return DQNAgentParameters(
+        learning=LearningParameters(), network=QNetworkParameters(head=head, dueling=True)
+    )
+
+
+def columns(action: spaces.Space) -> Batch:
+    discrete = isinstance(action, spaces.Discrete)
+    shapes = {
+        "/observations/observation": (ROWS, 5),
+        "/next_observations/observation": (ROWS, 5),
+        "/rewards": (ROWS,),
+        "/discounts": (ROWS,),
+        "/weights": (ROWS,),
+        "/log_prob": (ROWS,),
+        "/advantages": (ROWS,),
+        "/targets": (ROWS,),
+        "/values": (ROWS,),
+    }
+    batch = {path: torch.empty(shape, device=DEVICE) for path, shape in shapes.items()}
+    batch["/actions"] = (
+        torch.empty(ROWS, dtype=torch.int64, device=DEVICE)
+        if discrete
+        else torch.empty(ROWS, 2, device=DEVICE)
+    )
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("params", "action"),
+    [
+        pytest.param(DDPGAgentParameters(), BOX, id="ddpg"),
+        pytest.param(
+            DDPGAgentParameters(
+                algorithm=DDPGAlgorithmParameters(
+                    clip_targets=(-50.0, 0.0), action_penalty=1.0, huber=1.0
+                ),
+                actor_optimizer=CLIPPED,
+                critic_optimizer=CLIPPED,
+                normalise_observations=5.0,
+            ),
+            BOX,
+            id="ddpg_with_options",
+        ),
+        pytest.param(TD3AgentParameters(), BOX, id="td3"),
+        pytest.param(SACAgentParameters(), BOX, id="sac"),
+        pytest.param(
+            SACAgentParameters(algorithm=SACAlgorithmParameters(learn_temperature=False)),
+            BOX,
+            id="sac_temperature_kept",
+        ),
+        pytest.param(dqn(MeanHead()), CHOICES, id="dqn"),
+        pytest.param(dqn(QuantileHead()), CHOICES, id="dqn_quantiles"),
+        pytest.param(dqn(CategoricalHead(low=-1.0, high=1.0)), CHOICES, id="dqn_categories"),
+    ],
+)
+def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
+    params: OffPolicyAgentParameters, action: spaces.Space
+):
+    agent = params.build(
+        spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
+        num_envs=1,
+        device="meta",
+        seed=0,
+        planned_steps=10,
+    )
+    with HostTensors() as host:
+        for _ in range(4):  # TD3's and SAC's variants of a step
+            outputs = agent.learn_from_batch(columns(action))
+    assert host.operations <= HOST_NOISE
+    assert {value.device for value in outputs.values()} == {DEVICE}
+
+
+@pytest.mark.parametrize("action", [BOX, CHOICES], ids=["box", "choices"])
+def test_ppo_learning_never_leaves_the_device(action: spaces.Space):
+    agent = PPOAgentParameters().build(
+        spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
+        num_envs=1,
+        device="meta",
+        seed=0,
+        planned_steps=10,
+    )
+    agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)
+    with HostTensors() as host:
+        agent.learn_from_batch(columns(action), torch.empty(8, dtype=torch.int64, device=DEVICE))
+    assert not host.operations
+
+
+def test_batches_out_of_a_memory_on_the_device_lie_there():
+    memory = ReplayMemoryParameters(capacity=64, storage="device").build(
+        observation_space=OBSERVATION,
+        action_space=BOX,
+        num_envs=2,
+        device=DEVICE,
+        seed=0,
+        discount=0.99,
+    )
+    for step in range(10):
+        memory.add(
+            Transition(
+                rows=np.arange(2),
+                observation={"observation": np.zeros((2, 5), np.float32)},
+                action=np.zeros((2, 2), np.float32),
+                reward=np.zeros(2),
+                next_observation={"observation": np.zeros((2, 5), np.float32)},
+                terminated=np.zeros(2, bool),
+                truncated=np.full(2, step == 9),
+                duration=np.ones(2, np.int64),
+            )
+        )
+    batch = memory.sample(16)
+    assert {column.device for column in batch.values()} == {DEVICE}
+    assert batch["/next_observations/observation"].shape == (16, 5)
