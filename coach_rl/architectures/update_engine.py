@@ -32,7 +32,7 @@ from torch import Tensor
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.errors import require
 from coach_rl.core.state import State
-from coach_rl.functional.adam import adam_step, clipped_gradient
+from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
 
 Batch = dict[str, Tensor]
 """Columns by path, e.g. `/actions`, each [B, ...]."""
@@ -329,7 +329,7 @@ class _Adam:
         if self._params.l2:
             gradient = gradient + self._params.l2 * self._network.online
         gradient, norm = clipped_gradient(gradient, self._params.max_gradient_norm)
-        self._powers.mul_(self._betas)
+        self._powers.copy_(next_powers(self._powers, self._betas))
         parameters, first, second = adam_step(
             self._network.online,
             gradient,

@@ -2,6 +2,14 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import hardshrink, threshold
+
+# Numbers that decay and too small to matter become 0. Left alone they end as denormal numbers, on
+# which a processor is a hundred times slower, and stay there: the powers of the decays, and the
+# moments of weights behind a unit that has died, which were two thirds of a policy's in a long run.
+SMALLEST_POWER = 1e-30
+SMALLEST_FIRST_MOMENT = 1e-30  # a step size can be multiplied with it
+SMALLEST_SECOND_MOMENT = torch.finfo(torch.float32).tiny  # its root is nothing beside epsilon
 
 
 def clipped_gradient(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, Tensor]:
@@ -18,6 +26,11 @@ def clipped_gradient(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, 
     if max_norm is None:
         return gradient, norm
     return gradient * (max_norm / (norm + 1e-6)).clamp(max=1.0), norm
+
+
+def next_powers(powers: Tensor, betas: Tensor) -> Tensor:
+    """Both decays to the power of the next step's number, [2]; before the first step they are 1."""
+    return threshold(powers * betas, SMALLEST_POWER, 0.0)
 
 
 def adam_step(
@@ -38,8 +51,8 @@ def adam_step(
         gradient: [P].
         first: First moment before this step, [P].
         second: Second moment before this step, [P].
-        powers: Both decays to the power of this step's number (from 1), [2]. Powers kept by
-            multiplication cost nothing; compiled, `beta ** step` is taken anew for every parameter.
+        powers: `next_powers` of the step before, [2]. Kept by multiplication they cost nothing;
+            compiled, `beta ** step` is taken anew for every parameter.
         learning_rate: A scalar tensor.
         betas: Decay of the moments.
         epsilon: Added to the root of the bias-corrected second moment, as in PyTorch.
@@ -47,8 +60,9 @@ def adam_step(
     Returns:
         New parameters, first and second moment.
     """
-    first = first.lerp(gradient, 1 - betas[0])
+    first = hardshrink(first.lerp(gradient, 1 - betas[0]), SMALLEST_FIRST_MOMENT)
     second = betas[1] * second + (1 - betas[1]) * gradient * gradient
+    second = threshold(second, SMALLEST_SECOND_MOMENT, 0.0)
     # The bias corrections are scalars, so a parameter takes one root and one division.
     step_size = learning_rate / (1 - powers[0])
     denominator = second.sqrt() * (1 - powers[1]).rsqrt() + epsilon

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from coach_rl.functional.adam import adam_step, clipped_gradient
+from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
 
 
 def test_equals_torch_over_ten_steps():
@@ -27,6 +27,36 @@ def test_equals_torch_over_ten_steps():
             epsilon=1e-5,
         )
     torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=1e-8)
+
+
+def test_nothing_decays_into_denormal_numbers_and_no_parameter_notices():
+    start, gradient = torch.tensor([0.5, -0.3]), torch.tensor([2.0, -1e-8])
+    theirs = start.clone().requires_grad_()
+    betas, betas_tensor = (0.8, 0.9), torch.tensor([0.8, 0.9])
+    optimizer = torch.optim.Adam([theirs], lr=0.01, betas=betas)
+    ours, first, second = start, torch.zeros(2), torch.zeros(2)
+    powers = torch.ones(2)
+    for step in range(1_200):
+        theirs.grad = gradient if step < 10 else torch.zeros(2)
+        optimizer.step()
+        powers = next_powers(powers, betas_tensor)
+        ours, first, second = adam_step(
+            ours,
+            theirs.grad,
+            first,
+            second,
+            powers,
+            torch.tensor(0.01),
+            betas=betas,
+            epsilon=1e-8,
+        )
+        for values in (first, second, powers):
+            size = values.abs()
+            assert ((size == 0) | (size >= torch.finfo(torch.float32).tiny)).all()
+    assert not first.any()
+    assert not second.any()
+    assert not powers.any()
+    torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=0)
 
 
 def test_gradient_is_scaled_to_its_largest_norm():
