@@ -62,6 +62,7 @@ class GraphManager:
 
     def __init__(self, parameters: GraphDescription) -> None:
         self.parameters = parameters
+        self._levels = parameters.levels  # which some descriptions make anew each time
         self._graph: Graph | None = None
         self._recorder: EpisodeRecorder | None = None
         self._next_evaluation = 0
@@ -112,24 +113,24 @@ class GraphManager:
 
         def made(index: int, spaces: EnvironmentSpaces) -> Agent:
             if index not in agents:
-                level = parameters.levels[index]
-                with naming(level, parameters.levels):
+                level = self._levels[index]
+                with naming(level, self._levels):
                     agents[index] = level.agent.build(
                         spaces=spaces,
                         num_envs=parameters.num_envs,
                         device=task.device,
                         seed=integer_seed(task.seed, "agent", level.name),
-                        planned_steps=planned_decisions(parameters.levels, index, schedule),
+                        planned_steps=planned_decisions(self._levels, index, schedule),
                         place=LevelPlace(
                             level=level,
-                            below=parameters.levels[index + 1] if index + 1 in agents else None,
+                            below=self._levels[index + 1] if index + 1 in agents else None,
                             agent_below=agents.get(index + 1),
                         ),
                     )
             return agents[index]
 
         training = build_stack(
-            parameters.levels,
+            self._levels,
             parameters.environment.build(num_envs=parameters.num_envs),
             agent=made,
             clock=Clock(planned_steps=schedule.training.count),
@@ -142,7 +143,7 @@ class GraphManager:
         if self._recorder is not None and isinstance(tested_in, DrawableParameters):
             tested_in = tested_in.drawable()
         evaluation = build_stack(
-            parameters.levels,
+            self._levels,
             tested_in.build(num_envs=testing_envs),
             agent=made,
             clock=Clock(phase=Phase.TEST, planned_steps=schedule.training.count),
@@ -246,7 +247,7 @@ class GraphManager:
         """The levels and their agents, for people."""
         graph, parameters = self._built(), self.parameters
         return describe_stack(
-            graph.training.levels, parameters.levels, graph.agents, parameters.environment
+            graph.training.levels, self._levels, graph.agents, parameters.environment
         )
 
     def load_level(self, level: str, state: State) -> None:
@@ -256,7 +257,7 @@ class GraphManager:
             level: The level's name.
             state: What that agent's `state_dict` returned.
         """
-        names = [params.name for params in self.parameters.levels]
+        names = [params.name for params in self._levels]
         self._built().agents[names.index(level)].load_policy(state)
 
     def state_dict(self) -> State:
@@ -355,12 +356,12 @@ class GraphManager:
         Yields the level, the name of the agent or of the member of a group, and what it has to log.
         """
         for index in reversed(range(len(graph.agents))):
-            if self.parameters.levels[index].frozen:
+            if self._levels[index].frozen:
                 continue
             report = graph.agents[index].train(graph.training.clock)
             if report is not None:
                 graph.training.clock.training_steps += report.training_steps
-                own = {self.parameters.levels[index].agent.name: report.scalars}
+                own = {self._levels[index].agent.name: report.scalars}
                 for name, scalars in {**own, **report.members}.items():
                     if scalars:
                         yield index, name, scalars
@@ -407,7 +408,7 @@ class GraphManager:
         agent: str = "",
         arrays: Mapping[str, Array] | None = None,
     ) -> LogRecord:
-        clock, levels = self.clock, self.parameters.levels
+        clock, levels = self.clock, self._levels
         return LogRecord(
             kind=kind,
             phase=phase or clock.phase,

@@ -230,6 +230,46 @@ def test_settings_that_make_no_sense_are_refused(changes, message):
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
+def test_a_compiled_step_is_its_engine_s_own_and_follows_what_changes():
+    factor = Factor()
+    steps = {}
+    for mode in ("eager", "compiled"):
+        for activation in (nn.Tanh(), nn.ReLU()):  # equal but for what the compiler may not check
+            network = NetworkWrapper(
+                nn.Sequential(module()[0], activation, module()[2]), device=CPU
+            )
+            steps[mode, type(activation)] = network, engine_of_factor(network, factor, mode)
+    for _, engine in steps.values():
+        engine.step(data(8))
+    for rows, value in ((8, 3.0), (5, 3.0)):  # a number of Python's own, another size of batch
+        factor.value = value
+        for mode in ("eager", "compiled"):
+            steps[mode, nn.Tanh][1].step(data(rows))
+    for activation in (nn.Tanh, nn.ReLU):
+        (eager, plain), (compiled, fast) = steps["eager", activation], steps["compiled", activation]
+        torch.testing.assert_close(compiled.online, eager.online, rtol=1e-4, atol=1e-5)
+        assert fast.drain_metrics() == pytest.approx(plain.drain_metrics(), rel=1e-4)
+    tanh, relu = (steps["compiled", each][0].online for each in (nn.Tanh, nn.ReLU))
+    assert (tanh - relu).abs().max() > 0.01
+
+
+class Factor:
+    value = 1.0
+
+
+def engine_of_factor(network, factor, mode):
+    def loss(flat, batch, scalars):
+        error = ((network.call(flat, batch["x"]) - batch["y"]) ** 2).mean()
+        return factor.value * error, {"loss": factor.value * error.detach()}
+
+    return UpdateEngine(
+        (Objective(network=network, loss=loss, optimizer=CLIPPED),), mode=mode, planned_updates=0
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
 def test_compiled_equals_eager_to_rounding():
     (eager, plain), (compiled, fast) = made(), made(mode="compiled")
     assert fast.mode == "compiled"
