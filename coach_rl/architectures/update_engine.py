@@ -22,7 +22,7 @@ C++ compiler is present and the planned updates repay the 10 to 25 seconds; it n
 import gc
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -214,7 +214,7 @@ class UpdateEngine:
         ]
         gradient = _functional_gradient if self.mode == "compiled" else _autograd_gradient
 
-        def whole_step(batch: Batch, scalars: Batch) -> tuple[Batch, Batch]:
+        def whole_step(batch: Batch, scalars: Batch) -> tuple["Metrics", Batch]:
             metrics: Batch = {}
             for each in objectives:
                 found, said = gradient(each, batch, scalars)
@@ -224,7 +224,8 @@ class UpdateEngine:
             for network, rate in targets:
                 network.sync_target(rate)
             means = {name: value for name, value in metrics.items() if not value.ndim}
-            return means, {name: value for name, value in metrics.items() if value.ndim}
+            outputs = {name: value for name, value in metrics.items() if value.ndim}
+            return (tuple(means), torch.stack(list(means.values()))), outputs
 
         match self.mode:
             case "compiled":
@@ -236,7 +237,7 @@ class UpdateEngine:
     def _eager(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
         def step(data: Batch, index: Tensor | None) -> Batch:
             means, outputs = whole_step(_gathered(data, index), self._scalars)
-            self._means.add(means)
+            self._means.add(*means)
             return outputs
 
         return step
@@ -244,7 +245,7 @@ class UpdateEngine:
     def _compiled(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
         def functional_step(
             data: Batch, index: Tensor | None, scalars: Batch
-        ) -> tuple[Batch, Batch]:
+        ) -> tuple["Metrics", Batch]:
             return whole_step(_gathered(data, index), scalars)
 
         # Code of its own, so that no other engine's step can be taken for this one.
@@ -261,7 +262,7 @@ class UpdateEngine:
             nonlocal is_new
             with torch.inference_mode():
                 means, outputs = compiled(data, index, self._scalars)
-                self._means.add(means)
+                self._means.add(*means)
             if is_new:
                 is_new = False
                 # The compiler leaves so many objects that looking for garbage among them again and
@@ -275,7 +276,7 @@ class UpdateEngine:
     def _captured(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
         graph = torch.cuda.CUDAGraph()
         static: Batch = {}  # what the graph reads
-        results: list[tuple[Batch, Batch]] = []  # what it writes
+        results: list[tuple[Metrics, Batch]] = []  # what it writes
 
         def record() -> None:
             kept = [(tensor, tensor.clone()) for tensor in self._mutable()]
@@ -303,7 +304,7 @@ class UpdateEngine:
                     torch.index_select(data[name], 0, index, out=buffer)
             graph.replay()
             means, outputs = results[0]
-            self._means.add(means)
+            self._means.add(*means)
             return outputs
 
         return step
@@ -315,7 +316,9 @@ class UpdateEngine:
         return [*own, *targets]
 
 
-WholeStep = Callable[[Batch, Batch], tuple[Batch, Batch]]
+Metrics = tuple[tuple[str, ...], Tensor]
+"""Names and their values [M]."""
+WholeStep = Callable[[Batch, Batch], tuple[Metrics, Batch]]
 """(batch, scalars) to (metrics to be averaged, values per sample); writes parameters."""
 
 
@@ -376,14 +379,12 @@ class _Means:
         self._totals: dict[tuple[str, ...], Tensor] = {}
         self._counts: dict[tuple[str, ...], int] = {}
 
-    def add(self, metrics: Mapping[str, Tensor]) -> None:
-        names = tuple(metrics)
-        values = torch.stack(list(metrics.values()))
+    def add(self, names: tuple[str, ...], values: Tensor) -> None:
         if names in self._totals:
             self._totals[names] += values
             self._counts[names] += 1
         else:
-            self._totals[names], self._counts[names] = values, 1
+            self._totals[names], self._counts[names] = values.clone(), 1  # may be written to again
 
     def drain(self) -> dict[str, float]:
         totals: dict[str, float] = {}
