@@ -57,30 +57,34 @@ TO_BEAT: dict[str, dict[str, float]] = {
     },
 }
 """First-party published scores at 1M steps (Tianshou's; PPO's Swimmer: RL Baselines3 Zoo)."""
-MARKS = range(50_000, 300_001, 50_000)
+MARKS = (*range(50_000, 300_001, 50_000), 900_000, 1_000_000)
 PEER_CURVES: dict[str, dict[str, tuple[tuple[int, int], ...]]] = {
     "Mujoco_DDPG": {
         "half_cheetah": (
-            (3126, 480), (5599, 676), (6727, 747), (7506, 939), (8232, 939), (9090, 765)
+            (3126, 480), (5599, 676), (6727, 747), (7506, 939), (8232, 939), (9090, 765),
+            (11473, 639), (11530, 461),
         ),
         "hopper": ((351, 185), (719, 406), (819, 333), (1158, 775), (1496, 600), (1700, 746)),
     },
     "Mujoco_TD3": {
         "half_cheetah": (
-            (2023, 524), (4715, 387), (5722, 352), (6488, 564), (6921, 511), (7461, 752)
+            (2023, 524), (4715, 387), (5722, 352), (6488, 564), (6921, 511), (7461, 752),
+            (9915, 716), (10168, 772),
         ),
         "hopper": ((227, 46), (336, 81), (719, 724), (845, 627), (1120, 743), (1505, 878)),
     },
     "Mujoco_SAC": {
         "half_cheetah": (
-            (4327, 213), (6213, 437), (7199, 665), (7877, 763), (8708, 1032), (9150, 1051)
+            (4327, 213), (6213, 437), (7199, 665), (7877, 763), (8708, 1032), (9150, 1051),
+            (11649, 905), (12139, 1049),
         ),
         "hopper": ((1030, 794), (1766, 1036), (2720, 935), (2383, 1162), (3171, 657), (3165, 671)),
     },
 }  # fmt: skip
-"""What Tianshou's 10 seeds had at MARKS, mean and deviation; examples/mujoco/benchmark in its
-repository has the raw data. Its steps leave out the random ones at the start (25,000; SAC 10,000):
-these count them, so 100,000 here is its 75,000 (SAC 90,000)."""
+"""What Tianshou's 10 seeds had at MARKS, mean and deviation, on Hopper at the first six.
+
+From its repository (examples/mujoco/benchmark). Its steps leave out the random ones
+at the start (25,000; SAC 10,000), these count them: 100,000 here is its 75,000 (SAC 90,000)."""
 RESULTS = Path(__file__).parent / "results"
 RESULT_FILES = {
     "Mujoco_PPO": "ppo_mujoco.md",
@@ -148,18 +152,27 @@ def row(level: str, mark: float, runs: list[Path]) -> str:
 
 def curves(preset: str, folder: Path) -> str:
     """Mean rewards over seeds at MARKS beside the peer's at the same steps, as markdown."""
+    found = {
+        level: [
+            dict(zip(*curve(path.parent), strict=True))
+            for path in (folder / level).glob("seed_*/*/summary.json")
+        ]
+        for level in PEER_CURVES.get(preset, {})
+    }
+    reached = {mark for runs in found.values() for rewards in runs for mark in rewards}
+    marks = [mark for mark in MARKS if mark in reached]
     lines = [
-        f"| task | | seeds | {' | '.join(f'{mark:,}' for mark in MARKS)} |",
-        f"| --- | --- | ---: |{' ---: |' * len(MARKS)}",
+        f"| task | | seeds | {' | '.join(f'{mark:,}' for mark in marks)} |",
+        f"| --- | --- | ---: |{' ---: |' * len(marks)}",
     ]
-    for level, peer in PEER_CURVES.get(preset, {}).items():
-        runs = [path.parent for path in (folder / level).glob("seed_*/*/summary.json")]
+    for level, runs in found.items():
         if runs:
-            ours = [dict(zip(*curve(run), strict=True)) for run in runs]
-            rewards = [[rewards[mark] for rewards in ours if mark in rewards] for mark in MARKS]
-            cells = [mean_and_deviation(here) for here in rewards]
+            ours = [[rewards[mark] for rewards in runs if mark in rewards] for mark in marks]
+            cells = [mean_and_deviation(here) for here in ours]
             lines.append(f"| {level} | ours | {len(runs)} | {' | '.join(cells)} |")
-            cells = [f"{mean:,} ± {deviation:,}" for mean, deviation in peer]
+            theirs = dict(zip(MARKS, PEER_CURVES[preset][level], strict=False))
+            peer = [theirs.get(mark) for mark in marks]
+            cells = ["" if each is None else f"{each[0]:,} ± {each[1]:,}" for each in peer]
             lines.append(f"| {level} | Tianshou | 10 | {' | '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 2 else ""
 
