@@ -42,6 +42,10 @@ Loss = Callable[[Tensor, Batch, Batch], tuple[Tensor, dict[str, Tensor]]]
 Metrics without axes are averaged for `drain_metrics`; those with one [B, ...] are what the loss has
 to say about each sample: later objectives find them in their batch, and `step` returns them.
 """
+Metrics = tuple[tuple[str, ...], Tensor]
+"""Names, and their values [M]."""
+WholeStep = Callable[[Batch, Batch], tuple[Metrics, Batch]]
+"""(batch, scalars) to (metrics to be averaged, values per sample); writes parameters."""
 UpdateMode = Literal["auto", "eager", "compiled", "captured"]
 
 COMPILE_REPAID_AFTER = 40_000
@@ -214,7 +218,7 @@ class UpdateEngine:
         ]
         gradient = _functional_gradient if self.mode == "compiled" else _autograd_gradient
 
-        def whole_step(batch: Batch, scalars: Batch) -> tuple["Metrics", Batch]:
+        def whole_step(batch: Batch, scalars: Batch) -> tuple[Metrics, Batch]:
             metrics: Batch = {}
             for each in objectives:
                 found, said = gradient(each, batch, scalars)
@@ -234,7 +238,7 @@ class UpdateEngine:
                 return self._captured(whole_step)
         return self._eager(whole_step)
 
-    def _eager(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
+    def _eager(self, whole_step: WholeStep) -> Callable[[Batch, Tensor | None], Batch]:
         def step(data: Batch, index: Tensor | None) -> Batch:
             means, outputs = whole_step(_gathered(data, index), self._scalars)
             self._means.add(*means)
@@ -242,10 +246,10 @@ class UpdateEngine:
 
         return step
 
-    def _compiled(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
+    def _compiled(self, whole_step: WholeStep) -> Callable[[Batch, Tensor | None], Batch]:
         def functional_step(
             data: Batch, index: Tensor | None, scalars: Batch
-        ) -> tuple["Metrics", Batch]:
+        ) -> tuple[Metrics, Batch]:
             return whole_step(_gathered(data, index), scalars)
 
         # Code of its own, so that no other engine's step can be taken for this one.
@@ -273,7 +277,7 @@ class UpdateEngine:
 
         return step
 
-    def _captured(self, whole_step: "WholeStep") -> Callable[[Batch, Tensor | None], Batch]:
+    def _captured(self, whole_step: WholeStep) -> Callable[[Batch, Tensor | None], Batch]:
         graph = torch.cuda.CUDAGraph()
         static: Batch = {}  # what the graph reads
         results: list[tuple[Metrics, Batch]] = []  # what it writes
@@ -314,12 +318,6 @@ class UpdateEngine:
         own = [tensor for adam in self._optimizers.values() for tensor in adam.tensors()]
         targets = [network.target for network, _ in self._targets]
         return [*own, *targets]
-
-
-Metrics = tuple[tuple[str, ...], Tensor]
-"""Names and their values [M]."""
-WholeStep = Callable[[Batch, Batch], tuple[Metrics, Batch]]
-"""(batch, scalars) to (metrics to be averaged, values per sample); writes parameters."""
 
 
 class _Adam:

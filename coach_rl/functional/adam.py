@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink, threshold
 
-# Numbers that decay and too small to matter become 0. Left alone they end as denormal numbers, on
-# which a processor is a hundred times slower, and stay there: the powers of the decays, and the
+# Decaying numbers too small to matter become 0. Left alone they end as denormal numbers, on which
+# a processor is some hundred times slower, and stay there: the powers of the decays, and the
 # moments of weights behind a unit that has died, which were two thirds of a policy's in a long run.
 SMALLEST_POWER = 1e-30
 SMALLEST_FIRST_MOMENT = 1e-30  # a step size can be multiplied with it
