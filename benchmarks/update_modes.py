@@ -9,7 +9,8 @@ CUDA device; the others run wherever they are told to.
 
 The difference is the largest one of any parameter from eager's, after the same 50 steps, against
 the largest parameter: float32 sums in another order differ by some 1e-6 a step, and Adam's first
-steps turn the sign of a gradient near 0 into a whole step.
+steps turn the sign of a gradient near 0 into a whole step. How far such a difference grows is what
+`eager, parameters 1e-07 off` shows: eager beside itself, its parameters moved by that share first.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.update_engine import UpdateMode
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import ReplayMemoryParameters
@@ -39,11 +41,13 @@ OFF_POLICY = {
     "SAC": SACAgentParameters,
 }
 COMPARED_STEPS = 50
+NUDGE = 1e-7
+"""About a rounding of float32."""
 Step = Callable[[], None]
 
 
-def ppo(mode: UpdateMode, device: str) -> tuple[Step, Callable[[], torch.Tensor]]:
-    """A step on another minibatch of one rollout, and the parameters."""
+def ppo(mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
+    """A step on another minibatch of one rollout, and the network."""
     agent = PPOAgentParameters(update_mode=mode).build(
         spaces=SPACES, num_envs=8, device=device, seed=0, planned_steps=1_000_000
     )
@@ -65,13 +69,11 @@ def ppo(mode: UpdateMode, device: str) -> tuple[Step, Callable[[], torch.Tensor]
         index = torch.randint(rows, (64,), generator=rng).to(device)
         agent.learn_from_batch(data, index)
 
-    return step, lambda: agent.network.online
+    return step, [agent.network]
 
 
-def off_policy(
-    algorithm: str, mode: UpdateMode, device: str
-) -> tuple[Step, Callable[[], torch.Tensor]]:
-    """A step on another batch, and the parameters."""
+def off_policy(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
+    """A step on another batch, and the networks."""
     agent = OFF_POLICY[algorithm](
         update_mode=mode, memory=ReplayMemoryParameters(capacity=1_000)
     ).build(spaces=SPACES, num_envs=1, device=device, seed=0, planned_steps=1_000_000)
@@ -93,8 +95,29 @@ def off_policy(
         agent.learn_from_batch(batches[number[0] % len(batches)])
         number[0] += 1
 
-    networks = agent.networks.values()
-    return step, lambda: torch.cat([network.online for network in networks])
+    return step, list(agent.networks.values())
+
+
+def made(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
+    """A step of an algorithm, and its networks."""
+    return ppo(mode, device) if algorithm == "PPO" else off_policy(algorithm, mode, device)
+
+
+def learned(step: Step, networks: list[NetworkWrapper]) -> torch.Tensor:
+    """All parameters after the steps that are compared."""
+    for _ in range(COMPARED_STEPS):
+        step()
+    return torch.cat([network.online for network in networks])
+
+
+def nudged(algorithm: str, device: str) -> torch.Tensor:
+    """What eager learns from parameters that are off by NUDGE, up or down."""
+    step, networks = made(algorithm, "eager", device)
+    rng = torch.Generator().manual_seed(1)
+    for network in networks:
+        signs = torch.randint(2, network.online.shape, generator=rng) * 2 - 1
+        network.online.mul_(1 + NUDGE * signs.to(device))
+    return learned(step, networks)
 
 
 def speed(step: Step, device: str, seconds: float) -> float:
@@ -126,28 +149,22 @@ def main() -> None:
     print("| algorithm | mode | updates/s | times eager | difference from eager |")
     print("| --- | --- | ---: | ---: | ---: |")
     for algorithm in arguments.algorithms:
-        eager_speed, eager_parameters = 0.0, torch.zeros(0)
+        eager_speed, eager = 0.0, torch.zeros(0)
         for mode in modes:
-            made = (
-                ppo(mode, arguments.device)
-                if algorithm == "PPO"
-                else off_policy(algorithm, mode, arguments.device)
-            )
-            step, parameters = made
-            for _ in range(COMPARED_STEPS):
-                step()
-            found = parameters().clone()
+            step, networks = made(algorithm, mode, arguments.device)
+            found = learned(step, networks)
             rate = speed(step, arguments.device, arguments.seconds)
             if mode == "eager":
-                eager_speed, eager_parameters = rate, found
-            difference = float(
-                (found - eager_parameters).abs().max() / eager_parameters.abs().max()
-            )
-            print(
-                f"| {algorithm} | {mode} | {rate:,.0f} | {rate / eager_speed:.2f} "
-                f"| {difference:.1e} |",
-                flush=True,
-            )
+                eager_speed, eager = rate, found
+            gain = f"{rate:,.0f} | {rate / eager_speed:.2f}"
+            print(f"| {algorithm} | {mode} | {gain} | {distance(found, eager):.1e} |", flush=True)
+        off = distance(nudged(algorithm, arguments.device), eager)
+        print(f"| {algorithm} | eager, parameters {NUDGE:.0e} off | | | {off:.1e} |", flush=True)
+
+
+def distance(found: torch.Tensor, eager: torch.Tensor) -> float:
+    """The largest difference, against the largest parameter."""
+    return float((found - eager).abs().max() / eager.abs().max())
 
 
 if __name__ == "__main__":
