@@ -7,10 +7,12 @@ Exit codes: 0 done, 1 something broke while running, 2 what was asked for cannot
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
-from coach_rl.core.errors import CoachError
+from coach_rl.core.errors import CoachError, CoachWarning
 from coach_rl.experiment.presets import describe_presets, find_preset
 
 _BROKEN_PIPE = 141
@@ -28,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        return _run(words)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return _run(words)
     except CoachError as error:
         return _report(str(error), error.exit_code, words)
     except BrokenPipeError:
@@ -57,6 +61,22 @@ def _run(words: list[str]) -> int:
     from coach_rl.cli.commands import run_command
 
     return run_command(arguments, preset, words)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Our own warnings in one line for the user, everybody else's as Python shows them."""
+    if issubclass(category, CoachWarning):
+        text = f"coach: warning: {message}\n"
+    else:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+    print(text, end="", file=file or sys.stderr)
 
 
 def _report(message: str, exit_code: int, words: list[str]) -> int:

@@ -11,7 +11,8 @@ CoachError
     ├── ActionError         an action outside its space, or for a row that cannot take one
     └── CheckpointError     a checkpoint that cannot be written or read
 
-A message says what is wrong, the value received, what is allowed, and what to do next.
+A message says what is wrong, the value received, what is allowed, and what to do next. What the
+user should know and nothing has to stop for is a `CoachWarning`.
 """
 
 import difflib
@@ -73,6 +74,10 @@ class ActionError(RunError):
 
 class CheckpointError(RunError):
     """A checkpoint that cannot be written or read."""
+
+
+class CoachWarning(UserWarning):
+    """What the user should know, and nothing has to stop for."""
 
 
 def suggestion(name: str, allowed: Iterable[str], limit: int = 12) -> str:

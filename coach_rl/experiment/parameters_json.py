@@ -4,7 +4,9 @@ A frozen dataclass becomes `{"$type": "module:QualName", field: value, ...}`, a 
 an enum member `{"$enum": "module:QualName", "value": ...}`, a class or function `{"$reference":
 "module:QualName"}`. Numbers, strings, booleans and None stand for themselves. Reading back builds
 the dataclasses through their constructors, so every `__post_init__` checks again; names that do
-not resolve to a dataclass, an enum, a class or a function are refused.
+not resolve to a dataclass, an enum, a class or a function are refused. A field that its class got
+only after the document was written takes its default, and a `CoachWarning` says so: give a new
+field the default under which nothing changes.
 
     >>> decode(encode(EnvironmentSteps(5)))
     EnvironmentSteps(count=5)
@@ -12,12 +14,13 @@ not resolve to a dataclass, an enum, a class or a function are refused.
 
 import importlib
 import types
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, UnknownNameError
 from coach_rl.experiment.strict_json import FLOAT_TAG, Json, float_from_json, float_to_json
 
 TYPE_TAG = "$type"
@@ -77,6 +80,9 @@ def decode(document: Json, path: str = "parameters") -> Any:
 
     Raises:
         ConfigurationError: A name does not resolve, is not what its tag says, or fields do not fit.
+
+    Warns:
+        CoachWarning: A field is missing and takes its default.
     """
     match document:
         case list():
@@ -149,18 +155,31 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
     dataclass_type = resolve(name, path)
     if not (isinstance(dataclass_type, type) and is_dataclass(dataclass_type)):
         raise ConfigurationError(f"{path} names '{name}', which is not a dataclass")
-    known = [field.name for field in constructor_fields(dataclass_type)]
+    known = {field.name: field for field in constructor_fields(dataclass_type)}
     given = [key for key in document if key != TYPE_TAG]
     for key in given:
         if key not in known:
             raise UnknownNameError(f"field of {dataclass_type.__name__} in {path}", key, known)
-    missing = [field for field in known if field not in given]
-    if missing:
+    missing = [field for name, field in known.items() if name not in given]
+    required = [field.name for field in missing if not _has_default(field)]
+    if required:
         raise ConfigurationError(
-            f"{path} lacks the fields {', '.join(missing)} of {dataclass_type.__name__}; "
+            f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
             "it was written by another version of that class"
         )
-    return dataclass_type(**{key: decode(document[key], f"{path}.{key}") for key in given})
+    value = dataclass_type(**{key: decode(document[key], f"{path}.{key}") for key in given})
+    for field in missing:
+        warnings.warn(
+            f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
+            f"it takes its default, {getattr(value, field.name)!r}",
+            CoachWarning,
+            stacklevel=2,
+        )
+    return value
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
 
 
 def _decode_enum(document: dict[str, Json], path: str) -> Enum:

@@ -16,6 +16,34 @@ PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
 _GIT_SECONDS = 10
 
 
+def made_with() -> Json:
+    """What a manifest says of this process: versions, the state of the source, the hardware."""
+    return {
+        "versions": versions(),
+        "git": {
+            "working_directory": git_state(Path.cwd()),
+            "coach_rl": git_state(Path(__file__).parent),
+        },
+        "hardware": hardware(),
+    }
+
+
+def changes(then: Json, now: Json) -> list[str]:
+    """What may change a run's numbers and is not what it was, e.g. "torch 2.12.0, now 2.13.0".
+
+    Args:
+        then: What `made_with` returned for an earlier part of the run.
+        now: What it returns for this process.
+    """
+    before = {**then["versions"], "processor": then["hardware"]["cpu"]}
+    after = {**now["versions"], "processor": now["hardware"]["cpu"]}
+    return [
+        f"{name} {before[name]}, now {after.get(name)}"
+        for name in before
+        if before[name] != after.get(name)
+    ]
+
+
 def versions() -> dict[str, str | None]:
     """Versions of Python and the packages above; None where one is not installed."""
     return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}

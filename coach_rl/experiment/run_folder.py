@@ -15,12 +15,13 @@ import os
 import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.experiment import provenance
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
@@ -35,7 +36,17 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 PRESET_COPY = "preset.py"
 
-_REQUIRED = ("schema_version", "name", "preset", "graph_manager", "parameters", "task")
+_REQUIRED = (
+    "schema_version",
+    "name",
+    "preset",
+    "graph_manager",
+    "parameters",
+    "task",
+    "versions",
+    "hardware",
+    "resumes",
+)
 
 
 @dataclass(frozen=True)
@@ -153,12 +164,7 @@ def make_manifest(
         "graph_manager": reference(type(graph_manager), "graph_manager"),
         "parameters": encode(graph_manager.parameters),
         "task": encode(task, "task"),
-        "versions": provenance.versions(),
-        "git": {
-            "working_directory": provenance.git_state(Path.cwd()),
-            "coach_rl": provenance.git_state(Path(__file__).parent),
-        },
-        "hardware": provenance.hardware(),
+        **provenance.made_with(),
         "resumes": [],
     }
 
@@ -171,6 +177,8 @@ def now() -> str:
 def rebuild(folder: RunFolder) -> tuple[GraphManager, TaskParameters, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
+    A `CoachWarning` says what has changed since its last part was made and may change its numbers.
+
     Returns:
         The graph manager (not yet created), the task, and the manifest.
 
@@ -179,6 +187,7 @@ def rebuild(folder: RunFolder) -> tuple[GraphManager, TaskParameters, Json]:
         ConfigurationError: Its parameters do not fit the classes they name.
     """
     manifest = read_manifest(folder)
+    _warn_of_changes(folder, manifest)
     if manifest["preset"] is not None:
         _load_preset_copy(folder, manifest["preset"])
     graph_manager_type = resolve(manifest["graph_manager"], "graph_manager")
@@ -241,6 +250,18 @@ def _publish(unfinished: Path, parent: Path) -> Path:
         else:
             sync_folder(parent)
             return path
+
+
+def _warn_of_changes(folder: RunFolder, manifest: Json) -> None:
+    parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
+    changes = provenance.changes(parts[-1], provenance.made_with())
+    if changes:
+        warnings.warn(
+            f"{folder.path} was made with {', '.join(changes)}; its numbers may differ from those "
+            "of a run that was never stopped",
+            CoachWarning,
+            stacklevel=2,
+        )
 
 
 def _preset_entry(preset: Preset) -> Json:

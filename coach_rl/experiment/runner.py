@@ -25,6 +25,7 @@ from coach_rl.experiment.live_graph import live_graph
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
+from coach_rl.experiment.provenance import made_with
 from coach_rl.experiment.run_folder import (
     Origin,
     RunFolder,
@@ -196,7 +197,9 @@ def resume_experiment(
         cut_logs(folder.path, {} if checkpoint is None else checkpoint.notes["logs"])
         folder.summary.unlink(missing_ok=True)
         start = None if checkpoint is None else checkpoint.path.name
-        manifest["resumes"].append({"time": now(), "command": list(command), "from": start})
+        manifest["resumes"].append(
+            {"time": now(), "command": list(command), "from": start, **made_with()}
+        )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         write_json(folder.manifest, manifest)
         listeners = audience or Audience()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,15 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert "95 % interval" in capsys.readouterr().out
     assert coach("-crd", run) == 2
     assert "nothing left to train: step_60" in capsys.readouterr().err
-    assert coach("-crd", run, "--steps", 80, "-ntb") == 0
+    del manifest["parameters"]["num_envs"]
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert coach("-crd", run, "--steps", 80, "-ntb") == 0
+    assert capsys.readouterr().err == (
+        "coach: warning: parameters was written before WalkParameters had the field "
+        "num_envs; it takes its default, 1\n"
+    )
     assert json.loads((run / "summary.json").read_text())["env_steps"] == 80
     assert coach("-crd", run / "checkpoints" / "step_61") == 2
     assert "unknown checkpoint" in capsys.readouterr().err

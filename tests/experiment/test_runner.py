@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, NonFiniteError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
@@ -147,7 +148,25 @@ def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) 
     assert resumed.best is not None
     assert whole.best.reward == resumed.best.reward
     manifest = json.loads(resumed.folder.manifest.read_text())
-    assert len(manifest["resumes"]) == 1
+    (resume,) = manifest["resumes"]
+    assert {key: resume[key] for key in ("versions", "hardware")} == {
+        key: manifest[key] for key in ("versions", "hardware")
+    }
+
+
+def test_a_run_says_what_it_was_made_with_where_that_has_changed(tmp_path: Path) -> None:
+    part = run(tmp_path)
+    manifest = json.loads(part.folder.manifest.read_text())
+    torch_now = manifest["versions"]["torch"]
+    manifest["versions"] |= {"torch": "2.0.0"}
+    part.folder.manifest.write_text(json.dumps(manifest))
+    changed = re.escape(f"was made with torch 2.0.0, now {torch_now}; its numbers may differ")
+    with pytest.warns(CoachWarning, match=changed):
+        evaluate_run(part.folder.path, episodes=EnvironmentEpisodes(1))
+    more = EnvironmentSteps(2 * part.environment_steps)
+    with pytest.warns(CoachWarning, match=changed):
+        resume_experiment(part.folder.path, steps=more, settings=SETTINGS)
+    evaluate_run(part.folder.path, episodes=EnvironmentEpisodes(1))  # its last part is of today
 
 
 def test_resuming_further_equals_training_further_at_once(tmp_path: Path) -> None:
