@@ -44,7 +44,7 @@ def graph_manager(
     learning_rate: float = 1e-3,
     discount: float = 0.99,
 ) -> HRLGraphManager:
-    """A ball finds its way through four rooms to a goal that pays only when it is reached.
+    """A ball finds its way to a goal in another of four rooms, which pays only when it is reached.
 
     The upper level chooses a direction, the lower pushes that way for a while. How to push is
     scripted, where to go is learned. A step costs 1 until the goal is reached, at most 400.
@@ -96,6 +96,6 @@ def graph_manager(
             ),
             num_envs=num_envs,
             reward_discount=discount,
-            validation=ValidationParameters(reward=-100.0, within=EnvironmentSteps(1_000_000)),
+            validation=ValidationParameters(reward=-160.0, within=EnvironmentSteps(1_000_000)),
         )
     )
