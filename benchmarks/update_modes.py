@@ -27,8 +27,8 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.update_engine import UpdateMode
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.update_modes import UpdateMode
 from coach_rl.memories import ReplayMemoryParameters
 
 SPACES = EnvironmentSpaces(

@@ -16,7 +16,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import Torso
-from coach_rl.architectures.update_engine import Batch, UpdateEngine, UpdateMode
+from coach_rl.architectures.update_engine import Batch, UpdateEngine
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
 from coach_rl.core.interfaces import (
@@ -42,6 +42,7 @@ from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
+from coach_rl.core.update_modes import UpdateMode
 from coach_rl.exploration_policies.exploration_policy import (
     ExplorationPolicy,
     ExplorationPolicyParameters,
@@ -244,7 +245,6 @@ class OffPolicyAgent(FilteredAgent):
         )
         self._ratio = params.learning.ratio
         self.planned_updates = int(self._ratio * context.planned_steps)
-        self._update_mode: UpdateMode = params.update_mode
         self._earned = 0  # transitions that count for updates
         self._reported_at = 0
         self.training_steps = 0

@@ -21,7 +21,6 @@ from coach_rl.architectures.update_engine import (
     Batch,
     Objective,
     UpdateEngine,
-    UpdateMode,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
@@ -48,6 +47,7 @@ from coach_rl.core.seeding import generator, generator_state, integer_seed, load
 from coach_rl.core.spaces import EnvironmentSpaces, Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.update_modes import UpdateMode
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,

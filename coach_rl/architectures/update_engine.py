@@ -20,8 +20,7 @@ C++ compiler is present and the planned updates repay the 10 to 25 seconds; it n
 """
 
 import gc
-import os
-import shutil
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -30,8 +29,9 @@ import torch
 from torch import Tensor
 
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.core.errors import require
+from coach_rl.core.errors import CoachWarning, require
 from coach_rl.core.state import State
+from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
 
 Batch = dict[str, Tensor]
@@ -46,7 +46,6 @@ Metrics = tuple[tuple[str, ...], Tensor]
 """Names, and their values [M]."""
 WholeStep = Callable[[Batch, Batch], tuple[Metrics, Batch]]
 """(batch, scalars) to (metrics to be averaged, values per sample); writes parameters."""
-UpdateMode = Literal["auto", "eager", "compiled", "captured"]
 
 COMPILE_REPAID_AFTER = 40_000
 """Updates after which compiling has repaid itself: about 25 s at 0.6 ms saved per update."""
@@ -196,22 +195,30 @@ class UpdateEngine:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on with the saved moments, in the saved mode; eagerly where captured has no GPU."""
+        """Go on with the saved moments, in the saved mode.
+
+        Where that cannot run, the first step says so by a `CoachWarning` and is taken eagerly.
+        """
         self._taken = state["taken"]
         for name, adam in self._optimizers.items():
             adam.load_state_dict(state["optimizers"][name])
         self._means.load_state_dict(state["means"], self._device)
-        mode: UpdateMode = state["mode"]
-        if mode == "captured" and self._device.type != "cuda":
-            mode = "eager"
-        if mode != self.mode:
-            self.mode = _resolved(mode, self._device, 0, 0)
+        if state["mode"] != self.mode:
+            self.mode = state["mode"]
             self._made.clear()
 
     def _prepared(
         self, names: tuple[str, ...], *, sync: bool
     ) -> Callable[[Batch, Tensor | None], Batch]:
         """The step of these objectives in this engine's mode."""
+        if (reason := cannot_run(self.mode, str(self._device))) is not None:
+            warnings.warn(
+                f"this run's update_mode '{self.mode}' {reason}; its updates are eager from now "
+                "on, equal to rounding",
+                CoachWarning,
+                stacklevel=2,
+            )
+            self.mode = "eager"
         objectives = [each for each in self._objectives if each.name in names]
         targets = [
             (network, each.rate) for network, each in self._targets if sync and each.every == 1
@@ -444,27 +451,13 @@ def _checks_kept(checks: Sequence[Any]) -> list[bool]:
     return [is_kept(check) for check in checks]
 
 
-def compiler_present() -> bool:
-    """Whether torch.compile finds a C++ compiler: `$CXX`, else `g++`, on the PATH."""
-    return shutil.which(os.environ.get("CXX", "g++")) is not None
-
-
 def _resolved(
     mode: UpdateMode, device: torch.device, planned_updates: int, repaid_after: int
 ) -> Literal["eager", "compiled", "captured"]:
     if mode == "auto":
         worth = planned_updates >= repaid_after
-        return "compiled" if worth and device.type == "cpu" and compiler_present() else "eager"
-    if mode == "compiled":
-        require(
-            compiler_present(),
-            "update_mode='compiled' needs a C++ compiler and none is on the PATH; "
-            "install g++ or use 'eager'",
-        )
-    if mode == "captured":
-        require(
-            device.type == "cuda",
-            f"update_mode='captured' records a CUDA graph and this agent is on '{device}'; "
-            "use 'compiled' or 'eager'",
-        )
+        can_compile = device.type == "cpu" and cannot_run("compiled", "cpu") is None
+        return "compiled" if worth and can_compile else "eager"
+    reason = cannot_run(mode, str(device))
+    require(reason is None, f"update_mode='{mode}' {reason}; use 'auto' or 'eager'")
     return mode

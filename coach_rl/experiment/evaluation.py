@@ -3,7 +3,6 @@
 record, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(100))
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError
@@ -51,8 +50,7 @@ def evaluate_run(
         raise CheckpointError(
             f"the run {folder.path} has no checkpoint yet that could be evaluated"
         )
-    graph_manager, task, _ = rebuild(folder)
-    task = task if device is None else replace(task, device=device)
+    graph_manager, task, _ = rebuild(folder, device)
     checkpoint = read_checkpoint(path)
     videos = None if video is None else Videos(graph_manager, video)
     with live_graph(graph_manager, task, threads=threads):

@@ -9,7 +9,7 @@ below one dataclass are made at once, so coupled values never pass through a for
 import ast
 import dataclasses
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
@@ -71,6 +71,38 @@ def apply_overrides(
         _plant(changes, path, value)
     replaced: Tree = _replace(parameters, changes, type(parameters), "")
     return replaced
+
+
+def replace_everywhere(
+    parameters: Any, field: str, change: Callable[[Any], Any]
+) -> tuple[Any, int]:
+    """The parameters with `change` made to every field of a name, wherever it stands.
+
+    Args:
+        parameters: Frozen dataclasses and tuples.
+        field: The name.
+        change: From a value to the new one; None leaves the value as it is.
+
+    Returns:
+        The new tree, and how many values changed.
+    """
+    if isinstance(parameters, tuple):
+        parts = [replace_everywhere(part, field, change) for part in parameters]
+        count = sum(changed for _, changed in parts)
+        return (tuple(part for part, _ in parts) if count else parameters), count
+    if not dataclasses.is_dataclass(parameters) or isinstance(parameters, type):
+        return parameters, 0
+    changes: dict[str, Any] = {}
+    count = 0
+    for each in dataclasses.fields(parameters):
+        value = getattr(parameters, each.name)
+        new, changed = change(value) if each.name == field else None, 1
+        if new is None:
+            new, changed = replace_everywhere(value, field, change)
+        if changed:
+            changes[each.name] = new
+            count += changed
+    return (dataclasses.replace(parameters, **changes) if count else parameters), count
 
 
 class _Leaf:

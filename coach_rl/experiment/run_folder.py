@@ -17,17 +17,20 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.experiment import provenance
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
+from coach_rl.experiment.overrides import replace_everywhere
 from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
 from coach_rl.experiment.preset_file import Preset, load_module
 from coach_rl.experiment.strict_json import Json, read_json, sync_folder, write_json, write_text
-from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.graph_manager import GraphManager, resolved_device
 from coach_rl.graph_managers.parameters import TaskParameters
 
 SCHEMA_VERSION = 1
@@ -174,10 +177,17 @@ def now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
-def rebuild(folder: RunFolder) -> tuple[GraphManager, TaskParameters, Json]:
+def rebuild(
+    folder: RunFolder, device: str | None = None
+) -> tuple[GraphManager, TaskParameters, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
     A `CoachWarning` says what has changed since its last part was made and may change its numbers.
+    Where its way to make updates cannot run, e.g. a CUDA graph without a GPU, it is still rebuilt.
+
+    Args:
+        folder: Where the run is.
+        device: Where networks live from now on; None keeps the run's own.
 
     Returns:
         The graph manager (not yet created), the task, and the manifest.
@@ -196,7 +206,9 @@ def rebuild(folder: RunFolder) -> tuple[GraphManager, TaskParameters, Json]:
             f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
         )
     task = decode(manifest["task"], "task")
-    return graph_manager_type(decode(manifest["parameters"])), task, manifest
+    task = task if device is None else replace(task, device=device)
+    parameters = _with_modes_that_run(decode(manifest["parameters"]), task)
+    return graph_manager_type(parameters), task, manifest
 
 
 def find_run(run: Path) -> tuple[RunFolder, Path | None]:
@@ -262,6 +274,16 @@ def _warn_of_changes(folder: RunFolder, manifest: Json) -> None:
             CoachWarning,
             stacklevel=2,
         )
+
+
+def _with_modes_that_run(parameters: Any, task: TaskParameters) -> Any:
+    """Engines made with `auto` take their mode from the checkpoint, and can do without it."""
+    device = resolved_device(task.device)
+
+    def other(mode: UpdateMode) -> UpdateMode | None:
+        return None if cannot_run(mode, device) is None else "auto"
+
+    return replace_everywhere(parameters, "update_mode", other)[0]
 
 
 def _preset_entry(preset: Preset) -> Json:

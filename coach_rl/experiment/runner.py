@@ -180,8 +180,7 @@ def resume_experiment(
     """
     settings = settings or RunSettings()
     folder, path = find_run(run)
-    graph_manager, task, manifest = rebuild(folder)
-    task = task if device is None else replace(task, device=device)
+    graph_manager, task, manifest = rebuild(folder, device)
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
     checkpoint = None if path is None else read_checkpoint(path)
     videos = _videos(graph_manager, settings)

@@ -15,13 +15,14 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters, TargetSync, compiler_present
+from coach_rl.architectures.update_engine import AdamParameters, TargetSync
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.records import Transition
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.preset_file import load_preset

@@ -27,13 +27,14 @@ from plain_learners import (
 
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import TargetSync, compiler_present
+from coach_rl.architectures.update_engine import TargetSync
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Outcome, Transition
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import (
     GoalPointMassParameters,
     OneStepParameters,

@@ -12,9 +12,10 @@ from coach_rl.architectures.update_engine import (
     Objective,
     TargetSync,
     UpdateEngine,
-    compiler_present,
 )
-from coach_rl.core.errors import ParameterError
+from coach_rl.core import update_modes
+from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.update_modes import compiler_present
 
 CPU = torch.device("cpu")
 CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), epsilon=1e-5, max_gradient_norm=0.5)
@@ -181,13 +182,13 @@ def test_without_its_moments_an_engine_would_not_go_on_identically():
     ],
 )
 def test_auto_compiles_where_it_is_possible_and_repaid(monkeypatch, planned, compiler, expected):
-    monkeypatch.setattr(update_engine, "compiler_present", lambda: compiler)
+    monkeypatch.setattr(update_modes, "compiler_present", lambda: compiler)
     network = NetworkWrapper(module(), device=CPU)
     assert engine_for(network, mode="auto", planned=planned).mode == expected
 
 
 def test_auto_is_eager_off_the_cpu(monkeypatch):
-    monkeypatch.setattr(update_engine, "compiler_present", lambda: True)
+    monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
     planned = COMPILE_REPAID_AFTER
     assert update_engine._resolved("auto", torch.device("cuda"), planned, 40_000) == "eager"
     assert update_engine._resolved("auto", CPU, planned, 40_000) == "compiled"
@@ -197,12 +198,12 @@ def test_asking_for_compiled_without_a_compiler_says_what_to_do(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert not compiler_present()
     network = NetworkWrapper(module(), device=CPU)
-    with pytest.raises(ParameterError, match="install g\\+\\+ or use 'eager'"):
+    with pytest.raises(ParameterError, match="g\\+\\+ is one\\); use 'auto' or 'eager'"):
         engine_for(network, mode="compiled")
 
 
 def test_a_saved_mode_wins_over_the_one_asked_for(monkeypatch):
-    monkeypatch.setattr(update_engine, "compiler_present", lambda: True)
+    monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
     eager = engine_for(NetworkWrapper(module(), device=CPU))
     other = NetworkWrapper(module(), device=CPU)
     engine = engine_for(other, mode="compiled")  # compiles at its first step only
@@ -419,10 +420,26 @@ def test_a_captured_run_goes_on_eagerly_without_a_gpu():
     engine.step(data(), torch.arange(8))
     network, restored = made()
     restored.load_state_dict({**engine.state_dict(), "mode": "captured"})
-    assert restored.mode == "eager"
     before = network.online.clone()
-    restored.step(data(), torch.arange(8))
+    with pytest.warns(
+        CoachWarning, match="'captured' records a CUDA graph .* its updates are eager"
+    ):
+        restored.step(data(), torch.arange(8))
+    assert restored.mode == restored.state_dict()["mode"] == "eager"
     assert not torch.equal(network.online, before)
+    restored.step(data(), torch.arange(8))  # says it once
+
+
+def test_a_compiled_run_goes_on_eagerly_without_a_compiler(monkeypatch):
+    _, engine = made()
+    engine.step(data(), torch.arange(8))
+    state = {**engine.state_dict(), "mode": "compiled"}
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    _, restored = made()
+    restored.load_state_dict(state)
+    with pytest.warns(CoachWarning, match="'compiled' needs a C\\+\\+ compiler"):
+        restored.step(data(), torch.arange(8))
+    assert restored.mode == "eager"
 
 
 def test_capturing_needs_a_gpu():

@@ -1,0 +1,26 @@
+"""The ways to run a gradient step, and what each of them needs of the machine."""
+
+import os
+import shutil
+from typing import Literal
+
+UpdateMode = Literal["auto", "eager", "compiled", "captured"]
+
+
+def compiler_present() -> bool:
+    """Whether torch.compile finds a C++ compiler: `$CXX`, else `g++`, on the PATH."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
+def cannot_run(mode: UpdateMode, device: str) -> str | None:
+    """Why steps in this mode cannot be taken here; None where they can.
+
+    Args:
+        mode: The way to run a step.
+        device: Where networks live, e.g. `cuda:0`.
+    """
+    if mode == "compiled" and not compiler_present():
+        return "needs a C++ compiler and none is on the PATH (g++ is one)"
+    if mode == "captured" and not device.startswith("cuda"):
+        return f"records a CUDA graph and this agent is on '{device}'"
+    return None
