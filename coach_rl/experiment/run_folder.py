@@ -183,7 +183,7 @@ def rebuild(
     """The experiment a run folder holds, from its manifest alone.
 
     A `CoachWarning` says what has changed since its last part was made and may change its numbers.
-    Where its way to make updates cannot run, e.g. a CUDA graph without a GPU, it is still rebuilt.
+    A run from a GPU comes back without one, also where it captured CUDA graphs or pinned memory.
 
     Args:
         folder: Where the run is.
@@ -207,7 +207,7 @@ def rebuild(
         )
     task = decode(manifest["task"], "task")
     task = task if device is None else replace(task, device=device)
-    parameters = _with_modes_that_run(decode(manifest["parameters"]), task)
+    parameters = _movable(decode(manifest["parameters"]), task)
     return graph_manager_type(parameters), task, manifest
 
 
@@ -276,14 +276,22 @@ def _warn_of_changes(folder: RunFolder, manifest: Json) -> None:
         )
 
 
-def _with_modes_that_run(parameters: Any, task: TaskParameters) -> Any:
-    """Engines made with `auto` take their mode from the checkpoint, and can do without it."""
+def _movable(parameters: Any, task: TaskParameters) -> Any:
+    """The parameters without what only the machine that the run comes from could do.
+
+    An engine made with `auto` takes its mode from the checkpoint, and says so where it has to do
+    without. Page-locked memory changes no number.
+    """
     device = resolved_device(task.device)
 
-    def other(mode: UpdateMode) -> UpdateMode | None:
+    def update_mode(mode: UpdateMode) -> UpdateMode | None:
         return None if cannot_run(mode, device) is None else "auto"
 
-    return replace_everywhere(parameters, "update_mode", other)[0]
+    def storage(kind: object) -> str | None:
+        return "cpu" if kind == "pinned" and not device.startswith("cuda") else None
+
+    parameters, _ = replace_everywhere(parameters, "update_mode", update_mode)
+    return replace_everywhere(parameters, "storage", storage)[0]
 
 
 def _preset_entry(preset: Preset) -> Json:

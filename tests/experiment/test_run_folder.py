@@ -60,20 +60,26 @@ def test_classes_of_the_preset_come_back_from_its_copy_and_find_their_files(tmp_
     assert tmp_path == sys.modules[type(manager).__module__].HOME
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("captured", "auto"), ("eager", "eager")])
-def test_a_way_to_update_that_cannot_run_here_does_not_keep_a_run_from_coming_back(
-    tmp_path: Path, mode: str, expected: str
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("agent.update_mode", "captured", "auto"),
+        ("agent.update_mode", "eager", "eager"),
+        ("agent.memory.storage", "pinned", "cpu"),
+        ("agent.memory.storage", "device", "device"),
+    ],
+)
+def test_a_run_from_a_gpu_comes_back_without_one(
+    tmp_path: Path, field: str, value: str, expected: str
 ) -> None:
     preset = load_preset(find_preset("Pendulum_DDPG"))
-    manager = preset.configure({"agent.update_mode": mode})
+    manager = preset.configure({field: value})
     task, origin = TaskParameters(device="cuda"), Origin(preset=preset)
     manifest = make_manifest(manager, task, name="gpu", origin=origin)
     folder = create_run_folder(tmp_path, "gpu", manifest, preset)
     rebuilt, task, _ = rebuild(folder, "cpu")
     assert task.device == "cpu"
-    assert rebuilt.parameters.agent.update_mode == expected
-    same = preset.configure({"agent.update_mode": expected})
-    assert rebuilt.parameters == same.parameters
+    assert rebuilt.parameters == preset.configure({field: expected}).parameters
 
 
 def test_a_missing_copy_is_told(tmp_path: Path) -> None:
