@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
+from coach_rl.core.errors import CoachWarning
 
 HERE = Path(__file__).parent
 FAKE = HERE.parent / "experiment" / "fake_preset.py"
@@ -286,3 +288,20 @@ def test_inspect_puts_statistics_of_the_samples_into_the_logs() -> None:
     header, *rows = (only_run(name="Pendulum_DDPG") / "main.agent.csv").read_text().splitlines()
     assert "inspect/sample/rewards/mean" in header.split(",")
     assert len(rows) >= 2
+
+
+def test_only_our_own_warnings_are_lines_of_ours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warned() -> list[tuple[str, str]]:
+        warnings.warn("ours", CoachWarning, stacklevel=1)
+        warnings.warn("theirs", UserWarning, stacklevel=1)
+        return []
+
+    monkeypatch.setattr(main_module, "describe_presets", warned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert coach("-l") == 0
+    ours, theirs, *_ = capsys.readouterr().err.splitlines()
+    assert ours == "coach: warning: ours"
+    assert re.fullmatch(r".+test_cli\.py:\d+: UserWarning: theirs", theirs)
