@@ -50,7 +50,7 @@ def evaluate_run(
         raise CheckpointError(
             f"the run {folder.path} has no checkpoint yet that could be evaluated"
         )
-    graph_manager, task, _ = rebuild(folder, device)
+    graph_manager, task, _ = rebuild(folder, device, learns=False)
     checkpoint = read_checkpoint(path)
     videos = None if video is None else Videos(graph_manager, video)
     with live_graph(graph_manager, task, threads=threads):

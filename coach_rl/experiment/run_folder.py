@@ -178,16 +178,19 @@ def now() -> str:
 
 
 def rebuild(
-    folder: RunFolder, device: str | None = None
+    folder: RunFolder, device: str | None = None, *, learns: bool = True
 ) -> tuple[GraphManager, TaskParameters, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
     A `CoachWarning` says what has changed since its last part was made and may change its numbers.
-    A run from a GPU comes back without one, also where it captured CUDA graphs or pinned memory.
+    A run from a GPU comes back without one, also where it captured CUDA graphs or pinned memory;
+    one without a checkpoint begins anew, and is refused where a new run would be.
 
     Args:
         folder: Where the run is.
         device: Where networks live from now on; None keeps the run's own.
+        learns: Whether it goes on learning; otherwise its replay memories keep nothing and take
+            no room.
 
     Returns:
         The graph manager (not yet created), the task, and the manifest.
@@ -207,7 +210,11 @@ def rebuild(
         )
     task = decode(manifest["task"], "task")
     task = task if device is None else replace(task, device=device)
-    parameters = _movable(decode(manifest["parameters"]), task)
+    parameters = decode(manifest["parameters"])
+    if list_checkpoints(folder.checkpoints):
+        parameters = _movable(parameters, task)
+    if not learns:
+        parameters = _without_memories(parameters)
     return graph_manager_type(parameters), task, manifest
 
 
@@ -291,6 +298,15 @@ def _movable(parameters: Any, task: TaskParameters) -> Any:
         return "cpu" if kind == "pinned" and not device.startswith("cuda") else None
 
     parameters, _ = replace_everywhere(parameters, "update_mode", update_mode)
+    return replace_everywhere(parameters, "storage", storage)[0]
+
+
+def _without_memories(parameters: Any) -> Any:
+    """The parameters with replay memories that keep nothing and take no room."""
+
+    def storage(kind: object) -> str | None:
+        return "none" if kind in ("cpu", "pinned", "device") else None
+
     return replace_everywhere(parameters, "storage", storage)[0]
 
 

@@ -55,8 +55,8 @@ from coach_rl.memories.tables import (
 )
 from coach_rl.memories.trajectories import shown_as
 
-Storage = Literal["cpu", "pinned", "device"]
-STORAGES: tuple[Storage, ...] = ("cpu", "pinned", "device")
+Storage = Literal["cpu", "pinned", "device", "none"]
+STORAGES: tuple[Storage, ...] = ("cpu", "pinned", "device", "none")
 
 
 class SamplerUnitParameters(Protocol):
@@ -88,7 +88,8 @@ class ReplayMemoryParameters:
     """Transitions kept over all rows; each of N rows gets a ring of capacity // N."""
     storage: Storage = "cpu"
     """cpu: in ordinary memory. pinned: the same, and batches go to a CUDA device through
-    page-locked memory, beside the program. device: on the learner's device."""
+    page-locked memory, beside the program. device: on the learner's device. none: nothing is
+    kept, for agents that only act; evaluations of a run are made so."""
     n_step: int = 1
     """Rewards summed before bootstrapping."""
     discount_by_duration: bool = False
@@ -147,7 +148,7 @@ class ReplayMemoryParameters:
         layout = Layout(self, observation_space, action_space, num_envs, place)
         check_size(layout.size, capacity=self.capacity, device=device)
         memory = ReplayMemory(self, layout, device=device, seed=seed, discount=discount)
-        if self.prefill is not None:
+        if self.prefill is not None and self.storage != "none":
             memory.prefill(
                 self.prefill, observation_space=observation_space, action_space=action_space
             )
@@ -232,6 +233,8 @@ class Layout:
         episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
         small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
         host = entries * small + (tree_bytes(entries) if params.prioritised else 0)
+        if params.storage == "none":
+            return MemorySize(host=0, device=0)
         if params.storage == "device":
             return MemorySize(host=host, device=big)
         return MemorySize(host=host + big, device=0)
@@ -290,6 +293,11 @@ class ReplayMemory:
 
     def add(self, transition: Transition) -> None:
         """Keep R transitions of different rows; the oldest of full rows give way."""
+        if self.params.storage == "none":
+            raise RunError(
+                "a replay memory with storage='none' keeps nothing; use cpu, pinned or device to "
+                "learn from it"
+            )
         values = self._columns(transition)
         if self._awaits_first:
             self._take_in_first(values)
@@ -377,7 +385,9 @@ class ReplayMemory:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on bit for bit where the saved memory stood."""
+        """Go on bit for bit where the saved memory stood; with no storage, go without."""
+        if self.params.storage == "none":
+            return
         self.store.load_state_dict(state["store"])
         self.chain.load_state_dict(state["sampler"])
         load_generator_state(self._rng, state["generator"])
@@ -505,4 +515,6 @@ def _table(storage: Storage, length: int, device: torch.device) -> Table:
             return DeviceTable(length, device)
         case "pinned":
             return PinnedTable(length, device)
+        case "none":
+            return HostTable(0, device)
     return HostTable(length, device)

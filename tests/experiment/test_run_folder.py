@@ -9,6 +9,7 @@ import pytest
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.experiment import provenance
+from coach_rl.experiment.checkpoint import write_checkpoint
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import (
@@ -21,6 +22,7 @@ from coach_rl.experiment.run_folder import (
 from coach_rl.graph_managers.parameters import TaskParameters
 
 FAKE = Path(__file__).with_name("fake_preset.py")
+STORAGE = "agent.memory.storage"
 
 
 def make(root: Path, preset: Preset, **panel: object) -> RunFolder:
@@ -28,6 +30,12 @@ def make(root: Path, preset: Preset, **panel: object) -> RunFolder:
     origin = Origin(preset=preset, panel=panel)
     manifest = make_manifest(manager, TaskParameters(seed=5), name="walk", origin=origin)
     return create_run_folder(root, "walk", manifest, preset)
+
+
+def from_a_gpu(root: Path, preset: Preset, change: dict[str, str]) -> RunFolder:
+    manager, origin = preset.configure(change), Origin(preset=preset)
+    manifest = make_manifest(manager, TaskParameters(device="cuda"), name="gpu", origin=origin)
+    return create_run_folder(root, "gpu", manifest, preset)
 
 
 def test_folders_of_the_same_second_get_names_of_their_own(tmp_path: Path) -> None:
@@ -65,21 +73,37 @@ def test_classes_of_the_preset_come_back_from_its_copy_and_find_their_files(tmp_
     [
         ("agent.update_mode", "captured", "auto"),
         ("agent.update_mode", "eager", "eager"),
-        ("agent.memory.storage", "pinned", "cpu"),
-        ("agent.memory.storage", "device", "device"),
+        (STORAGE, "pinned", "cpu"),
+        (STORAGE, "device", "device"),
     ],
 )
 def test_a_run_from_a_gpu_comes_back_without_one(
     tmp_path: Path, field: str, value: str, expected: str
 ) -> None:
     preset = load_preset(find_preset("Pendulum_DDPG"))
-    manager = preset.configure({field: value})
-    task, origin = TaskParameters(device="cuda"), Origin(preset=preset)
-    manifest = make_manifest(manager, task, name="gpu", origin=origin)
-    folder = create_run_folder(tmp_path, "gpu", manifest, preset)
+    folder = from_a_gpu(tmp_path, preset, {field: value})
+    write_checkpoint(folder.checkpoints / "step_100", {}, notes={})
     rebuilt, task, _ = rebuild(folder, "cpu")
     assert task.device == "cpu"
     assert rebuilt.parameters == preset.configure({field: expected}).parameters
+
+
+@pytest.mark.parametrize("change", [{"agent.update_mode": "captured"}, {STORAGE: "pinned"}])
+def test_one_that_begins_anew_keeps_what_it_asked_for(
+    tmp_path: Path, change: dict[str, str]
+) -> None:
+    preset = load_preset(find_preset("Pendulum_DDPG"))
+    rebuilt, _, _ = rebuild(from_a_gpu(tmp_path, preset, change), "cpu")
+    assert rebuilt.parameters == preset.configure(change).parameters
+
+
+def test_a_run_that_does_not_learn_has_no_memory(tmp_path: Path) -> None:
+    preset = load_preset(find_preset("PointMaze_HAC"))  # a memory on each level
+    manifest = make_manifest(preset.build(), TaskParameters(), name="maze", origin=Origin())
+    folder = create_run_folder(tmp_path, "maze", manifest, preset)
+    manager, _, _ = rebuild(folder, learns=False)
+    levels = manager.parameters.stack
+    assert [level.agent.learner.memory.storage for level in levels] == ["none", "none"]
 
 
 def test_a_missing_copy_is_told(tmp_path: Path) -> None:

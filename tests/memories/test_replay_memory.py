@@ -257,7 +257,7 @@ def test_device_storage_gives_the_same_batches():
     [
         ({"capacity": 0}, "capacity must be 1 or more, got 0"),
         ({"n_step": 0}, "n_step must be 1 or more"),
-        ({"storage": "gpu"}, "storage must be one of cpu, pinned, device, got 'gpu'"),
+        ({"storage": "gpu"}, "storage must be one of cpu, pinned, device, none, got 'gpu'"),
         ({"prefill": "x-v0", "extras": ("value",)}, "exclude each other"),
     ],
 )
@@ -285,6 +285,21 @@ def test_a_memory_that_does_not_fit_is_refused_before_anything_is_allocated():
         build(observed=pictures, capacity=10**9)
     assert "would fit" in str(it.value)
     assert "\n" not in str(it.value)
+
+
+def test_a_memory_without_storage_takes_no_room_and_keeps_nothing():
+    pictures = spaces.Dict({"observation": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
+    wanted = {"capacity": 10**7, "prefill": "not/there-v0"}  # 565 GB, and a data set
+    memory = build(observed=pictures, storage="none", **wanted)
+    assert memory.layout.size == memory_size.MemorySize(host=0, device=0)
+    with pytest.raises(RunError, match="storage='none' keeps nothing; use cpu, pinned or device"):
+        memory.add(one(0, 1))
+    full = build(capacity=4)
+    full.add(one(0, 1))
+    memory.load_state_dict(full.state_dict())  # of which it takes nothing, whatever its shape
+    assert len(memory) == 0
+    with pytest.raises(RunError, match="memory is empty"):
+        memory.sample(1)
 
 
 def test_a_memory_on_the_device_is_compared_with_what_is_free_there(monkeypatch):

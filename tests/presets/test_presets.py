@@ -17,15 +17,18 @@ from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import SHORT_NAMES
+from coach_rl.experiment.evaluation import evaluate_run
 from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset, shipped_presets
+from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.graph_managers import (
     GraphManager,
     HACGraphParameters,
     HRLGraphParameters,
     TaskParameters,
 )
+from coach_rl.memories import memory_size
 from coach_rl.presets import Mujoco_PPO, Mujoco_PPO_KL, Mujoco_SAC
 
 PRESETS = sorted(shipped_presets())
@@ -126,6 +129,20 @@ def test_preset_trains_and_evaluates(name):
     assert set(told.values()) == {2}
     for record in records:
         assert all(math.isfinite(value) for value in record.scalars.values()), record
+
+
+@pytest.mark.parametrize(
+    "name", ["BitFlip_DQN_HER", "Pendulum_HAC", "Pendulum_SAC", "PointMaze_HIRO"]
+)
+def test_a_run_is_evaluated_where_its_memory_has_no_room(name, tmp_path, monkeypatch):
+    settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
+    manager, task = shortened(load_graph_manager(name, {})), TaskParameters(device="cpu")
+    result = run_experiment(manager, task, name=name, root=tmp_path, settings=settings)
+    monkeypatch.setattr(memory_size, "free_host_bytes", lambda: 0)
+    again, _ = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(2))
+    final = result.summary.evaluation
+    assert again.scalars == final.scalars
+    np.testing.assert_array_equal(again.arrays["episode/reward"], final.arrays["episode/reward"])
 
 
 @pytest.mark.parametrize("name", PRESETS)
