@@ -75,7 +75,8 @@ class PPOAlgorithmParameters:
     epochs: int = 10
     """Passes over a rollout."""
     minibatch: int = 64
-    """Transitions per gradient step; what does not fill a minibatch waits for the next epoch."""
+    """Transitions per gradient step, `rollout` at most; what does not fill a minibatch waits for
+    the next epoch."""
     discount: float = 0.99
     """Gamma, per decision."""
     discount_by_duration: bool = False
@@ -159,7 +160,7 @@ class PPOAgentParameters:
     output_filter: OutputFilterParameters | None = None
     """What happens to actions last; None: nothing."""
     update_mode: UpdateMode = "auto"
-    """How gradient steps are run: auto, eager or compiled."""
+    """How gradient steps are run: auto, eager, compiled or captured."""
 
     def build(
         self,
@@ -366,7 +367,8 @@ class PPOAgent(FilteredAgent):
 
     def _learn_one_epoch(self, data: Batch, count: int) -> int:
         """Minibatches of a new permutation; the gradient steps made."""
-        size = min(self.params.algorithm.minibatch, count)
+        algorithm = self.params.algorithm  # count may differ from round to round, sizes may not
+        size = min(algorithm.minibatch, algorithm.rollout.count)
         order = torch.from_numpy(self._shuffle.permutation(count)).to(self._device)
         minibatches = order[: count - count % size].reshape(-1, size).unbind()
         for index in minibatches:

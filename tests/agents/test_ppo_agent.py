@@ -377,8 +377,13 @@ def test_a_rollout_that_does_not_divide_by_the_rows_takes_what_came():
     assert bandit.step().training_steps == 4  # eight came: two epochs of two minibatches
 
 
-def test_a_minibatch_larger_than_the_rollout_is_the_rollout():
-    assert Bandit(build(rollout=6, minibatch=100), flat_pay).round().training_steps == 2
+@pytest.mark.parametrize("num_envs", [2, 4])  # of which six come, or eight
+def test_a_minibatch_is_never_larger_than_the_rollout_whatever_came(num_envs):
+    agent, used = build(rollout=6, minibatch=100, epochs=2, num_envs=num_envs), []
+    agent.learn_from_batch = lambda data, index: used.append(len(set(index.tolist())))
+    agent.engine.drain_metrics = lambda: {"approx_kl": 0.0}
+    Bandit(agent, flat_pay, num_envs=num_envs).round()
+    assert used == [6, 6]
 
 
 def test_every_transition_is_used_once_in_an_epoch():
