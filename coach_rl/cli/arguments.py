@@ -307,7 +307,8 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--matmul_precision",
         metavar="WORD",
-        help="of float32 products: highest (default), high, or medium: bfloat16 where it is faster",
+        help="of float32 products: highest (default), high, or medium: bfloat16 where it is "
+        "faster, which costs score",
     )
 
 

@@ -25,6 +25,7 @@ class TaskParameters:
 
     `highest` takes all 24 bits of the factors. `high` may take TF32's 11 on GPUs. `medium` may take
     bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.
+    What that costs in score: benchmarks/results/off_policy_mujoco.md.
     """
 
     def __post_init__(self) -> None:
