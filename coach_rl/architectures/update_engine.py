@@ -291,14 +291,15 @@ class UpdateEngine:
 
         def record() -> None:
             kept = [(tensor, tensor.clone()) for tensor in self._mutable()]
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch has no types here
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(CAPTURE_WARM_UP):
-                    whole_step(static, self._scalars)
-            torch.cuda.current_stream().wait_stream(side)
-            with torch.cuda.graph(graph):
-                results.append(whole_step(static, self._scalars))
+            with torch.cuda.device(self._device):  # streams are made on the current device
+                side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch has no types
+                side.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(side):
+                    for _ in range(CAPTURE_WARM_UP):
+                        whole_step(static, self._scalars)
+                torch.cuda.current_stream().wait_stream(side)
+                with torch.cuda.graph(graph, stream=side):
+                    results.append(whole_step(static, self._scalars))
             for tensor, value in kept:
                 tensor.copy_(value)
 

@@ -38,8 +38,11 @@ class ResourceSampler:
             "resources/memory_mib": memory / MIB,
         }
         if torch.cuda.is_available():
-            scalars["resources/gpu_memory_mib"] = torch.cuda.memory_allocated() / MIB
-            scalars["resources/gpu_memory_reserved_mib"] = torch.cuda.memory_reserved() / MIB
+            gpus = range(torch.cuda.device_count())
+            held = sum(torch.cuda.memory_allocated(gpu) for gpu in gpus)
+            reserved = sum(torch.cuda.memory_reserved(gpu) for gpu in gpus)
+            scalars["resources/gpu_memory_mib"] = held / MIB
+            scalars["resources/gpu_memory_reserved_mib"] = reserved / MIB
         return scalars
 
     def _usage(self) -> tuple[float, int]:

@@ -83,10 +83,11 @@ def test_nothing_before_it_is_due(clock):
     assert [second for second, is_due in enumerate(due, 1) if is_due] == [10, 20]
 
 
-def test_gpu_memory_where_there_is_a_gpu(clock, monkeypatch):
+def test_gpu_memory_is_that_on_all_gpus(clock, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 3 * 2**20)
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 5 * 2**20)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda gpu: (1, 2)[gpu] * 2**20)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda gpu: (2, 3)[gpu] * 2**20)
     sampler = ResourceSampler(every_seconds=1.0)
     clock[0] += 1.0
     scalars = sampler.sample_if_due()
