@@ -3,7 +3,7 @@
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.update_engine import AdamParameters
-from coach_rl.core.schedules import ConstantSchedule
+from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import GaussianNoise
@@ -28,7 +28,7 @@ def graph_manager(
     Args:
         num_envs: Environments in parallel.
         steps: Environment steps to train for, heat-up included.
-        learning_rate: Adam's step size, of actor and critic.
+        learning_rate: Adam's step size at first, of actor and critic; it falls to 0 over the run.
         discount: Gamma, as in RL Baselines3 Zoo's tuned Pendulum-v1.
         noise: Deviation of the exploration, in halves of the action range.
     """
@@ -37,6 +37,7 @@ def graph_manager(
             agent=DDPGAgentParameters(
                 algorithm=DDPGAlgorithmParameters(discount=discount),
                 learning=LearningParameters(batch=256),
+                learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
                 memory=ReplayMemoryParameters(capacity=200_000),
                 exploration=GaussianNoise(scale=ConstantSchedule(value=noise)),
                 actor_optimizer=AdamParameters(learning_rate=learning_rate),

@@ -3,6 +3,7 @@
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.graph_managers import (
@@ -25,7 +26,7 @@ def graph_manager(
     Args:
         num_envs: Environments in parallel.
         steps: Environment steps to train for, heat-up included.
-        learning_rate: Adam's step size, of actor and critics.
+        learning_rate: Adam's step size at first, of actor and critics; it falls to 0 over the run.
         discount: Gamma, as in RL Baselines3 Zoo's tuned Pendulum-v1.
     """
     return BasicRLGraphManager(
@@ -33,6 +34,7 @@ def graph_manager(
             agent=SACAgentParameters(
                 algorithm=SACAlgorithmParameters(discount=discount),
                 learning=LearningParameters(batch=256),
+                learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
                 memory=ReplayMemoryParameters(capacity=200_000),
                 actor_optimizer=AdamParameters(learning_rate=learning_rate),
                 critic_optimizer=AdamParameters(learning_rate=learning_rate),
