@@ -1,17 +1,16 @@
 """The best return that any policy can have on Gymnasium's Pendulum-v1, by dynamic programming.
 
-    python benchmarks/pendulum_optimum.py [--episodes 1000] [--seed 1] [--angles 301] [--speeds 201]
+    python benchmarks/pendulum_optimum.py [--episodes 1000] [--seed 1]
 
 The costs to go of all 200 steps are worked out backwards on a grid of angles and speeds, between
-whose points they are interpolated; then the policy that is greedy on them plays, on the exact
-dynamics, from the starts that `coach --evaluate EPISODES --seed SEED -crd RUN` plays from. What it
-reaches is reachable; that the grid expects the same says that there is hardly more.
+whose points they are interpolated; then the policy that is greedy on them plays in Gymnasium's own
+environment, from the starts that `coach --evaluate EPISODES --seed SEED -crd RUN` plays from. What
+it reaches is reachable; that the grid expects the same says that there is hardly more.
 """
 
 import argparse
 from collections.abc import Iterator
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
@@ -19,8 +18,10 @@ from gymnasium.envs.classic_control.pendulum import PendulumEnv
 Floats = npt.NDArray[np.float64]
 
 STEPS, MAX_SPEED, MAX_TORQUE = 200, 8.0, 2.0
+ANGLES, SPEEDS, TORQUES = 301, 201, 41
+"""Points of the grid, and the torques tried at each."""
 ROWS = 16
-"""Environments an evaluation of that many episodes has."""
+"""Environments that share the episodes of an evaluation."""
 
 
 def moved(angle: Floats, speed: Floats, torque: float | Floats) -> tuple[Floats, Floats, Floats]:
@@ -31,79 +32,77 @@ def moved(angle: Floats, speed: Floats, torque: float | Floats) -> tuple[Floats,
     return cost, angle + speed * 0.05, speed
 
 
-class Grid:
-    """Bilinear interpolation of values [angles * speeds]; angles wrap around."""
-
-    def __init__(self, angles: int, speeds: int) -> None:
-        self.angles, self.speeds = angles, speeds
-
-    def points(self) -> Iterator[Floats]:
-        """Every point's angle and speed."""
-        angle = np.linspace(-np.pi, np.pi, self.angles, endpoint=False)
-        speed = np.linspace(-MAX_SPEED, MAX_SPEED, self.speeds)
-        return (part.ravel() for part in np.meshgrid(angle, speed, indexing="ij"))
-
-    def corners(self, angle: Floats, speed: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Indices and weights [4, ...] of the points around."""
-        across = (angle + np.pi) % (2 * np.pi) / (2 * np.pi) * self.angles
-        up = (speed + MAX_SPEED) / (2 * MAX_SPEED) * (self.speeds - 1)
-        left, low = np.floor(across).astype(int), np.minimum(up.astype(int), self.speeds - 2)
-        right, top = across - left, up - low
-        here, next_one = (column % self.angles * self.speeds + low for column in (left, left + 1))
-        indices = np.stack([here, here + 1, next_one, next_one + 1])
-        weights = np.stack(
-            [(1 - right) * (1 - top), (1 - right) * top, right * (1 - top), right * top]
-        )
-        return indices, weights
+def grid_points() -> Iterator[Floats]:
+    """Angles and speeds [ANGLES * SPEEDS] of the grid's points."""
+    angle = np.linspace(-np.pi, np.pi, ANGLES, endpoint=False)
+    speed = np.linspace(-MAX_SPEED, MAX_SPEED, SPEEDS)
+    return (part.ravel() for part in np.meshgrid(angle, speed, indexing="ij"))
 
 
-def costs_to_go(grid: Grid) -> list[Floats]:
+def corners(angle: Floats, speed: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Indices and bilinear weights [4, ...] of the grid's points around; angles wrap around."""
+    across = (angle + np.pi) % (2 * np.pi) / (2 * np.pi) * ANGLES
+    up = (speed + MAX_SPEED) / (2 * MAX_SPEED) * (SPEEDS - 1)
+    left, low = np.floor(across).astype(int), np.minimum(up.astype(int), SPEEDS - 2)
+    right, top = across - left, up - low
+    here, beside = (column % ANGLES * SPEEDS + low for column in (left, left + 1))
+    indices = np.stack([here, here + 1, beside, beside + 1])
+    weights = [(1 - right) * (1 - top), (1 - right) * top, right * (1 - top), right * top]
+    return indices, np.stack(weights)
+
+
+def interpolated(values: Floats, angle: Floats, speed: Floats) -> Floats:
+    """Values [ANGLES * SPEEDS] of the grid, between its points."""
+    indices, weights = corners(angle, speed)
+    return np.asarray((values[indices] * weights).sum(0))
+
+
+def costs_to_go() -> list[Floats]:
     """Least cost of the last 0, 1, ..., 200 steps from every point of the grid."""
-    angle, speed = grid.points()
+    angle, speed = grid_points()
     choices = []
-    for torque in np.linspace(-MAX_TORQUE, MAX_TORQUE, 41):
+    for torque in np.linspace(-MAX_TORQUE, MAX_TORQUE, TORQUES):
         cost, *state = moved(angle, speed, torque)
-        choices.append((cost, *grid.corners(*state)))
-    costs = [np.zeros(grid.angles * grid.speeds)]
+        choices.append((cost, *corners(*state)))
+    costs = [np.zeros(ANGLES * SPEEDS)]
     for _ in range(STEPS):
         after = costs[-1]
         costs.append(np.min([cost + (after[at] * by).sum(0) for cost, at, by in choices], axis=0))
     return costs
 
 
-def starts(episodes: int, seed: int) -> Floats:
-    """Angles and speeds [2, episodes] that an evaluation starts from."""
+def started(episodes: int, seed: int) -> list[PendulumEnv]:
+    """An environment for each episode of an evaluation, at its start."""
     found = []
     for row in range(ROWS):
-        environment = gymnasium.make("Pendulum-v1").unwrapped
-        assert isinstance(environment, PendulumEnv)
-        environment.reset(seed=seed + row)
+        source = PendulumEnv()
+        source.reset(seed=seed + row)
         for _ in range(episodes // ROWS + (row < episodes % ROWS)):
-            found.append(environment.state)
-            environment.reset()
-    return np.array(found).T
+            found.append(PendulumEnv())
+            found[-1].state = source.state
+            found[-1].last_u = None
+            source.reset()
+    return found
 
 
 def main() -> None:
     """Work it out and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, default in (("episodes", 1000), ("seed", 1), ("angles", 301), ("speeds", 201)):
-        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    grid = Grid(asked.angles, asked.speeds)
-    costs = costs_to_go(grid)
-    angle, speed = starts(asked.episodes, asked.seed)
+    if asked.episodes < 1:
+        parser.error(f"--episodes must be 1 or more, got {asked.episodes}")
+    costs, environments = costs_to_go(), started(asked.episodes, asked.seed)
     torques = np.linspace(-MAX_TORQUE, MAX_TORQUE, 401)[:, None]
-    at, by = grid.corners(angle, speed)
-    expected, reached = (costs[STEPS][at] * by).sum(0), np.zeros(asked.episodes)
+    expected = -interpolated(costs[STEPS], *np.array([each.state for each in environments]).T)
+    reached = np.zeros(asked.episodes)
     for left in reversed(range(STEPS)):
-        cost, *state = moved(angle, speed, torques)
-        at, by = grid.corners(*state)
-        best = torques[(cost + (costs[left][at] * by).sum(0)).argmin(0), 0]
-        cost, angle, speed = moved(angle, speed, best)
-        reached += cost
-    print(f"reached {-reached.mean():.1f} (deviation of an episode {reached.std():.1f})")
-    print(f"expected by the grid {-expected.mean():.1f}")
+        cost, *state = moved(*np.array([each.state for each in environments]).T, torques)
+        best = torques[(cost + interpolated(costs[left], *state)).argmin(0)]
+        reached += [each.step(torque)[1] for each, torque in zip(environments, best, strict=True)]
+    print(f"reached {reached.mean():.1f} (deviation of an episode {reached.std():.1f})")
+    print(f"expected by the grid {expected.mean():.1f}")
 
 
 if __name__ == "__main__":

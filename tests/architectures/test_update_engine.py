@@ -447,17 +447,20 @@ def test_capturing_needs_a_gpu():
         engine_for(NetworkWrapper(module(), device=CPU), mode="captured")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_captured_equals_eager_to_rounding():
+@pytest.mark.parametrize("number", [0, 1])
+def test_captured_equals_eager_to_rounding_on_any_gpu(number):
+    if torch.cuda.device_count() <= number:
+        pytest.skip(f"needs {number + 1} CUDA device(s)")
+    device = torch.device("cuda", number)
     results = {}
     for mode in ("eager", "captured"):
-        network = NetworkWrapper(module(), device=torch.device("cuda"))
+        network = NetworkWrapper(module(), device=device)
         engine = engine_for(network, mode=mode)
-        columns = {name: column.cuda() for name, column in data().items()}
-        for number, index in enumerate(minibatches(20)):
-            if number == 10:
+        columns = {name: column.to(device) for name, column in data().items()}
+        for step, index in enumerate(minibatches(20)):
+            if step == 10:
                 engine.set_scalars(learning_rate=0.005)
-            engine.step(columns, index.cuda())
+            engine.step(columns, index.to(device))
         results[mode] = network.online.clone(), engine.drain_metrics()
     torch.testing.assert_close(results["captured"][0], results["eager"][0], rtol=1e-4, atol=1e-5)
     assert results["captured"][1] == pytest.approx(results["eager"][1], rel=1e-4)
