@@ -12,9 +12,9 @@ from coach_rl.agents.off_policy_agent import (
     NEXT_OBSERVATIONS,
     REPAID_AFTER,
     BuildContext,
+    ClippedTargetParameters,
     OffPolicyAgent,
     OffPolicyAgentParameters,
-    ValueLearningParameters,
     observations,
 )
 from coach_rl.agents.perturbed_policy import PerturbedPolicy
@@ -43,13 +43,11 @@ from coach_rl.functional.temporal_difference import regression_loss, td_target
 
 
 @dataclass(frozen=True, kw_only=True)
-class DDPGAlgorithmParameters(ValueLearningParameters):
+class DDPGAlgorithmParameters(ClippedTargetParameters):
     """DDPG's settings. Defaults: those of Fujimoto et al. 2018 and Tianshou's MuJoCo benchmark."""
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """How both targets follow."""
-    clip_targets: tuple[float, float] | None = None
-    """Bounds of what an action can be worth, where they are known; None does not clip."""
     action_penalty: float = 0.0
     """Added to the actor's loss: this times the mean square of its actions as parts of the box."""
 
@@ -57,10 +55,6 @@ class DDPGAlgorithmParameters(ValueLearningParameters):
         super().__post_init__()
         require(
             self.action_penalty >= 0, f"action_penalty must be 0 or more, got {self.action_penalty}"
-        )
-        require(
-            self.clip_targets is None or self.clip_targets[0] < self.clip_targets[1],
-            f"clip_targets must rise, got {self.clip_targets}",
         )
 
 

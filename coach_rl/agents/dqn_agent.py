@@ -14,11 +14,11 @@ from coach_rl.agents.off_policy_agent import (
     NEXT_OBSERVATIONS,
     REPAID_AFTER,
     BuildContext,
+    ClippedTargetParameters,
     LearningParameters,
     OffPolicyAgent,
     OffPolicyAgentParameters,
     Policy,
-    ValueLearningParameters,
     observations,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -30,7 +30,6 @@ from coach_rl.architectures.update_engine import (
     TargetSync,
     UpdateEngine,
 )
-from coach_rl.core.errors import require
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy
@@ -39,7 +38,7 @@ from coach_rl.functional.action_values import of_actions
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQNAlgorithmParameters(ValueLearningParameters):
+class DQNAlgorithmParameters(ClippedTargetParameters):
     """DQN's settings. Defaults: those of Mnih et al. 2015, with the double choice of actions."""
 
     double: bool = True
@@ -48,15 +47,6 @@ class DQNAlgorithmParameters(ValueLearningParameters):
     """How the target network follows."""
     huber: float | None = 1.0
     """Errors beyond this count linearly; None squares all (quantiles: counts all linearly)."""
-    clip_targets: tuple[float, float] | None = None
-    """Bounds of what an action can be worth, where they are known; None does not clip."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.clip_targets is None or self.clip_targets[0] < self.clip_targets[1],
-            f"clip_targets must rise, got {self.clip_targets}",
-        )
 
 
 def _nature_learning() -> LearningParameters:

@@ -54,7 +54,8 @@ class HACAgentParameters:
     actions: HindsightActionParameters | None = field(default_factory=HindsightActionParameters)
     """How sub-goals are shown above the lowest level; None: as they were asked for."""
     bound_values: bool = True
-    """Whether values are squashed between minus the level's horizon and 0."""
+    """Whether values are squashed between minus the level's horizon and 0, and their targets
+    clipped to that, as the authors' program does; a learner's own clip_targets stay."""
 
     def __post_init__(self) -> None:
         require(
@@ -108,13 +109,19 @@ class HACAgentParameters:
             ),
             hindsight_actions=None if place.sub_goal is None else self.actions,
         )
-        critic = self.learner.critic
+        learner = replace(self.learner, name=self.name, memory=memory)
         if self.bound_values:
+            assert not isinstance(learner, SACAgentParameters)
             horizon = place.level.horizon
             if horizon is None:
                 raise ConfigurationError(
                     f"{name}values are bounded by the level's horizon, and it has none; "
                     "give it one or set HACAgentParameters.bound_values=False"
                 )
-            critic = replace(critic, bounds=(-float(horizon), 0.0))
-        return replace(self.learner, name=self.name, memory=memory, critic=critic)
+            bounds = (-float(horizon), 0.0)
+            learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
+            # A target beyond the bounds would drive the squashed value to where its gradient ends.
+            if learner.algorithm.clip_targets is None:
+                algorithm = replace(learner.algorithm, clip_targets=bounds)
+                learner = replace(learner, algorithm=algorithm)
+        return learner

@@ -109,6 +109,21 @@ class ValueLearningParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClippedTargetParameters(ValueLearningParameters):
+    """What the settings of algorithms have whose values count rewards alone."""
+
+    clip_targets: tuple[float, float] | None = None
+    """Bounds of what an action can be worth, where they are known; None does not clip."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.clip_targets is None or self.clip_targets[0] < self.clip_targets[1],
+            f"clip_targets must rise, got {self.clip_targets}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class BuildContext:
     """What is known only when an agent is built; see `core.interfaces.AgentParameters.build`."""
 
@@ -310,10 +325,10 @@ class OffPolicyAgent(FilteredAgent):
         return True
 
     def store(self, transition: Transition) -> None:
-        """Into the replay memory."""
-        if self.normaliser is not None:
-            self.normaliser.update(transition.observation)
+        """Into the replay memory; what it will show of it, into the statistics."""
         self.memory.add(transition)
+        if self.normaliser is not None:
+            self.normaliser.update(self.memory.as_shown(transition.observation))
 
     def observe(self, row_state: AgentRows, outcome: Outcome, *, clock: Clock) -> None:
         """As all agents do; decisions made in TRAIN earn gradient steps once learning has begun."""

@@ -12,9 +12,9 @@ from coach_rl.agents.off_policy_agent import (
     NEXT_OBSERVATIONS,
     REPAID_AFTER,
     BuildContext,
+    ClippedTargetParameters,
     OffPolicyAgent,
     OffPolicyAgentParameters,
-    ValueLearningParameters,
     observations,
 )
 from coach_rl.agents.perturbed_policy import PerturbedPolicy
@@ -43,7 +43,7 @@ from coach_rl.functional.temporal_difference import regression_loss, td_target
 
 
 @dataclass(frozen=True, kw_only=True)
-class TD3AlgorithmParameters(ValueLearningParameters):
+class TD3AlgorithmParameters(ClippedTargetParameters):
     """TD3's settings. Defaults: the paper's, section 6.1."""
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
@@ -159,7 +159,12 @@ class TD3Agent(OffPolicyAgent):
             share = self._to_box.inverse(self.actor.call(self.actor.target, after))
             next_action = self._to_box((share + noise).clamp(-1, 1))
             next_values = self.critics.call(self.critics.target, after, next_action)
-            target = td_target(batch["/rewards"], batch["/discounts"], next_values.amin(dim=0))
+            target = td_target(
+                batch["/rewards"],
+                batch["/discounts"],
+                next_values.amin(dim=0),
+                algorithm.clip_targets,
+            )
         values = self.critics.call(flat, observations(batch), batch["/actions"])  # [2, B]
         error = values - target
         loss = regression_loss(error, batch["/weights"], algorithm.huber)

@@ -142,12 +142,23 @@ class HindsightGoals(SamplerUnit):
         self._store, self._rng, self._strategy = store, rng, strategy
         self._share = ratio / (ratio + 1)
 
-    def __call__(self, batch: Batch, size: int) -> Batch:
+    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
         """Goals [B, G] and whether to use them [B]."""
-        relabelled = self._rng.random(size) < self._share
-        source = self._sources(batch[POSITIONS].numpy())
-        goals = self._store.ledger[ACHIEVED].take(source, axis=0)
+        relabelled, goals = self._draw(batch[POSITIONS].numpy())
         return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(relabelled)}
+
+    def mixed_in(self, wanted: Array) -> Array:
+        """Wanted goals [R, ...] with hindsight goals of any transitions kept in their share."""
+        relabelled, goals = self._draw(self._store.draw(self._rng, len(wanted)))
+        mixed = wanted.copy()
+        mixed[relabelled] = goals[relabelled].reshape(-1, *wanted.shape[1:])
+        return mixed
+
+    def _draw(self, positions: IntArray) -> tuple[BoolArray, FloatArray]:
+        """Whether to relabel transitions, [B], and the goals that they would get, [B, G]."""
+        relabelled = self._rng.random(len(positions)) < self._share
+        source = self._sources(positions)
+        return relabelled, self._store.ledger[ACHIEVED].take(source, axis=0)
 
     def _sources(self, positions: IntArray) -> IntArray:
         """Positions of the transitions whose achieved goals are taken, [B]."""

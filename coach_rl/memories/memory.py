@@ -7,7 +7,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.core.interfaces import ALONE, LevelPlace, Stateful
-from coach_rl.core.records import Array, Transition
+from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
 
 Batch = dict[str, Tensor]
@@ -50,6 +50,17 @@ class Memory(Stateful, Protocol):
         them), `/discounts` (float32: what the value of the next observation counts; 0 where the
         episode terminated, gamma^n otherwise), `/weights` (float32, 1 unless prioritised),
         `/positions` (int64, what `note_errors` wants back).
+        """
+        ...
+
+    def as_shown(self, observation: Observation) -> Observation:
+        """Observations as batches will show them: with hindsight, a share has goals of its own.
+
+        For statistics of what a learner sees. Needs at least one transition; where something is
+        changed, this draws from the sampling stream.
+
+        Args:
+            observation: Of transitions that were added, [R, ...] each; not written to.
         """
         ...
 

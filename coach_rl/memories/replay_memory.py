@@ -13,9 +13,10 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
+from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import ALONE, LevelPlace
-from coach_rl.core.records import Array, BoolArray, Transition
+from coach_rl.core.records import Array, BoolArray, Observation, Transition
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
@@ -270,6 +271,14 @@ class ReplayMemory:
             stacks=layout.stacks,
         )
         self._rng = generator(seed, "memory")
+        hindsight = layout.hindsight
+        self._relabel = (
+            HindsightGoals(
+                self.store, self._rng, strategy=hindsight.strategy, ratio=hindsight.ratio
+            )
+            if hindsight is not None
+            else None
+        )
         self._priorities = (
             PrioritisedPositions(self.store, self._rng, params.prioritised)
             if params.prioritised is not None
@@ -308,6 +317,12 @@ class ReplayMemory:
     def sample(self, size: int) -> Batch:
         """A batch of B = `size` transitions, drawn with replacement; see `Memory.sample`."""
         return self.chain(size)
+
+    def as_shown(self, observation: Observation) -> Observation:
+        """Observations [R, ...] each as batches will show them; see `Memory.as_shown`."""
+        if self._relabel is None:
+            return observation
+        return {**observation, GOAL_KEY: self._relabel.mixed_in(observation[GOAL_KEY])}
 
     def note_errors(self, positions: Tensor, errors: Tensor) -> None:
         """Tell how wrong the learner was, [B] each; on a CUDA device this waits for it."""
@@ -429,11 +444,9 @@ class ReplayMemory:
 
     def _hindsight_units(self) -> list[SamplerUnit]:
         params, actions = self.layout.hindsight, self.layout.hindsight_actions
-        if params is None:
+        if params is None or self._relabel is None:
             return []
-        units: list[SamplerUnit] = [
-            HindsightGoals(self.store, self._rng, strategy=params.strategy, ratio=params.ratio)
-        ]
+        units: list[SamplerUnit] = [self._relabel]
         if actions is not None:
             units.append(SubGoalTests(self.store, self._rng, actions, params.ratio))
         return [*units, HindsightRewards(self.store, params)]

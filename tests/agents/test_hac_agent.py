@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.hac_agent import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
@@ -263,6 +263,56 @@ def test_values_lie_between_minus_the_horizon_and_nothing():
         assert values.max() <= 0
         hopeful = each.critic.call(0 * each.critic.online, batch, action)
         assert (hopeful > -0.02 * horizon).all(), "values start near 0, where good ones lie"
+    manager.close()
+
+
+@pytest.mark.parametrize("kind", ["ddpg", "td3"])
+def test_a_state_that_was_hopeless_for_long_is_soon_worth_something_again(kind):
+    """Targets below minus the horizon would push the squashed value where no gradient is left."""
+    manager = built(parameters(stack((10, 3), kinds=(kind, kind)), num_envs=1))
+    top = manager._graph.agents[0]
+    batch = hopeless(top, 64)
+    for _ in range(2_000):
+        top.learn_from_batch(batch)
+    critics = top.networks["critic" if kind == "ddpg" else "critics"]
+    seen = {key: batch[f"/observations/{key}"] for key in top.observation_space.spaces}
+    values = critics.call(critics.online, seen, batch["/actions"])
+    assert values.mean() < -9.5
+    hopeful = {**batch, "/rewards": torch.full((64,), -1.0), "/discounts": torch.zeros(64)}
+    for _ in range(160):
+        top.learn_from_batch(hopeful)
+    assert critics.call(critics.online, seen, batch["/actions"]).mean() > -3.0
+    manager.close()
+
+
+def hopeless(agent, size):
+    """A batch from which nothing but the bound follows: -1 a decision and 0.98 times -10 more."""
+    rng = torch.Generator().manual_seed(0)
+    shapes = {key: part.shape for key, part in agent.observation_space.spaces.items()}
+    columns = {
+        f"/{when}/{key}": torch.rand((size, *shape), generator=rng)
+        for when in ("observations", "next_observations")
+        for key, shape in shapes.items()
+    }
+    return {
+        **columns,
+        "/actions": 2 * torch.rand((size, 2), generator=rng) - 1,
+        "/rewards": torch.full((size,), -1.0 - 0.98 * 10),
+        "/discounts": torch.zeros(size),
+        "/weights": torch.ones(size),
+    }
+
+
+def test_targets_of_bounded_values_are_clipped_to_the_bounds():
+    for kind in ("ddpg", "td3"):
+        manager = built(parameters(stack((4, 3), kinds=(kind, kind))))
+        clips = [each._algorithm.clip_targets for each in manager._graph.agents]
+        assert clips == [(-4.0, 0.0), (-3.0, 0.0)]
+        manager.close()
+    learner = replace(agent().learner, algorithm=DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0)))
+    top, low = stack((4, 3))
+    manager = built(parameters((top, replace(low, agent=agent(learner=learner)))))
+    assert manager._graph.agents[1]._algorithm.clip_targets == (-2.5, 0.0), "a learner's own stay"
     manager.close()
 
 

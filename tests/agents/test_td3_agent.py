@@ -52,6 +52,8 @@ class PlainTD3:
             next_values = values_of(self.critics_target, after, next_share)
             lower = torch.minimum(next_values[0], next_values[1])
             target = plain["/rewards"] + plain["/discounts"] * lower
+            if settings.clip_targets is not None:
+                target = target.clamp(*settings.clip_targets)
         values = values_of(self.critics, before, share)
         loss = plain_error_loss(values, target, plain["/weights"], settings.huber)
         plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
@@ -76,6 +78,7 @@ class PlainTD3:
         ({"target_sync": TargetSync(every=2)}, {}),
         ({"target_noise": 1.5, "target_noise_clip": 0.25}, {}),
         ({"target_noise": 0.0}, {}),
+        ({"clip_targets": (-1.0, 1.5)}, {}),
         ({}, {"l2": 0.3}),
         ({}, {"max_gradient_norm": 0.05}),
     ],

@@ -52,8 +52,8 @@ def test_numbers_by_hand():
     normaliser.update(seen)
     deviation = (14 / 3) ** 0.5
     found = layer(torch.tensor([[3.0, 10.0], [3 + deviation, 10.0], [99.0, 10.001], [-99.0, 9.0]]))
-    expected = [[0.0, 0.0], [1.0, 0.0], [1.5, 1.5], [-1.5, -1.5]]  # a constant has deviation 1e-4
-    torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-4, atol=1e-5)
+    expected = [[0.0, 0.0], [1.0, 0.0], [1.5, 0.1], [-1.5, -1.5]]  # a constant has deviation 0.01
+    torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-4, atol=1e-4)
 
 
 def test_before_the_first_observation_it_only_clips():
@@ -184,3 +184,15 @@ def test_a_number_that_is_not_finite_spoils_nothing():
     with pytest.raises(NonFiniteError):
         normaliser.update(broken)
     assert all(torch.equal(normaliser.mean[key], before[key]) for key in before)
+
+
+def test_jitter_of_a_constant_is_not_amplified():
+    """As in Baselines' HER: no deviation counts as less than 0.01."""
+    normaliser = made(space=FLOATS)
+    layer = Normalise(normaliser, "x")
+    jitter = np.float32([[1.0, 0.5], [1.0001, 0.6], [0.9999, 0.4]])
+    normaliser.update({"x": jitter, "goal": np.zeros((3, 1))})
+    deviation = jitter[:, 1].astype(np.float64).std()
+    expected = torch.tensor([[0.01, 0.1 / deviation]])
+    found = layer(torch.tensor([[1.0001, 0.6]]))
+    torch.testing.assert_close(found, expected.float(), rtol=1e-2, atol=1e-4)

@@ -265,6 +265,31 @@ def test_hindsight_works_with_priorities():
     assert (memory.sample(64)["/observations/desired_goal"][:, 0] != WANTED).any()
 
 
+@pytest.mark.parametrize("strategy", ["future", "final", "episode", "random"])
+def test_observations_as_shown_have_goals_like_those_of_batches(strategy):
+    memory = walked(with_hindsight(strategy=strategy, ratio=3.0), ticks=200)
+    batch = memory.sample(6_000)["/observations/desired_goal"].numpy()
+    own = {"observation": np.ones((6_000, 2)), "desired_goal": np.full((6_000, 2), WANTED)}
+    shown = memory.as_shown(own)
+    assert (own["desired_goal"] == WANTED).all(), "not written to"
+    assert shown["observation"] is own["observation"]
+    goals = shown["desired_goal"]
+    for found in (goals, batch):
+        assert (found == WANTED).all(axis=1).mean() == pytest.approx(0.25, abs=0.02)
+    relabelled, expected = (each[each[:, 1] != WANTED] for each in (goals, batch))
+    assert (relabelled[:, 0] == 0).mean() == pytest.approx(0.5, abs=0.05)
+    # how far along its row each lies: the same distribution but for chance (Kolmogorov-Smirnov)
+    along = [np.sort(each[each[:, 0] == 0][:, 1]) for each in (relabelled, expected)]
+    places = np.unique(np.concatenate(along))
+    shares = [np.searchsorted(each, places, side="right") / len(each) for each in along]
+    assert np.abs(shares[0] - shares[1]).max() < 0.06
+
+
+def test_without_hindsight_observations_are_shown_as_they_are():
+    own = {"desired_goal": np.full((5, 2), WANTED)}
+    assert build(observed=OBSERVED).as_shown(own) is own
+
+
 def test_what_is_kept_is_not_changed():
     memory = walked(with_hindsight())
     before = memory.trajectories()
