@@ -140,7 +140,8 @@ class HindsightGoals(SamplerUnit):
         self, store: RingStore, rng: np.random.Generator, *, strategy: Strategy, ratio: float
     ) -> None:
         self._store, self._rng, self._strategy = store, rng, strategy
-        self._share = ratio / (ratio + 1)
+        self.share = ratio / (ratio + 1)
+        """Of a batch that is relabelled."""
 
     def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
         """Goals [B, G] and whether to use them [B]."""
@@ -156,7 +157,7 @@ class HindsightGoals(SamplerUnit):
 
     def _draw(self, positions: IntArray) -> tuple[BoolArray, FloatArray]:
         """Whether to relabel transitions, [B], and the goals that they would get, [B, G]."""
-        relabelled = self._rng.random(len(positions)) < self._share
+        relabelled = self._rng.random(len(positions)) < self.share
         source = self._sources(positions)
         return relabelled, self._store.ledger[ACHIEVED].take(source, axis=0)
 

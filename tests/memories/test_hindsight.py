@@ -10,8 +10,10 @@ from replay_worlds import build, same_batches
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Transition
+from coach_rl.core.seeding import generator_state
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
 from coach_rl.memories.hindsight import bare, goal_steps, relabelled
+from coach_rl.testing.states import assert_same_state
 
 OBSERVED = spaces.Dict(
     {
@@ -285,9 +287,15 @@ def test_observations_as_shown_have_goals_like_those_of_batches(strategy):
     assert np.abs(shares[0] - shares[1]).max() < 0.06
 
 
-def test_without_hindsight_observations_are_shown_as_they_are():
+@pytest.mark.parametrize(
+    "memory", [build(observed=OBSERVED), with_hindsight(ratio=0.0)], ids=["none", "ratio 0"]
+)
+def test_without_hindsight_observations_are_shown_as_they_are_and_nothing_is_drawn(memory):
+    walked(memory)
+    before = generator_state(memory._rng)
     own = {"desired_goal": np.full((5, 2), WANTED)}
-    assert build(observed=OBSERVED).as_shown(own) is own
+    assert memory.as_shown(own) is own
+    assert_same_state(generator_state(memory._rng), before)
 
 
 def test_what_is_kept_is_not_changed():
