@@ -61,7 +61,8 @@ class ObservationNormaliser:
     def _write(self) -> None:
         for key, statistics in self._statistics.items():
             self.mean[key].copy_(torch.from_numpy(statistics.mean))
-            scale = np.minimum(statistics.inverse_deviation(EPSILON), 1 / SMALLEST_DEVIATION)
+            scale = statistics.inverse_deviation(EPSILON)
+            np.minimum(scale, 1 / SMALLEST_DEVIATION, out=scale)
             self.scale[key].copy_(torch.from_numpy(scale))
 
 
