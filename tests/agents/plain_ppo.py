@@ -96,7 +96,7 @@ class Step:
 
 
 class PlainPPO:
-    """Takes in the same decisions as a `PPOAgent` that has not learned yet, and learns from them."""
+    """Takes in the same decisions as a new `PPOAgent`, and learns from them as it should."""
 
     def __init__(self, agent) -> None:
         self.settings = agent.params.algorithm
