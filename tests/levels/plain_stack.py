@@ -42,7 +42,7 @@ class Walk:
         self.restart()
 
     def restart(self):
-        self.position, self.age = self.rng.uniform(-2, 2, 3), 0
+        self.position, self.age = self.rng.uniform(-2, 2, 3) * [1, 1, 3], 0
         self.goal = self.rng.uniform(-2, 2, 3).astype(np.float32)
 
     def step(self, action):
@@ -158,33 +158,53 @@ class Order:
     def is_reached(self, seen) -> bool:
         return self.goals is not None and self.goals.is_reached(seen, self.value)
 
+    def distance(self, seen) -> float:
+        return 0.0 if self.goals is None else self.goals.distance(seen, self.value)
+
 
 # The stack.
 
 
 @dataclass
-class Played:
-    """What goes up when a sub-episode is over."""
+class Answer:
+    """What a decision led to."""
 
     after: np.ndarray
+    """The state."""
     reward: float
     duration: int
     real: End
+    """How the real episode ended, if it did."""
     end: End
+    """Why the level below stopped."""
 
 
 @dataclass
 class Totals:
-    """Sums over the sub-episodes of a level that are over, and over its decisions."""
+    """Sums over the sub-episodes of a level that are over, and over its decisions in TRAIN."""
 
     sub_episodes: int = 0
-    ends: dict = field(default_factory=dict)
+    ends: dict = field(default_factory=lambda: dict.fromkeys(End, 0))
     distance: float = 0.0
     decisions: int = 0
     returns: float = 0.0
     decided: int = 0
     tested: int = 0
     penalised: int = 0
+
+    def note_decision(self, tested: bool, answer: Answer) -> None:
+        """A test is failed where the level below used up its horizon and met no other end."""
+        self.decided += 1
+        self.tested += tested
+        self.penalised += tested and answer.end == End.HORIZON
+
+    def note_end(self, end: End, *, decisions: int, returns: float, distance: float) -> None:
+        self.sub_episodes += 1
+        self.decisions += decisions
+        self.returns += returns
+        self.distance += distance
+        for bit in End:
+            self.ends[bit] += bool(end & bit)
 
 
 class Recursion:
@@ -214,44 +234,31 @@ class Recursion:
         return bool(self.noise[depth].draw(np.array([self.row]))[0, 0] < rate)
 
     def episode(self, depth, order, outer, *, quiet):
-        """Play a level's sub-episode as it is told, or at the top one after the other."""
-        decisions, played, worth_so_far, starts = 0, Played(None, 0.0, 0, End(0), End(0)), 0.0, True
+        """Play a level's sub-episode as it is told; at the top, play one after the other.
+
+        Args:
+            depth: 0 at the top.
+            order: What the level is told; None where it is told nothing.
+            outer: Goals of the levels above, any of which ends the sub-episode.
+            quiet: A level above tests its decision.
+        """
         level, totals = self.levels[depth], self.totals[depth]
+        decisions, returns, reward_up, duration, starts = 0, 0.0, 0.0, 0, True
         while True:
             if self.steps == len(self.phases):
                 raise StopIteration
             if depth == 0 and level.goal_space is not None:
                 order = Order(PlainGoals(level.goal_space), self.walk.goal.copy())
-            seen, phase = self.walk.position.copy(), self.phases[self.steps]
-            told = None if order is None else order.shown(seen)
-            is_first, self.fresh[depth] = self.fresh[depth], False
-            action, tested, answer = self.decision(depth, order, outer, seen, told, quiet)
-            after = answer.after
+            known = self.known(depth, order, starts=starts, quiet=quiet)
+            action, tested, answer = self.decision(depth, order, outer, quiet)
             decisions += 1
-            played = Played(
-                after=after,
-                reward=played.reward + answer.reward * self.discount**played.duration,
-                duration=played.duration + answer.duration,
-                real=answer.real,
-                end=End(0),
-            )
             reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
-            worth_so_far += reward
-            if self.phases[self.steps - 1] is Phase.TRAIN and level.testing_rate > 0:
-                totals.decided += 1
-                totals.tested += tested
-                totals.penalised += tested and answer.end == End.HORIZON
             self.transitions[depth].append(
                 {
-                    "seen": seen.tolist(),
-                    "told": None if told is None else told.tolist(),
+                    **known,
                     "action": np.array(action).tolist(),
-                    "starts": starts,
-                    "fresh": is_first,
-                    "quiet": quiet,
-                    "phase": Phase.TEST if level.frozen else phase,
-                    "after": after.tolist(),
-                    "told after": None if order is None else order.shown(after).tolist(),
+                    "after": answer.after.tolist(),
+                    "told after": None if order is None else order.shown(answer.after).tolist(),
                     "reward": reward,
                     "terminated": is_final,
                     "truncated": bool(end) and not is_final,
@@ -261,27 +268,38 @@ class Recursion:
                     "tested": tested,
                 }
             )
-            starts = bool(end)
-            self.fresh[depth] = bool(answer.real)
+            if self.phases[self.steps - 1] is Phase.TRAIN and level.testing_rate > 0:
+                totals.note_decision(tested, answer)
+            returns += reward
+            reward_up += answer.reward * self.discount**duration
+            duration += answer.duration
+            starts, self.fresh[depth] = bool(end), bool(answer.real)
             if depth == len(self.levels) - 1 and answer.real:
                 self.walk.restart()
             if not end:
                 continue
-            totals.sub_episodes += 1
-            totals.decisions += decisions
-            totals.returns += worth_so_far
-            for bit in End:
-                totals.ends[bit] = totals.ends.get(bit, 0) + bool(end & bit)
-            if isinstance(level.goal_space, GoalSpace):
-                totals.distance += order.goals.distance(after, order.value)
+            distance = 0.0 if order is None else order.distance(answer.after)
+            totals.note_end(end, decisions=decisions, returns=returns, distance=distance)
             if depth:
-                played.end = end
-                return played
-            decisions, worth_so_far = 0, 0.0
+                return Answer(answer.after, reward_up, duration, answer.real, end)
+            decisions, returns = 0, 0.0
 
-    def decision(self, depth, order, outer, seen, told, quiet):
+    def known(self, depth, order, *, starts, quiet):
+        """What a transition holds that is known when the decision is made."""
+        seen = self.walk.position
+        return {
+            "seen": seen.tolist(),
+            "told": None if order is None else order.shown(seen).tolist(),
+            "starts": starts,
+            "fresh": self.fresh[depth],
+            "quiet": quiet,
+            "phase": Phase.TEST if self.levels[depth].frozen else self.phases[self.steps],
+        }
+
+    def decision(self, depth, order, outer, quiet):
         """The action, whether it is tested, and what it leads to."""
-        is_lowest = depth == len(self.levels) - 1
+        seen, is_lowest = self.walk.position.copy(), depth == len(self.levels) - 1
+        told = None if order is None else order.shown(seen)
         below = None if is_lowest else self.levels[depth + 1].goal_space
         action = decide(self.levels[depth].goal_space, below, seen, told)
         tested = self.is_tested(depth) or quiet
@@ -290,7 +308,7 @@ class Recursion:
             self.steps += 1
             real = End.TERMINATED if terminated else End(0)
             real |= End.TRUNCATED if truncated else End(0)
-            return action, tested, Played(self.walk.position.copy(), reward, 1, real, real)
+            return action, tested, Answer(self.walk.position.copy(), reward, 1, real, real)
         if isinstance(below, OptionSpace):
             asked = Order(None, np.eye(below.count, dtype=np.float32)[action])
         else:

@@ -229,7 +229,7 @@ def stacks(draw):
 
 
 PHASES = st.lists(
-    st.tuples(st.sampled_from(list(Phase)), st.integers(5, 25)), min_size=1, max_size=4
+    st.tuples(st.sampled_from(list(Phase)), st.integers(10, 30)), min_size=1, max_size=4
 )
 
 
@@ -247,7 +247,7 @@ def added(totals):
         name: sum(getattr(each, name) for each in totals)
         for name in asdict(Totals())
         if name != "ends"
-    } | {bit: sum(each.ends.get(bit, 0) for each in totals) for bit in End}
+    } | {bit: sum(each.ends[bit] for each in totals) for bit in End}
 
 
 def means(totals):

@@ -135,13 +135,13 @@ class PlainReplay:
         An end that came of reaching the old goal is none under the new one; dying is.
         """
         hindsight = self.params.hindsight
-        reward = goal_reward(hindsight.goal, achieved(hindsight.goal, one), goal)
+        place = achieved(hindsight.goal, one.next_observation)
+        reward = goal_reward(hindsight.goal, place, goal)
         if not hindsight.goal_ends_episode:
             return reward, one.terminated
-        now = is_reached(hindsight.goal, achieved(hindsight.goal, one), goal)
-        wanted = one.observation[GOAL_KEY]
-        before = is_reached(hindsight.goal, achieved(hindsight.goal, one), wanted)
-        return reward, now or (one.terminated and not before)
+        is_reached_now = is_reached(hindsight.goal, place, goal)
+        was_reached = is_reached(hindsight.goal, place, one.observation[GOAL_KEY])
+        return reward, is_reached_now or (one.terminated and not was_reached)
 
     def goals(self, one: Kept) -> Iterator[np.ndarray | None]:
         """All goals that the sample of a transition may have; None: its own."""
@@ -158,7 +158,7 @@ class PlainReplay:
             "random": self.all(),
         }[hindsight.strategy]
         for source in sources:
-            yield achieved(hindsight.goal, source)
+            yield achieved(hindsight.goal, source.next_observation)
 
     # Priorities (Schaul et al. 2016, section 3).
 
@@ -222,9 +222,9 @@ def is_same(found: dict, expected: dict) -> bool:
 # What goals mean.
 
 
-def achieved(goal_space, one: Kept) -> np.ndarray:
-    """The goal that a transition's next observation stands for."""
-    values = np.ravel(one.next_observation[goal_space.key])
+def achieved(goal_space, observation: dict) -> np.ndarray:
+    """The goal that an observation stands for."""
+    values = np.ravel(observation[goal_space.key])
     elements = range(len(values)) if goal_space.elements is None else goal_space.elements
     return np.array([values[element] for element in elements])
 

@@ -5,7 +5,7 @@ import torch
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_replay import ALWAYS, GOAL_KEY, PlainReplay
+from plain_replay import ALWAYS, GOAL_KEY, PlainReplay, achieved, is_reached
 from replay_worlds import build
 
 from coach_rl.core.goals import GoalSpace
@@ -70,15 +70,14 @@ class Robots:
     def step(self, rows):
         before, count, rng = self.seen(rows), len(rows), self.rng
         for row in rows:
-            self.place[row] += self.quarters(3) / 3 * (rng.random() < 0.8)
-            self.place[row] = np.round(4 * self.place[row]) / 4
-            self.stack[row] = (
-                np.concatenate([self.stack[row][..., 1:], self.frame()[..., None]], axis=-1)
-                if self.frames
-                else self.stack[row]
-            )
+            self.place[row] += rng.integers(-1, 2, 3) / 4
+            newest = self.frame()[..., None]
+            self.stack[row] = np.concatenate([self.stack[row][..., 1:], newest], axis=-1)
         after = self.seen(rows)
-        reached = self.goal.reached(self.wanted[rows], after)
+        reached = np.zeros(count, bool)
+        for index, row in enumerate(rows):
+            last = {key: values[index] for key, values in after.items()}
+            reached[index] = is_reached(self.goal, achieved(self.goal, last), self.wanted[row])
         terminated = (reached & (rng.random(count) < 0.7)) | (rng.random(count) < 0.07)
         truncated = rng.random(count) < 0.12
         for row in rows[terminated | truncated]:
