@@ -184,7 +184,7 @@ def managers(top):
 def goal_spaces(draw, *, is_top=False):
     """Any goals of the walk's x, y and angle; those of the top are all three."""
     elements = draw(st.permutations([0, 1, 2]))
-    elements = tuple(elements[: 3 if is_top else draw(st.integers(1, 3))])
+    elements = tuple(elements[: 3 if is_top else draw(st.sampled_from([3, 2, 1, 3]))])
     is_angle = 2 in elements and draw(st.booleans())
     high = [draw(st.sampled_from([1.0, 3.0])) for _ in elements]
     low = [-bound for bound in high]
@@ -196,7 +196,7 @@ def goal_spaces(draw, *, is_top=False):
     return GoalSpace(
         low=tuple(low),
         high=tuple(high),
-        threshold=tuple(draw(st.sampled_from([0.1, 0.4, 1.2])) for _ in elements),
+        threshold=tuple(draw(st.sampled_from([0.3, 0.8, 1.6])) for _ in elements),
         elements=None if elements == (0, 1, 2) else elements,
         angles=angles,
         relative=is_relative,
@@ -210,10 +210,10 @@ def goal_spaces(draw, *, is_top=False):
 @st.composite
 def stacks(draw):
     """Two to four levels of any kind."""
-    count = draw(st.integers(2, 4))
+    count = draw(st.sampled_from([3, 2, 4]))
     levels = []
     for depth in range(count):
-        has_goals = draw(st.sampled_from([True, True, False]))
+        has_goals = draw(st.sampled_from([True, False, True, True]))
         other = None if depth == 0 else OptionSpace(count=draw(st.integers(3, 5)))
         levels.append(
             Level(
