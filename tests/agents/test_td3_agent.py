@@ -77,6 +77,7 @@ class PlainTD3:
         ({"policy_delay": 3, "target_sync": TargetSync(rate=0.3)}, {}),
         ({"target_sync": TargetSync(every=2)}, {}),
         ({"target_noise": 1.5, "target_noise_clip": 0.25}, {}),
+        ({"target_noise": 1.5, "target_noise_clip": 1.2}, {}),
         ({"target_noise": 0.0}, {}),
         ({"clip_targets": (-1.0, 1.5)}, {}),
         ({}, {"l2": 0.3}),

@@ -1,0 +1,113 @@
+"""Gradient steps of DQN against a slow version that goes sample by sample, atom by atom."""
+
+import pytest
+import torch
+from gymnasium import spaces
+from plain_dqn import PlainDQN
+
+from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
+from coach_rl.architectures.q_network import (
+    CategoricalHead,
+    MeanHead,
+    QNetworkParameters,
+    QuantileHead,
+)
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.update_engine import AdamParameters, TargetSync
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.memories import ReplayMemoryParameters
+
+SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
+ACTIONS = spaces.Discrete(3, start=5)
+STEPS, BATCH = 4, 12
+HEADS = {
+    "mean": MeanHead(),
+    "quantiles": QuantileHead(count=5),
+    "categorical": CategoricalHead(atoms=11, low=-1.5, high=2.5),
+}
+NETWORKS = {
+    "plain": {},
+    "streams": {"streams": (5,)},
+    "dueling": {"dueling": True},
+    "dueling streams": {"dueling": True, "streams": (5,)},
+}
+SETTINGS = [
+    {"double": False, "huber": 1.0, "target_sync": TargetSync(every=2)},
+    {"double": True, "huber": None, "target_sync": TargetSync(rate=0.3)},
+    {"double": True, "huber": 0.4, "clip_targets": (-1.0, 0.7)},
+]
+
+
+def parameters(head, network, algorithm, *, max_gradient_norm):
+    return DQNAgentParameters(
+        algorithm=DQNAlgorithmParameters(**algorithm),
+        network=QNetworkParameters(
+            torso=TorsoParameters(middleware=(7, 6), activation="relu"), head=head, **network
+        ),
+        memory=ReplayMemoryParameters(capacity=50_000),
+        optimizer=AdamParameters(
+            learning_rate=0.02, epsilon=1e-4, max_gradient_norm=max_gradient_norm
+        ),
+        update_mode="eager",
+    )
+
+
+def build(params):
+    return params.build(
+        spaces=EnvironmentSpaces(observation=SEEN, action=ACTIONS),
+        num_envs=1,
+        device="cpu",
+        seed=0,
+        planned_steps=0,
+    )
+
+
+def batches(seed):
+    """As a memory with n-step returns and priorities gives them: some terminated, all weighted.
+
+    Rewards are multiples of a fifth, so that many a moved atom of C51 falls on another or beyond
+    the ends.
+    """
+    rng = torch.Generator().manual_seed(seed)
+    for _ in range(STEPS):
+        kind = torch.randint(3, (BATCH,), generator=rng)
+        yield {
+            "/observations/x": torch.randn(BATCH, 3, generator=rng),
+            "/actions": 5 + torch.randint(3, (BATCH,), generator=rng),
+            "/rewards": torch.randint(-15, 16, (BATCH,), generator=rng) / 5,
+            "/next_observations/x": torch.randn(BATCH, 3, generator=rng),
+            "/discounts": torch.tensor([0.9, 0.0, 0.9**3])[kind],
+            "/weights": 0.2 + torch.rand(BATCH, generator=rng),
+        }
+
+
+def assert_same_parameters(found, expected):
+    for name, value in expected.named.items():
+        torch.testing.assert_close(
+            found[name].double(),
+            value.detach(),
+            rtol=0,
+            atol=2e-5,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )
+
+
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("head", HEADS)
+def test_gradient_steps_equal_those_of_plain_dqn(head, network, number):
+    params = parameters(
+        HEADS[head],
+        NETWORKS[network],
+        SETTINGS[number],
+        max_gradient_norm=0.3 if number == 1 else None,
+    )
+    agent = build(params)
+    plain, start = PlainDQN(params, agent), agent.network.online.clone()
+    for batch in batches(seed=number):
+        expected = plain.step(batch)
+        found = agent.learn_from_batch(batch)["td_error"]
+        assert found.tolist() == pytest.approx(expected, rel=1e-4, abs=2e-5)
+        assert_same_parameters(agent.network.named(agent.network.online), plain.online)
+        assert_same_parameters(agent.network.named(agent.network.target), plain.target)
+    assert (agent.network.online - start).abs().max() > 0.05

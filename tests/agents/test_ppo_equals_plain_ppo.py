@@ -1,0 +1,184 @@
+"""Whole rounds of PPO against a slow version that shares no arithmetic with it."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from plain_ppo import PlainPPO
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.records import Outcome
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import EnvironmentSteps
+
+SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,))})
+ACTIONS = {
+    "box": spaces.Box(-1, np.float32([0.5, 2.0])),
+    "discrete": spaces.Discrete(3, start=5),
+    "multidiscrete": spaces.MultiDiscrete([2, 3], start=[4, -1]),
+}
+HEATUP, TRAIN = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN))
+ROLLOUT, ROUNDS = 21, 5
+PARAMETER, LOG_PROB = 2e-5, 1e-4
+"""Largest differences. Rounding to single precision makes a quarter of it in five rounds."""
+
+
+def build(action, num_envs, *, shared_torso, max_gradient_norm, **algorithm):
+    params = PPOAgentParameters(
+        algorithm=PPOAlgorithmParameters(
+            rollout=EnvironmentSteps(ROLLOUT), epochs=3, minibatch=8, **algorithm
+        ),
+        network=ActorCriticParameters(
+            torso=TorsoParameters(middleware=(8, 6)),
+            shared_torso=shared_torso,
+            policy_gain=1.0,
+            initial_log_std=-0.3,
+        ),
+        optimizer=AdamParameters(
+            learning_rate=0.01, epsilon=1e-4, max_gradient_norm=max_gradient_norm
+        ),
+        update_mode="eager",
+    )
+    return params.build(
+        spaces=EnvironmentSpaces(observation=SEEN, action=action),
+        num_envs=num_envs,
+        device="cpu",
+        seed=0,
+        planned_steps=1000,
+    )
+
+
+class Rows:
+    """Rows that take any time to answer, and whose episodes end in every way there is.
+
+    An end may be that of a real episode, behind which the row starts elsewhere, or only the agent's
+    (a horizon), behind which it goes on from where it was.
+    """
+
+    def __init__(self, agent, num_envs, seed):
+        self.agent, self.rng = agent, np.random.default_rng(seed)
+        self.plain = PlainPPO(agent)
+        self.state = agent.new_rows(num_envs, seed)
+        self.seen = [self.place() for _ in range(num_envs)]
+        self.starts, self.fresh = np.ones(num_envs, bool), np.ones(num_envs, bool)
+        self.open = {}
+
+    def place(self):
+        return self.rng.normal(size=3).astype(np.float32)
+
+    def step(self, clock):
+        """Some rows decide, some rows' decisions come to an end; what training said."""
+        some = self.rng.random(len(self.seen))
+        self.decide([row for row in range(len(some)) if row not in self.open], clock)
+        done = [int(row) for row in self.rng.permutation(list(self.open)) if some[row] < 0.7]
+        if done:
+            self.finish(done, clock)
+        return self.agent.train(clock)
+
+    def decide(self, rows, clock):
+        if not rows:
+            return
+        observation = np.array([self.seen[row] for row in rows])
+        sent = self.agent.act(
+            self.state,
+            np.array(rows),
+            {"x": observation},
+            starts=self.starts[rows],
+            fresh=self.fresh[rows],
+            quiet=self.rng.random(len(rows)) < 0.2,
+            clock=clock,
+        )
+        for index, row in enumerate(rows):
+            if clock.phase is Phase.HEATUP:
+                self.open[row] = None
+                continue
+            drawn = self.state.choice["action"][row]
+            space = self.agent.action_space
+            if isinstance(space, spaces.Box):
+                np.testing.assert_array_equal(sent[index], np.clip(drawn, space.low, space.high))
+            else:
+                np.testing.assert_array_equal(sent[index], drawn)
+            self.open[row] = step = self.plain.decide(row, observation[index], drawn.copy())
+            found = float(self.state.choice["log_prob"][row])
+            assert abs(found - float(step.log_prob)) < LOG_PROB
+
+    def finish(self, rows, clock):
+        count, rng = len(rows), self.rng
+        after = [(self.seen[row] + 0.5 * self.place()).astype(np.float32) for row in rows]
+        reward = rng.normal(size=count) + [place[0] for place in after]
+        terminated, truncated = rng.random((2, count)) < 0.12
+        duration = rng.integers(1, 4, count)
+        outcome = Outcome(
+            rows=np.array(rows),
+            observation={"x": np.array(after)},
+            reward=reward,
+            terminated=terminated,
+            truncated=truncated,
+            duration=duration,
+            end=np.zeros(count, np.uint8),
+            below=np.zeros(count, np.uint8),
+            tested=np.zeros(count, bool),
+        )
+        self.agent.observe(self.state, outcome, clock=clock)
+        for index, row in enumerate(rows):
+            if (step := self.open.pop(row)) is not None:
+                step.reward, step.next_observation = reward[index], after[index]
+                step.terminated = bool(terminated[index])
+                step.truncated = bool(truncated[index])
+                step.duration = int(duration[index])
+                self.plain.rollout.append(step)
+            self.starts[row] = terminated[index] or truncated[index]
+            self.fresh[row] = self.starts[row] and rng.random() < 0.6
+            self.seen[row] = self.place() if self.fresh[row] else after[index]
+
+
+def assert_same_parameters(agent, plain):
+    for name, value in agent.network.named(agent.network.online).items():
+        torch.testing.assert_close(
+            value.double(),
+            plain.model.named[name].detach(),
+            rtol=0,
+            atol=PARAMETER,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )
+
+
+SETTINGS = [
+    {},
+    {"discount": 1.0, "gae_lambda": 1.0},
+    {"gae_lambda": 0.0, "discount_by_duration": True},
+    {"value_clip": 0.05, "entropy_coefficient": 0.05},
+    {"recompute_advantages": True, "normalise_advantage": False},
+    {"scale_returns": True, "value_coefficient": 1.3},
+    {"scale_returns": True, "recompute_advantages": True, "value_clip": 0.1},
+    {"stop_at_kl": 0.004, "discount_by_duration": True},
+]
+OBJECTIVES = [{"objective": "clip", "clip": 0.1}, {"objective": "kl", "kl_target": 0.004}]
+
+
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_rounds_equal_those_of_plain_ppo(kind, number):
+    num_envs, objective = 1 + number % 5, OBJECTIVES[(number + len(kind)) % 2]
+    agent = build(
+        ACTIONS[kind],
+        num_envs,
+        shared_torso=number % 3 == 2,
+        max_gradient_norm=None if number == 1 else 0.5,
+        **{"discount": 0.9, "gae_lambda": 0.8, **objective, **SETTINGS[number]},
+    )
+    rows, start = Rows(agent, num_envs, seed=number), agent.network.online.clone()
+    for _ in range(3):
+        assert rows.step(HEATUP) is None
+    for _ in range(ROUNDS):
+        while (report := rows.step(TRAIN)) is None:
+            assert len(rows.plain.rollout) < ROLLOUT
+        for name, expected in rows.plain.learn().items():
+            found = report.scalars[f"train/{name}"]
+            assert found == pytest.approx(expected, rel=1e-3, abs=1e-5), name
+        assert_same_parameters(agent, rows.plain)
+    assert (agent.network.online - start).abs().max() > 0.05

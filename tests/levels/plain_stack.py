@@ -1,0 +1,345 @@
+"""A stack of levels once more: one environment, played by loops within loops.
+
+The recursion knows nothing of rows, ticks, send and recv, and has its own arithmetic of goals. What
+it shares with the stack is the world, the agents' rule, and the stream that decisions to be tested
+are drawn from.
+"""
+
+import contextlib
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coach_rl.core.clock import Phase
+from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.records import End
+from coach_rl.core.row_noise import RowNoise
+
+TESTING_SEED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A `LevelDescription` without an agent."""
+
+    name: str
+    goal_space: GoalSpace | OptionSpace | None = None
+    horizon: int | None = None
+    real_end_is_terminal: bool = False
+    testing_rate: float = 0.0
+    frozen: bool = False
+
+
+class Walk:
+    """One walk (x, y, angle) towards a goal of its own: drifts, ends by chance or after 13 steps.
+
+    The angle is counted on beyond a turn.
+    """
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.restart()
+
+    def restart(self):
+        self.position, self.age = self.rng.uniform(-2, 2, 3) * [1, 1, 3], 0
+        self.goal = self.rng.uniform(-2, 2, 3).astype(np.float32)
+
+    def step(self, action):
+        self.position = self.position + action + self.rng.normal(0, 0.1, 3)
+        self.age += 1
+        terminated = bool(self.rng.random() < 0.05)
+        return float(self.position.sum()), terminated, self.age >= 13
+
+
+# The rule that scripted agents act by.
+
+
+def decide(space, below, seen, told):
+    """What an agent would do, before it is clipped to where it acts.
+
+    Args:
+        space: What its level is told: goals, options or None.
+        below: The same of the level below; None for the simulator.
+        seen: The observation, [3].
+        told: What the agent sees of its goal or option; None where there is none.
+    """
+    hint = 0.0 if told is None else float(np.sum(told))
+    if isinstance(below, OptionSpace):
+        return int(abs(seen.sum() + hint) * 7) % below.count
+    if below is not None:
+        here = seen[list(below.elements or (0, 1, 2))]
+        turned = np.sin(3 * here + hint)
+        if below.relative:
+            return (2 * turned).astype(np.float32)
+        goal = here + 2 * turned
+        for element in below.angles:
+            goal[element] = 3.1 * turned[element]
+        return goal.astype(np.float32)
+    action = np.cos(3 * seen + hint)
+    if isinstance(space, GoalSpace):
+        elements = list(space.elements or (0, 1, 2))
+        action[elements] = told if space.observed == "relative" else told - seen[elements]
+    return np.clip(action, -1, 1)
+
+
+# What goals mean.
+
+
+@dataclass
+class PlainGoals:
+    """A `GoalSpace` for one state, element by element; numbers that are kept are float32."""
+
+    space: GoalSpace
+
+    def achieved(self, seen) -> list[float]:
+        return [float(seen[element]) for element in self.space.elements or (0, 1, 2)]
+
+    def wrapped(self, element: int, value: float) -> float:
+        """Angles within half a turn of 0."""
+        return math.remainder(value, 2 * math.pi) if element in self.space.angles else value
+
+    def target(self, action, seen) -> np.ndarray:
+        """The absolute goal that the level above asks for, within the bounds.
+
+        A relative goal counts from where the level is (Nachum et al. 2018, section 3.1).
+        """
+        goal = []
+        for element, here in enumerate(self.achieved(seen)):
+            low, high = (
+                float(np.float32(bound[element])) for bound in (self.space.low, self.space.high)
+            )
+            wanted = float(action[element])
+            if self.space.relative:
+                wanted = self.wrapped(element, here + wanted)
+            goal.append(min(max(wanted, low), high))
+        return np.array(goal, np.float32)
+
+    def differences(self, seen, goal) -> list[float]:
+        """What is achieved minus the goal."""
+        return [
+            self.wrapped(element, here - float(wanted))
+            for element, (here, wanted) in enumerate(zip(self.achieved(seen), goal, strict=True))
+        ]
+
+    def shown(self, seen, goal) -> np.ndarray:
+        """What the level's agent sees of its goal."""
+        if self.space.observed == "relative":
+            return np.array(
+                [-difference for difference in self.differences(seen, goal)], np.float32
+            )
+        return goal
+
+    def is_reached(self, seen, goal) -> bool:
+        pairs = zip(self.differences(seen, goal), self.space.threshold, strict=True)
+        if self.space.reached_within == "ball":
+            return sum((difference / threshold) ** 2 for difference, threshold in pairs) <= 1
+        return all(abs(difference) <= threshold for difference, threshold in pairs)
+
+    def distance(self, seen, goal) -> float:
+        return math.hypot(*self.differences(seen, goal))
+
+    def reward(self, seen, goal) -> float:
+        if self.space.reward == "dense":
+            return -self.distance(seen, goal)
+        return 0.0 if self.is_reached(seen, goal) else -1.0
+
+
+@dataclass
+class Order:
+    """What a level is told: a goal or an option."""
+
+    goals: PlainGoals | None
+    value: np.ndarray
+
+    def shown(self, seen) -> np.ndarray:
+        return self.value if self.goals is None else self.goals.shown(seen, self.value)
+
+    def is_reached(self, seen) -> bool:
+        return self.goals is not None and self.goals.is_reached(seen, self.value)
+
+    def distance(self, seen) -> float:
+        return 0.0 if self.goals is None else self.goals.distance(seen, self.value)
+
+
+# The stack.
+
+
+@dataclass
+class Answer:
+    """What a decision led to."""
+
+    after: np.ndarray
+    """The state."""
+    reward: float
+    duration: int
+    real: End
+    """How the real episode ended, if it did."""
+    end: End
+    """Why the level below stopped."""
+
+
+@dataclass
+class Totals:
+    """Sums over the sub-episodes of a level that are over, and over its decisions in TRAIN."""
+
+    sub_episodes: int = 0
+    ends: dict = field(default_factory=lambda: dict.fromkeys(End, 0))
+    distance: float = 0.0
+    decisions: int = 0
+    returns: float = 0.0
+    decided: int = 0
+    tested: int = 0
+    penalised: int = 0
+
+    def note_decision(self, tested: bool, answer: Answer) -> None:
+        """A test is failed where the level below used up its horizon and met no other end."""
+        self.decided += 1
+        self.tested += tested
+        self.penalised += tested and answer.end == End.HORIZON
+
+    def note_end(self, end: End, *, decisions: int, returns: float, distance: float) -> None:
+        self.sub_episodes += 1
+        self.decisions += decisions
+        self.returns += returns
+        self.distance += distance
+        for bit in End:
+            self.ends[bit] += bool(end & bit)
+
+
+class Recursion:
+    """One environment played until the phases are used up, one phase for each step."""
+
+    def __init__(self, seed, row, levels, phases, discount):
+        self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
+        self.row, self.steps = row, 0
+        self.transitions = [[] for _ in levels]
+        self.totals = [Totals() for _ in levels]
+        self.fresh = [True] * len(levels)
+        self.noise = [
+            RowNoise(num_rows=row + 1, size=1, kind="uniform", seed=TESTING_SEED, name="testing")
+            for _ in levels
+        ]
+
+    def play(self):
+        with contextlib.suppress(StopIteration):
+            self.episode(0, None, [], quiet=False)
+        return self
+
+    def is_tested(self, depth):
+        """Whether the level tests its next decision, of its own accord."""
+        rate = self.levels[depth].testing_rate
+        if rate == 0 or self.phases[self.steps] is not Phase.TRAIN:
+            return False
+        return bool(self.noise[depth].draw(np.array([self.row]))[0, 0] < rate)
+
+    def episode(self, depth, order, outer, *, quiet):
+        """Play a level's sub-episode as it is told; at the top, play one after the other.
+
+        Args:
+            depth: 0 at the top.
+            order: What the level is told; None where it is told nothing.
+            outer: Goals of the levels above, any of which ends the sub-episode.
+            quiet: A level above tests its decision.
+        """
+        level, totals = self.levels[depth], self.totals[depth]
+        decisions, returns, reward_up, duration, starts = 0, 0.0, 0.0, 0, True
+        while True:
+            if self.steps == len(self.phases):
+                raise StopIteration
+            if depth == 0 and level.goal_space is not None:
+                order = Order(PlainGoals(level.goal_space), self.walk.goal.copy())
+            known = self.known(depth, order, starts=starts, quiet=quiet)
+            action, tested, answer = self.decision(depth, order, outer, quiet)
+            decisions += 1
+            reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
+            self.transitions[depth].append(
+                {
+                    **known,
+                    "action": np.array(action).tolist(),
+                    "after": answer.after.tolist(),
+                    "told after": None if order is None else order.shown(answer.after).tolist(),
+                    "reward": reward,
+                    "terminated": is_final,
+                    "truncated": bool(end) and not is_final,
+                    "duration": answer.duration,
+                    "end": int(end),
+                    "below": int(answer.end),
+                    "tested": tested,
+                }
+            )
+            if self.phases[self.steps - 1] is Phase.TRAIN and level.testing_rate > 0:
+                totals.note_decision(tested, answer)
+            returns += reward
+            reward_up += answer.reward * self.discount**duration
+            duration += answer.duration
+            starts, self.fresh[depth] = bool(end), bool(answer.real)
+            if depth == len(self.levels) - 1 and answer.real:
+                self.walk.restart()
+            if not end:
+                continue
+            distance = 0.0 if order is None else order.distance(answer.after)
+            totals.note_end(end, decisions=decisions, returns=returns, distance=distance)
+            if depth:
+                return Answer(answer.after, reward_up, duration, answer.real, end)
+            decisions, returns = 0, 0.0
+
+    def known(self, depth, order, *, starts, quiet):
+        """What a transition holds that is known when the decision is made."""
+        seen = self.walk.position
+        return {
+            "seen": seen.tolist(),
+            "told": None if order is None else order.shown(seen).tolist(),
+            "starts": starts,
+            "fresh": self.fresh[depth],
+            "quiet": quiet,
+            "phase": Phase.TEST if self.levels[depth].frozen else self.phases[self.steps],
+        }
+
+    def decision(self, depth, order, outer, quiet):
+        """The action, whether it is tested, and what it leads to."""
+        seen, is_lowest = self.walk.position.copy(), depth == len(self.levels) - 1
+        told = None if order is None else order.shown(seen)
+        below = None if is_lowest else self.levels[depth + 1].goal_space
+        action = decide(self.levels[depth].goal_space, below, seen, told)
+        tested = self.is_tested(depth) or quiet
+        if is_lowest:
+            reward, terminated, truncated = self.walk.step(action)
+            self.steps += 1
+            real = End.TERMINATED if terminated else End(0)
+            real |= End.TRUNCATED if truncated else End(0)
+            return action, tested, Answer(self.walk.position.copy(), reward, 1, real, real)
+        if isinstance(below, OptionSpace):
+            asked = Order(None, np.eye(below.count, dtype=np.float32)[action])
+        else:
+            action, goals = clipped(below, action), PlainGoals(below)
+            asked = Order(goals, goals.target(action, seen))
+        mine = [order] if order is not None and order.goals is not None else []
+        return action, tested, self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+
+    def outcome(self, depth, order, outer, answer, decisions):
+        """What a decision was worth, whether its value is final, and why the sub-episode ends."""
+        level, end = self.levels[depth], answer.real
+        if level.horizon is not None and decisions >= level.horizon:
+            end |= End.HORIZON
+        if any(above.is_reached(answer.after) for above in outer):
+            end |= End.OUTER
+        is_dead = bool(answer.real & End.TERMINATED)
+        if order is None or order.goals is None:
+            return answer.reward, is_dead, end
+        reward, is_reached = order.goals.reward(answer.after, order.value), False
+        if order.is_reached(answer.after):
+            end, is_reached = end | End.GOAL, True
+        return reward, is_reached or (level.real_end_is_terminal and is_dead), end
+
+
+def clipped(space: GoalSpace, action) -> np.ndarray:
+    """An action in the goal space of the level below.
+
+    Where goals are relative it is a difference: at most `reach`, or from any bound to the other.
+    """
+    low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
+    if space.relative:
+        high = high - low if space.reach is None else np.array(space.reach, np.float32)
+        low = -high
+    return np.clip(action, low, high)

@@ -1,0 +1,168 @@
+"""Everything a replay memory can do at once, against plain lists of transitions."""
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_replay import ALWAYS, GOAL_KEY, PlainReplay, achieved, is_reached
+from replay_worlds import build
+
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.records import Transition
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.memories import (
+    HindsightParameters,
+    PrioritisedParameters,
+    ReplayMemoryParameters,
+)
+
+DISCOUNT = 0.9
+
+
+class Robots:
+    """Rows that walk on a grid towards goals, seen by cameras with stacked frames.
+
+    Places lie on a grid of quarters, so that goals are often reached just so. Episodes end by their
+    goal, by dying, by a time limit, or only for the agent, and then frames go on.
+    """
+
+    def __init__(self, num_rows, frames, goal, seed):
+        self.rng, self.num_rows = np.random.default_rng(seed), num_rows
+        self.frames, self.goal = frames, goal
+        self.place = np.zeros((num_rows, 3))
+        self.wanted = np.zeros((num_rows, 2))
+        self.stack = np.zeros((num_rows, 2, 2, frames), np.uint8)
+        for row in range(num_rows):
+            self.restart(row)
+
+    @property
+    def spaces(self):
+        camera = {"camera": spaces.Box(0, 255, (2, 2, self.frames), np.uint8)}
+        return spaces.Dict(
+            {
+                "place": spaces.Box(-9, 9, (3,), np.float64),
+                "reached": spaces.Box(-9, 9, (1, 2), np.float64),
+                GOAL_KEY: spaces.Box(-9, 9, (2,), np.float64),
+                **(camera if self.frames else {}),
+            }
+        )
+
+    def restart(self, row):
+        self.place[row] = self.quarters(3)
+        self.wanted[row] = self.quarters(2)
+        self.stack[row] = self.frame()[..., None]
+
+    def quarters(self, count):
+        return self.rng.integers(-3, 4, count) / 4
+
+    def frame(self):
+        return self.rng.integers(0, 256, (2, 2)).astype(np.uint8)
+
+    def seen(self, rows):
+        seen = {
+            "place": self.place[rows].copy(),
+            "reached": self.place[rows][:, None, [2, 0]].copy(),
+            GOAL_KEY: self.wanted[rows].copy(),
+        }
+        return seen | ({"camera": self.stack[rows].copy()} if self.frames else {})
+
+    def step(self, rows):
+        before, count, rng = self.seen(rows), len(rows), self.rng
+        for row in rows:
+            self.place[row] += rng.integers(-1, 2, 3) / 4
+            newest = self.frame()[..., None]
+            self.stack[row] = np.concatenate([self.stack[row][..., 1:], newest], axis=-1)
+        after = self.seen(rows)
+        reached = np.zeros(count, bool)
+        for index, row in enumerate(rows):
+            last = {key: values[index] for key, values in after.items()}
+            reached[index] = is_reached(self.goal, achieved(self.goal, last), self.wanted[row])
+        terminated = (reached & (rng.random(count) < 0.7)) | (rng.random(count) < 0.07)
+        truncated = rng.random(count) < 0.12
+        for row in rows[terminated | truncated]:
+            if rng.random() < 0.6:
+                self.restart(row)
+            else:
+                self.wanted[row] = self.quarters(2)
+        return Transition(
+            rows=rows,
+            observation=before,
+            action=rng.random((count, 1)).astype(np.float32),
+            reward=rng.integers(-8, 9, count) / 4,
+            next_observation=after,
+            terminated=terminated,
+            truncated=truncated,
+            duration=rng.integers(1, 4, count),
+            extras={"log_prob": rng.random(count).astype(np.float32)},
+        )
+
+
+@st.composite
+def goal_spaces(draw):
+    read_off = draw(st.sampled_from([{"key": "reached"}, {"key": "place", "elements": (2, 0)}]))
+    return GoalSpace(
+        low=(-9.0, -9.0),
+        high=(9.0, 9.0),
+        threshold=(draw(st.sampled_from([0.25, 0.5])), draw(st.sampled_from([0.25, 0.75]))),
+        reward=draw(st.sampled_from(["sparse", "dense"])),
+        reached_within=draw(st.sampled_from(["elements", "ball"])),
+        **read_off,
+    )
+
+
+@st.composite
+def memories(draw, goal):
+    """Parameters without a capacity."""
+    hindsight = HindsightParameters(
+        goal=goal,
+        strategy=draw(st.sampled_from(["future", "final", "episode", "random"])),
+        ratio=draw(st.sampled_from([0.0, 2.0, ALWAYS])),
+        goal_ends_episode=draw(st.booleans()),
+    )
+    prioritised = PrioritisedParameters(
+        alpha=draw(st.sampled_from([0.0, 0.6, 1.0])), anneal_beta_over=EnvironmentSteps(80)
+    )
+    return {
+        "n_step": draw(st.integers(1, 4)),
+        "discount_by_duration": draw(st.booleans()),
+        "hindsight": draw(st.sampled_from([hindsight, None])),
+        "prioritised": draw(st.sampled_from([prioritised, None])),
+        "storage": draw(st.sampled_from(["cpu", "device"])),
+    }
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 10_000), num_rows=st.integers(1, 3))
+def test_samples_are_recomputed_from_plain_lists(data, seed, num_rows):
+    goal, frames = data.draw(goal_spaces()), data.draw(st.integers(0, 4))
+    chosen = {
+        **data.draw(memories(goal)),
+        "capacity": num_rows * data.draw(st.integers(1, 12)),
+        "frame_stack": ("camera",) if frames and data.draw(st.booleans()) else (),
+        "extras": ("log_prob",),
+    }
+    robots = Robots(num_rows, frames, goal, seed)
+    arguments = {"num_envs": num_rows, "observed": robots.spaces, "discount": DISCOUNT, **chosen}
+    memory = build(**arguments)
+    plain = PlainReplay(ReplayMemoryParameters(**chosen), num_rows, DISCOUNT)
+    rng = np.random.default_rng(seed + 1)
+    for _ in range(data.draw(st.integers(1, 40))):
+        rows = rng.permutation(num_rows)[: rng.integers(num_rows + 1)]
+        transition = robots.step(rows)
+        memory.add(transition)
+        plain.add(transition)
+        if rng.random() < 0.1:
+            state = memory.state_dict()
+            memory = build(**arguments, seed=int(rng.integers(99)))
+            memory.load_state_dict(state)
+        if rng.random() < 0.02:
+            memory.clear()
+            plain.clear()
+        assert len(memory) == len(plain.all())
+        if len(memory) and rng.random() < 0.3:
+            batch = memory.sample(12)
+            plain.check(batch)
+            errors = torch.from_numpy(rng.normal(size=1000))[batch["/positions"]]
+            memory.note_errors(batch["/positions"], errors)
+            plain.note_errors(batch["/positions"].numpy(), errors.numpy())
