@@ -94,7 +94,7 @@ class HACAgentParameters:
         """The learner's parameters at a place in a stack.
 
         Raises:
-            ConfigurationError: The level has no goals, or no horizon to bound values by.
+            ConfigurationError: The level has no goals, or nothing to bound values by.
         """
         name = "" if place.level is None else f"level '{place.level.name}': "
         if place.level is None or place.goal is None:
@@ -115,6 +115,12 @@ class HACAgentParameters:
                 raise ConfigurationError(
                     f"{name}values are bounded by the level's horizon, and it has none; "
                     "give it one or set HACAgentParameters.bound_values=False"
+                )
+            if place.goal.reward == "dense":
+                raise ConfigurationError(
+                    f"{name}values are bounded by minus the level's horizon, which holds for "
+                    "rewards of -1 and 0, and its goals are rewarded by distance (GoalSpace.reward="
+                    "'dense'); set HACAgentParameters.bound_values=False, or make them 'sparse'"
                 )
             critic = replace(critic, bounds=(-float(horizon), 0.0))
         return replace(self.learner, name=self.name, memory=memory, critic=critic)

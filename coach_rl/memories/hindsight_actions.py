@@ -48,8 +48,12 @@ class HindsightActionParameters:
             f"HindsightActionParameters.penalty must be below 0 or None, got {self.penalty}",
         )
 
-    def at(self, place: LevelPlace) -> "HindsightActions":
+    def at(self, place: LevelPlace, goal: GoalSpace) -> "HindsightActions":
         """What this means at a place in a stack.
+
+        Args:
+            place: Where in a stack the agent decides.
+            goal: The goals that reward it.
 
         Raises:
             ConfigurationError: The level below has no goals, or the penalty is not known.
@@ -65,6 +69,12 @@ class HindsightActionParameters:
             raise ConfigurationError(
                 f"{name}the penalty of a missed test is minus the level's horizon, and it has "
                 "none; give it a horizon or HindsightActionParameters.penalty"
+            )
+        if self.penalty is None and goal.reward == "dense":
+            raise ConfigurationError(
+                f"{name}the penalty of a missed test is minus the level's horizon, what decisions "
+                "of -1 add up to, and its goals are rewarded by distance (GoalSpace.reward="
+                "'dense'); give HindsightActionParameters.penalty, or make the goals 'sparse'"
             )
         return HindsightActions(
             sub_goal=place.sub_goal,

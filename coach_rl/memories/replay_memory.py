@@ -21,6 +21,7 @@ from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.memories.frame_ring import frames_per_row
 from coach_rl.memories.hindsight import (
+    Hindsight,
     HindsightGoals,
     HindsightObservations,
     HindsightParameters,
@@ -28,6 +29,7 @@ from coach_rl.memories.hindsight import (
 )
 from coach_rl.memories.hindsight_actions import (
     HindsightActionParameters,
+    HindsightActions,
     HindsightActionsShown,
     SubGoalTests,
 )
@@ -213,15 +215,16 @@ class Layout:
             if key not in params.frame_stack:
                 self.fields[f"/observations/{key}"] = field
                 self.fields[f"/next_observations/{key}"] = field
-        self.hindsight = None if params.hindsight is None else params.hindsight.at(place)
-        actions = params.hindsight_actions
-        self.hindsight_actions = None if actions is None else actions.at(place)
+        self.hindsight: Hindsight | None = None
+        self.hindsight_actions: HindsightActions | None = None
         self.ledger: dict[str, Field] = {}
-        if self.hindsight is not None:
+        if params.hindsight is not None:
+            self.hindsight = params.hindsight.at(place)
             self.hindsight.check(observation_space)
             self.ledger |= self.hindsight.ledger
-        if self.hindsight_actions is not None:
-            self.ledger |= self.hindsight_actions.ledger
+            if params.hindsight_actions is not None:
+                self.hindsight_actions = params.hindsight_actions.at(place, self.hindsight.goal)
+                self.ledger |= self.hindsight_actions.ledger
         self.size = self._size(params)
 
     def _size(self, params: ReplayMemoryParameters) -> MemorySize:

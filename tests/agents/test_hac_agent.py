@@ -312,6 +312,43 @@ def test_levels_that_do_not_fit_are_named(level, change, message):
         built(parameters(tuple(levels)))
 
 
+FREE = {"bound_values": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        (
+            "top",
+            {},
+            r"level 'top': values are bounded .*-1 and 0, .* set HACAgentParameters.bound_v",
+        ),
+        (
+            "low",
+            {},
+            r"level 'low': values are bounded .*-1 and 0, .* set HACAgentParameters.bound_v",
+        ),
+        ("top", FREE, r"level 'top': the penalty of a missed test .* rewarded by distance"),
+    ],
+)
+def test_goals_rewarded_by_distance_are_refused_where_rewards_of_minus_1_are_counted_on(
+    name, changes, message
+):
+    dense = {"goal_space": replace(PLACES, reward="dense"), "agent": agent(**changes)}
+    levels = [replace(each, **dense) if each.name == name else each for each in stack((4, 3))]
+    with pytest.raises(ConfigurationError, match=message):
+        built(parameters(tuple(levels)))
+
+
+@pytest.mark.parametrize("actions", [None, HindsightActionParameters(penalty=-12.0)])
+def test_goals_rewarded_by_distance_where_nothing_counts_on_rewards_of_minus_1(actions):
+    dense = {"goal_space": replace(PLACES, reward="dense"), "agent": agent(actions=actions, **FREE)}
+    manager = built(parameters(tuple(replace(each, **dense) for each in stack((4, 3))), steps=200))
+    drained(manager)
+    assert manager.clock.training_steps > 0
+    manager.close()
+
+
 def test_an_environment_without_goals_of_its_own():
     with pytest.raises(SpaceError, match="level 'top': the goals of the top level come from the"):
         built(parameters(environment=PointMassParameters()))
