@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.agents.agent import AgentRows, FilteredAgent, check_same_kind
+from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.perturbed_policy import PerturbedPolicy, PerturbedRows
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward
@@ -216,6 +217,7 @@ class OffPolicyAgent(FilteredAgent):
         self.device = context.device
         self.exploration: ExplorationPolicy = exploration.build(self.action_space)
         self._learning, self._schedule = params.learning, params.learning_rate_schedule
+        check_filters(self, params.memory, context.place)
         self.memory: Memory = params.memory.build(
             observation_space=self.observation_space,
             action_space=self.action_space,
@@ -224,6 +226,7 @@ class OffPolicyAgent(FilteredAgent):
             seed=integer_seed(context.seed, params.name, "memory"),
             discount=discount,
             place=context.place,
+            output_filter=self.output_filter,
         )
         if self.memory.capacity < params.learning.learning_starts:
             raise ConfigurationError(

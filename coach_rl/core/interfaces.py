@@ -160,6 +160,16 @@ class InputFilter(Stateful, Protocol):
         """What comes out of `observation`."""
         ...
 
+    @property
+    def changed_keys(self) -> frozenset[str]:
+        """Observation keys whose values may come out other than they go in."""
+        ...
+
+    @property
+    def changes_reward(self) -> bool:
+        """Whether rewards may come out other than they go in."""
+        ...
+
     def new_rows(self, num_rows: int) -> dict[str, Array]:
         """Fresh memory of the filters that remember something per row, e.g. frame stacks.
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
 from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter
 from coach_rl.core.records import Array, BoolArray, Transition
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import Space
@@ -144,10 +144,11 @@ class ReplayMemoryParameters:
         seed: int,
         discount: float,
         place: LevelPlace = ALONE,
+        output_filter: OutputFilter | None = None,
     ) -> "ReplayMemory":
         """The memory; ConfigurationError when it can't fit the machine or the spaces."""
         self._check(observation_space, num_envs, device)
-        layout = Layout(self, observation_space, action_space, num_envs, place)
+        layout = Layout(self, observation_space, action_space, num_envs, place, output_filter)
         check_size(layout.size, capacity=self.capacity, device=device)
         memory = ReplayMemory(self, layout, device=device, seed=seed, discount=discount)
         if self.prefill is not None and self.storage != "none":
@@ -190,6 +191,7 @@ class Layout:
         action_space: Where it acts.
         num_envs: N.
         place: Where in a stack the agent decides.
+        output_filter: What its actions pass on their way out; None: nothing.
     """
 
     def __init__(
@@ -199,6 +201,7 @@ class Layout:
         action_space: Space,
         num_envs: int,
         place: LevelPlace,
+        output_filter: OutputFilter | None,
     ) -> None:
         self.num_rows, self.row_capacity = num_envs, params.capacity // num_envs
         self.observations = {key: _field(part) for key, part in observation_space.spaces.items()}
@@ -223,7 +226,9 @@ class Layout:
             self.hindsight.check(observation_space)
             self.ledger |= self.hindsight.ledger
             if params.hindsight_actions is not None:
-                self.hindsight_actions = params.hindsight_actions.at(place, self.hindsight.goal)
+                self.hindsight_actions = params.hindsight_actions.at(
+                    place, self.hindsight.goal, output_filter
+                )
                 self.ledger |= self.hindsight_actions.ledger
         self.size = self._size(params)
 
