@@ -346,8 +346,11 @@ class LevelDescription(Protocol):
         ...
 
     @property
-    def testing_rate(self) -> float:
-        """Share of the decisions in TRAIN during which nobody below explores (lambda in HAC)."""
+    def testing_rate(self) -> float | None:
+        """Share of the decisions in TRAIN during which nobody below explores (lambda in HAC).
+
+        None is as good as 0.
+        """
         ...
 
     @property
