@@ -4,8 +4,8 @@ Built from a `RingStore`, which keeps, and a `SamplerChain`, which draws.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, requi
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter
 from coach_rl.core.records import Array, BoolArray, Transition
+from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
@@ -83,7 +84,7 @@ class SamplerUnitParameters(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayMemoryParameters:
+class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A replay memory: what it keeps, where, and how batches are drawn from it."""
 
     capacity: int = 1_000_000
@@ -156,6 +157,20 @@ class ReplayMemoryParameters:
                 self.prefill, observation_space=observation_space, action_space=action_space
             )
         return memory
+
+    def moved_to(self, device: str) -> Self:
+        """The same; page-locked memory, which changes no number, only beside a CUDA device."""
+        if self.storage != "pinned" or device.startswith("cuda"):
+            return self
+        return replace(self, storage="cpu")
+
+    def inspected(self, inspections: tuple[InspectParameters, ...]) -> Self:
+        """The same, with these inspections added to its own."""
+        return replace(self, inspect=(*self.inspect, *inspections))
+
+    def keeping_nothing(self) -> Self:
+        """The same for an agent that only acts."""
+        return replace(self, storage="none")
 
     def _check(self, observation_space: spaces.Dict, num_envs: int, device: torch.device) -> None:
         if self.capacity < num_envs:
