@@ -99,6 +99,10 @@ class InputFilterChain:
             else spaces.Box(-np.inf, np.inf, shape=(), dtype=np.float64)
         )
         """What comes out of `reward`: a Box of shape ()."""
+        self.changed_keys = frozenset(key for key, stages in observation.items() if stages)
+        """Observation keys that pass a filter."""
+        self.changes_reward = len(reward) > 0
+        """Whether rewards pass a filter."""
         self._observation = {
             key: _links(f"observation/{key}", stages) for key, stages in observation.items()
         }

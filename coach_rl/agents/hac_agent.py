@@ -21,6 +21,8 @@ from coach_rl.memories.hindsight import HindsightParameters, Strategy
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.replay_memory import ReplayMemoryParameters
 
+_DEFAULT_NAME = "agent"
+
 
 def _paper_learner() -> DDPGAgentParameters:
     return DDPGAgentParameters(
@@ -40,13 +42,14 @@ class HACAgentParameters:
     in the stack. Defaults: those of the paper's code.
     """
 
-    name: str = "agent"
+    name: str = _DEFAULT_NAME
     """The agent's name in logs and files."""
     learner: DDPGAgentParameters | TD3AgentParameters | SACAgentParameters = field(
         default_factory=_paper_learner
     )
-    """Who learns, with what networks, exploration and memory; its name, and its memory's hindsight,
-    come from here. The paper's has no target networks: target_sync with a rate of 1."""
+    """Who learns, with what networks, exploration and memory. What is said here is left alone
+    there: its name, its memory's hindsight and, under `bound_values`, its critic's bounds. The
+    paper's has no target networks: target_sync with a rate of 1."""
     strategy: Strategy = "future"
     """Where hindsight goals are taken from: the same sub-episode's future."""
     ratio: float = 3.0
@@ -58,10 +61,29 @@ class HACAgentParameters:
     clipped to that, as the authors' program does; a learner's own clip_targets stay."""
 
     def __post_init__(self) -> None:
+        memory, bounds = self.learner.memory, self.learner.critic.bounds
         require(
-            isinstance(self.learner.memory, ReplayMemoryParameters),
+            isinstance(memory, ReplayMemoryParameters),
             "HACAgentParameters.learner needs ReplayMemoryParameters as memory, "
-            f"got {type(self.learner.memory).__name__}",
+            f"got {type(memory).__name__}",
+        )
+        assert isinstance(memory, ReplayMemoryParameters)
+        require(
+            self.learner.name in (self.name, _DEFAULT_NAME),
+            f"HACAgentParameters.learner.name is '{self.name}', as HACAgentParameters.name says, "
+            f"got '{self.learner.name}'; set HACAgentParameters.name",
+        )
+        require(
+            memory.hindsight is None,
+            "HACAgentParameters.learner.memory.hindsight must be None, "
+            f"got {memory.hindsight}; set HACAgentParameters.strategy and ratio, and actions for "
+            "hindsight actions",
+        )
+        require(
+            bounds is None or not self.bound_values,
+            "HACAgentParameters.learner.critic.bounds must be None, "
+            f"got {bounds}: the level's horizon bounds values; for bounds of your own set "
+            "HACAgentParameters.bound_values=False",
         )
         require(
             not (self.bound_values and isinstance(self.learner, SACAgentParameters)),
@@ -95,7 +117,7 @@ class HACAgentParameters:
         """The learner's parameters at a place in a stack.
 
         Raises:
-            ConfigurationError: The level has no goals, or no horizon to bound values by.
+            ConfigurationError: The level has no goals, or nothing to bound values by.
         """
         name = "" if place.level is None else f"level '{place.level.name}': "
         if place.level is None or place.goal is None:
@@ -117,6 +139,12 @@ class HACAgentParameters:
                 raise ConfigurationError(
                     f"{name}values are bounded by the level's horizon, and it has none; "
                     "give it one or set HACAgentParameters.bound_values=False"
+                )
+            if place.goal.reward == "dense":
+                raise ConfigurationError(
+                    f"{name}values are bounded by minus the level's horizon, which holds for "
+                    "rewards of -1 and 0, and its goals are rewarded by distance (GoalSpace.reward="
+                    "'dense'); set HACAgentParameters.bound_values=False, or make them 'sparse'"
                 )
             bounds = (-float(horizon), 0.0)
             learner = replace(learner, critic=replace(learner.critic, bounds=bounds))

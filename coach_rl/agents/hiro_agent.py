@@ -27,7 +27,6 @@ from coach_rl.core.seeding import (
     integer_seed,
     load_generator_state,
 )
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.memories.replay_memory import ReplayMemory, ReplayMemoryParameters
 from coach_rl.memories.ring_store import RingStore
@@ -102,7 +101,7 @@ class HIROAgent(TD3Agent):
         assert params.correction is not None
         assert place.sub_goal is not None
         assert isinstance(self.memory, ReplayMemory)
-        self._check_own(place.sub_goal, context.spaces)
+        self._check_own(place.sub_goal)
         self._ring = self.memory.store
         self.correction = SubGoalCorrection(
             params.correction,
@@ -156,10 +155,10 @@ class HIROAgent(TD3Agent):
         batch["/actions"] = torch.from_numpy(actions).to(self.device, non_blocking=True)
         return batch
 
-    def _check_own(self, sub_goal: GoalSpace, shown: EnvironmentSpaces) -> None:
+    def _check_own(self, sub_goal: GoalSpace) -> None:
         """Raise unless sub-goals can be read off, and put into, what the agent keeps."""
         key = sub_goal.key
-        if self.observation_space[key] != shown.observation[key]:
+        if key in self.input_filter.changed_keys:
             raise ConfigurationError(
                 f"agent '{self.name}': sub-goals are corrected by '{key}' as the environment shows "
                 "it, and its InputFilter changes that; use normalise_observations instead"
@@ -380,7 +379,7 @@ def correctable(place: LevelPlace) -> OffPolicyAgent:
             f"{below} needs an agent with a replay memory and actions in a Box "
             f"(TD3, DDPG or SAC), got {type(low).__name__}"
         )
-    if low.observation_space[GOAL_KEY] != sub_goal.shown[GOAL_KEY]:
+    if GOAL_KEY in low.input_filter.changed_keys:
         raise ConfigurationError(
             f"{below} changes '{GOAL_KEY}' by its InputFilter; use normalise_observations instead"
         )

@@ -1,16 +1,18 @@
 """What agents that learn from a replay memory share: when to learn, exploring, bookkeeping."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from coach_rl.agents.agent import AgentRows, FilteredAgent, check_same_kind
+from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.perturbed_policy import PerturbedPolicy, PerturbedRows
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward
@@ -38,11 +40,12 @@ from coach_rl.core.records import (
     Transition,
     take,
 )
+from coach_rl.core.roles import MovableParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
-from coach_rl.core.update_modes import UpdateMode
+from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.exploration_policies.exploration_policy import (
     ExplorationPolicy,
     ExplorationPolicyParameters,
@@ -136,7 +139,7 @@ class BuildContext:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OffPolicyAgentParameters(ABC):
+class OffPolicyAgentParameters(MovableParameters):
     """What the parameters of all off-policy agents have."""
 
     name: str = "agent"
@@ -162,6 +165,12 @@ class OffPolicyAgentParameters(ABC):
             clip is None or clip > 0,
             f"normalise_observations must be more than 0 or None, got {clip}",
         )
+
+    def moved_to(self, device: str) -> Self:
+        """The same; a way to run gradient steps that is not there becomes `auto`."""
+        if cannot_run(self.update_mode, device) is None:
+            return self
+        return replace(self, update_mode="auto")
 
     def agent_space(self, spaces: EnvironmentSpaces) -> Space:
         """Where the agent acts, before its OutputFilter."""
@@ -231,6 +240,7 @@ class OffPolicyAgent(FilteredAgent):
         self.device = context.device
         self.exploration: ExplorationPolicy = exploration.build(self.action_space)
         self._learning, self._schedule = params.learning, params.learning_rate_schedule
+        check_filters(self, params.memory, context.place)
         self.memory: Memory = params.memory.build(
             observation_space=self.observation_space,
             action_space=self.action_space,
@@ -239,6 +249,7 @@ class OffPolicyAgent(FilteredAgent):
             seed=integer_seed(context.seed, params.name, "memory"),
             discount=discount,
             place=context.place,
+            output_filter=self.output_filter,
         )
         if self.memory.capacity < params.learning.learning_starts:
             raise ConfigurationError(

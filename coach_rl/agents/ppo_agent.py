@@ -4,8 +4,8 @@ Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, 
 MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
+from coach_rl.core.roles import MovableParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -47,7 +48,7 @@ from coach_rl.core.seeding import generator, generator_state, integer_seed, load
 from coach_rl.core.spaces import EnvironmentSpaces, Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.core.update_modes import UpdateMode
+from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,
@@ -140,7 +141,7 @@ class PPOAlgorithmParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPOAgentParameters:
+class PPOAgentParameters(MovableParameters):
     """A PPO agent."""
 
     name: str = "agent"
@@ -161,6 +162,12 @@ class PPOAgentParameters:
     """What happens to actions last; None: nothing."""
     update_mode: UpdateMode = "auto"
     """How gradient steps are run: auto, eager, compiled or captured."""
+
+    def moved_to(self, device: str) -> Self:
+        """The same; a way to run gradient steps that is not there becomes `auto`."""
+        if cannot_run(self.update_mode, device) is None:
+            return self
+        return replace(self, update_mode="auto")
 
     def build(
         self,

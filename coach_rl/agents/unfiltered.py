@@ -10,6 +10,9 @@ from coach_rl.core.state import State
 class UnfilteredInput:
     """Passes observations and rewards through."""
 
+    changed_keys: frozenset[str] = frozenset()
+    changes_reward = False
+
     def __init__(self, space: spaces.Dict) -> None:
         self.observation_space = space
 

@@ -38,7 +38,8 @@ class GoalSpace:
     elements: tuple[int, ...] | None = None
     """Which elements of the (flattened) key make the goal; None takes all of them."""
     angles: tuple[int, ...] = ()
-    """Goal elements that are angles in radians: their differences are taken around the circle."""
+    """Goal elements that are angles in radians: their differences are taken around the circle, and
+    one out of bounds stands for the same angle within them."""
     relative: bool = False
     """The level above says how far to go, not where; goals are kept absolute either way, so that
     what is left to go changes as the state does (Nachum et al. 2018, section 3.1)."""
@@ -162,7 +163,7 @@ class GoalSpace:
 
     def target(self, action: Array, observation: Observation) -> FloatArray:
         """The absolute goals the level above asks for, clipped to the bounds, float32 [R, G]."""
-        goal = self._wrapped(self.achieved(observation) + action) if self.relative else action
+        goal = self.turned(self.achieved(observation) + action if self.relative else action)
         low, high = self._bounds
         return np.minimum(np.maximum(goal, low), high).astype(np.float32, copy=False)
 
@@ -171,11 +172,27 @@ class GoalSpace:
 
         Clipped to what the level above may ask for, float32.
         """
-        action = -self.difference(goal, observation) if self.relative else goal
+        action = -self.difference(goal, observation) if self.relative else self.turned(goal)
         low, high = self._bounds
         if self.relative:
             low, high = -self._farthest, self._farthest
         return np.minimum(np.maximum(action, low), high).astype(np.float32, copy=False)
+
+    def turned(self, goal: FloatArray) -> FloatArray:
+        """The same goals [..., G]: angles out of bounds within half a turn of the bounds' middle.
+
+        Elements that are within the bounds, or no angles, stay as they are to the bit.
+        """
+        if not self.angles:
+            return goal
+        angles = list(self.angles)
+        low, high = (bound[angles] for bound in self._bounds)
+        values = goal[..., angles]
+        turns = np.round((values - (low + high) / 2) / (2 * np.pi))
+        within = (low <= values) & (values <= high)
+        goal = goal.copy()
+        goal[..., angles] = np.where(within, values, values - 2 * np.pi * turns)
+        return goal
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
         """What the level's agent sees of its goals, by observation key, float32 [R, G]."""

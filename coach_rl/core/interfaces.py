@@ -160,6 +160,16 @@ class InputFilter(Stateful, Protocol):
         """What comes out of `observation`."""
         ...
 
+    @property
+    def changed_keys(self) -> frozenset[str]:
+        """Observation keys whose values may come out other than they go in."""
+        ...
+
+    @property
+    def changes_reward(self) -> bool:
+        """Whether rewards may come out other than they go in."""
+        ...
+
     def new_rows(self, num_rows: int) -> dict[str, Array]:
         """Fresh memory of the filters that remember something per row, e.g. frame stacks.
 
@@ -336,8 +346,11 @@ class LevelDescription(Protocol):
         ...
 
     @property
-    def testing_rate(self) -> float:
-        """Share of the decisions in TRAIN during which nobody below explores (lambda in HAC)."""
+    def testing_rate(self) -> float | None:
+        """Share of the decisions in TRAIN during which nobody below explores (lambda in HAC).
+
+        None is as good as 0.
+        """
         ...
 
     @property

@@ -1,14 +1,10 @@
 """Putting inspectors into the memories of an experiment whose parameters are already there."""
 
-from typing import Any
-
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import InspectParameters
+from coach_rl.core.roles import KeepingParameters
 from coach_rl.experiment.overrides import replace_everywhere
 from coach_rl.graph_managers import GraphManager
-
-FIELD = "inspect"
-"""The parameter of a memory that takes inspections."""
 
 
 def inspected(
@@ -20,10 +16,10 @@ def inspected(
         ConfigurationError: There is no such memory.
     """
 
-    def more(value: Any) -> Any:
-        return (*value, *inspections) if isinstance(value, tuple) else None
+    def more(memory: KeepingParameters) -> KeepingParameters:
+        return memory.inspected(inspections)
 
-    changed, places = replace_everywhere(graph_manager.parameters, FIELD, more)
+    changed, places = replace_everywhere(graph_manager.parameters, KeepingParameters, more)
     if not places:
         raise ConfigurationError(
             "there is no sampler to inspect: no agent of this experiment has a replay memory; "

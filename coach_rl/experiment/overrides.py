@@ -74,35 +74,33 @@ def apply_overrides(
 
 
 def replace_everywhere(
-    parameters: Any, field: str, change: Callable[[Any], Any]
+    parameters: Any, kind: type, change: Callable[[Any], Any]
 ) -> tuple[Any, int]:
-    """The parameters with `change` made to every field of a name, wherever it stands.
+    """The parameters with `change` made to every part of a kind, wherever it stands.
 
     Args:
         parameters: Frozen dataclasses and tuples.
-        field: The name.
-        change: From a value to the new one; None leaves the value as it is.
+        kind: The class that the parts belong to: one of `core.roles`.
+        change: From a part, what is in it already changed, to the new one.
 
     Returns:
-        The new tree, and how many values changed.
+        The new tree, and how many such parts there are in it.
     """
     if isinstance(parameters, tuple):
-        parts = [replace_everywhere(part, field, change) for part in parameters]
-        count = sum(changed for _, changed in parts)
+        parts = [replace_everywhere(part, kind, change) for part in parameters]
+        count = sum(found for _, found in parts)
         return (tuple(part for part, _ in parts) if count else parameters), count
     if not dataclasses.is_dataclass(parameters) or isinstance(parameters, type):
         return parameters, 0
     changes: dict[str, Any] = {}
     count = 0
     for each in dataclasses.fields(parameters):
-        value = getattr(parameters, each.name)
-        new, changed = change(value) if each.name == field else None, 1
-        if new is None:
-            new, changed = replace_everywhere(value, field, change)
-        if changed:
+        new, found = replace_everywhere(getattr(parameters, each.name), kind, change)
+        if found:
             changes[each.name] = new
-            count += changed
-    return (dataclasses.replace(parameters, **changes) if count else parameters), count
+            count += found
+    replaced: Any = dataclasses.replace(parameters, **changes) if changes else parameters
+    return (change(replaced), count + 1) if isinstance(replaced, kind) else (replaced, count)
 
 
 class _Leaf:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
-from coach_rl.core.update_modes import UpdateMode, cannot_run
+from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.experiment import provenance
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.experiment.overrides import replace_everywhere
@@ -287,27 +287,23 @@ def _movable(parameters: Any, task: TaskParameters) -> Any:
     """The parameters without what only the machine that the run comes from could do.
 
     An engine made with `auto` takes its mode from the checkpoint, and says so where it has to do
-    without. Page-locked memory changes no number.
+    without.
     """
     device = resolved_device(task.device)
 
-    def update_mode(mode: UpdateMode) -> UpdateMode | None:
-        return None if cannot_run(mode, device) is None else "auto"
+    def moved(part: MovableParameters) -> MovableParameters:
+        return part.moved_to(device)
 
-    def storage(kind: object) -> str | None:
-        return "cpu" if kind == "pinned" and not device.startswith("cuda") else None
-
-    parameters, _ = replace_everywhere(parameters, "update_mode", update_mode)
-    return replace_everywhere(parameters, "storage", storage)[0]
+    return replace_everywhere(parameters, MovableParameters, moved)[0]
 
 
 def _without_memories(parameters: Any) -> Any:
     """The parameters with replay memories that keep nothing and take no room."""
 
-    def storage(kind: object) -> str | None:
-        return "none" if kind in ("cpu", "pinned", "device") else None
+    def emptied(memory: KeepingParameters) -> KeepingParameters:
+        return memory.keeping_nothing()
 
-    return replace_everywhere(parameters, "storage", storage)[0]
+    return replace_everywhere(parameters, KeepingParameters, emptied)[0]
 
 
 def _preset_entry(preset: Preset) -> Json:

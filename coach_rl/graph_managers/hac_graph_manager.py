@@ -24,7 +24,8 @@ class HACGraphParameters:
     environment: EnvironmentParameters
     """The simulator under the lowest level; it shows a `desired_goal`."""
     testing_rate: float = 0.3
-    """Share of sub-goals that are tested in training: lambda of the paper."""
+    """Share of sub-goals that are tested in training, by levels without a testing_rate of their
+    own: lambda of the paper."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     """When what happens."""
     num_envs: int = 1
@@ -55,7 +56,11 @@ class HACGraphParameters:
     def levels(self) -> tuple[LevelParameters, ...]:
         """The stack, testing sub-goals wherever there are any."""
         *upper, lowest = self.stack
-        return (*(replace(level, testing_rate=self.testing_rate) for level in upper), lowest)
+        tested = (
+            replace(level, testing_rate=self.testing_rate) if level.testing_rate is None else level
+            for level in upper
+        )
+        return (*tested, lowest)
 
     @property
     def reward_discount(self) -> float:

@@ -105,8 +105,9 @@ class LevelParameters:
     real_end_is_terminal: bool = False
     """Whether a real termination cuts the bootstrap where the level has goals of its own. If so,
     dying early is the best policy under rewards of -1 and 0."""
-    testing_rate: float = 0.0
-    """Share of the decisions in training during which nobody below explores: HAC's lambda."""
+    testing_rate: float | None = None
+    """Share of the decisions in training during which nobody below explores: HAC's lambda. None: 0,
+    but above the lowest level of a HAC stack the rate of the stack."""
     frozen: bool = False
     """Whether the agent only acts, and neither explores nor learns."""
     load: str | None = None

@@ -93,6 +93,7 @@ class LevelManager:
         self.uncounted: BoolArray | None = None
         """Rows [N] that are left out of `sub_episodes`; None: none."""
         self._params, self._is_top, self._discount = params, not above, discount
+        self._testing_rate = params.testing_rate or 0.0
         self._horizon = np.array(params.horizon or 0, np.int64)  # 0 stands for none
         self._goal_space = self.space if isinstance(self.space, GoalSpace) else None
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
@@ -256,7 +257,7 @@ class LevelManager:
         )
         self._waiting[rows] = False
         if self._tests_now():
-            tested = tested | (self._testing.draw(rows)[:, 0] < self._params.testing_rate)
+            tested = tested | (self._testing.draw(rows)[:, 0] < self._testing_rate)
         self._testing_below[rows] = tested
         own = () if self._goal_space is None else (self._goal.take(rows, axis=0),)
         outer = tuple(goal.take(rows, axis=0) for goal in self._outer_goals)
@@ -264,7 +265,7 @@ class LevelManager:
         self.environment.send(directive, rows)
 
     def _tests_now(self) -> bool:
-        return self._params.testing_rate > 0 and self._stack_clock.phase is Phase.TRAIN
+        return self._testing_rate > 0 and self._stack_clock.phase is Phase.TRAIN
 
     def _index(self, rows: IntArray) -> IntArray | slice:
         """The rows, as a slice where they are all there are: that is the faster index."""
@@ -404,7 +405,7 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
     name, space = params.name, params.goal_space
     if params.horizon is not None and params.horizon < 1:
         raise ConfigurationError(f"level '{name}': horizon must be 1 or more, got {params.horizon}")
-    if not 0 <= params.testing_rate <= 1:
+    if params.testing_rate is not None and not 0 <= params.testing_rate <= 1:
         raise ConfigurationError(
             f"level '{name}': testing_rate must lie in [0, 1], got {params.testing_rate}"
         )

@@ -124,7 +124,7 @@ class Hindsight:
         """The ledger's columns for transitions, [R, ...] each."""
         wanted = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
         return {
-            ACHIEVED: self.goal.achieved(next_observation),
+            ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
             REACHED: self.goal.reached(wanted, next_observation),
         }
 

@@ -15,8 +15,8 @@ import torch
 
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import LevelPlace
-from coach_rl.core.records import Array, BoolArray, End, Observation
+from coach_rl.core.interfaces import LevelPlace, OutputFilter
+from coach_rl.core.records import Array, BoolArray, End, FloatArray, Observation
 from coach_rl.memories.hindsight import RELABELLED
 from coach_rl.memories.memory import Batch
 from coach_rl.memories.ring_store import RingStore
@@ -48,8 +48,15 @@ class HindsightActionParameters:
             f"HindsightActionParameters.penalty must be below 0 or None, got {self.penalty}",
         )
 
-    def at(self, place: LevelPlace) -> "HindsightActions":
+    def at(
+        self, place: LevelPlace, goal: GoalSpace, output_filter: OutputFilter | None
+    ) -> "HindsightActions":
         """What this means at a place in a stack.
+
+        Args:
+            place: Where in a stack the agent decides.
+            goal: The goals that reward it.
+            output_filter: What its actions pass on their way out; None: nothing.
 
         Raises:
             ConfigurationError: The level below has no goals, or the penalty is not known.
@@ -66,10 +73,17 @@ class HindsightActionParameters:
                 f"{name}the penalty of a missed test is minus the level's horizon, and it has "
                 "none; give it a horizon or HindsightActionParameters.penalty"
             )
+        if self.penalty is None and goal.reward == "dense":
+            raise ConfigurationError(
+                f"{name}the penalty of a missed test is minus the level's horizon, what decisions "
+                "of -1 add up to, and its goals are rewarded by distance (GoalSpace.reward="
+                "'dense'); give HindsightActionParameters.penalty, or make the goals 'sparse'"
+            )
         return HindsightActions(
             sub_goal=place.sub_goal,
             penalty=self.penalty if self.penalty is not None else -float(horizon or 0),
             keep_untested=self.keep_untested,
+            output_filter=output_filter,
         )
 
 
@@ -83,6 +97,8 @@ class HindsightActions:
     """What a missed test is worth."""
     keep_untested: bool
     """Whether what was missed untested is shown as asked for, too."""
+    output_filter: OutputFilter | None
+    """What stands between the agent and what it asks for; None: nothing."""
 
     @property
     def ledger(self) -> dict[str, Field]:
@@ -113,10 +129,16 @@ class HindsightActions:
         # Any other end beside the horizon is not the fault of the level below.
         used_up = none if below is None else below == np.uint8(End.HORIZON)
         return {
-            ACHIEVED_ACTIONS: self.sub_goal.asked_by(achieved, observation),
+            ACHIEVED_ACTIONS: self._as_action(self.sub_goal.asked_by(achieved, observation)),
             MISSED: none if below is None else (below & np.uint8(End.GOAL)) == 0,
             PENALISED: none if tested is None else tested & used_up,
         }
+
+    def _as_action(self, asked: FloatArray) -> Array:
+        """The agent's actions [R, G] that ask for sub-goals, behind its OutputFilter."""
+        return (
+            asked if self.output_filter is None else np.asarray(self.output_filter.inverse(asked))
+        )
 
 
 class SubGoalTests(SamplerUnit):

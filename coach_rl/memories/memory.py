@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.core.interfaces import ALONE, LevelPlace, Stateful
+from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter, Stateful
 from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
 
@@ -97,6 +97,7 @@ class MemoryParameters(Protocol):
         seed: int,
         discount: float,
         place: LevelPlace = ALONE,
+        output_filter: OutputFilter | None = None,
     ) -> Memory:
         """The memory; ConfigurationError when it can't fit the machine or the spaces.
 
@@ -108,5 +109,6 @@ class MemoryParameters(Protocol):
             seed: Of the sampling stream.
             discount: Gamma per decision, or per simulator step where the parameters say so.
             place: Where in a stack the agent decides.
+            output_filter: What the agent's actions pass on their way out; None: nothing.
         """
         ...

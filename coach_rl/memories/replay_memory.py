@@ -4,8 +4,8 @@ Built from a `RingStore`, which keeps, and a `SamplerChain`, which draws.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -15,13 +15,15 @@ from torch import Tensor
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter
 from coach_rl.core.records import Array, BoolArray, Observation, Transition
+from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.memories.frame_ring import frames_per_row
 from coach_rl.memories.hindsight import (
+    Hindsight,
     HindsightGoals,
     HindsightObservations,
     HindsightParameters,
@@ -29,6 +31,7 @@ from coach_rl.memories.hindsight import (
 )
 from coach_rl.memories.hindsight_actions import (
     HindsightActionParameters,
+    HindsightActions,
     HindsightActionsShown,
     SubGoalTests,
 )
@@ -82,7 +85,7 @@ class SamplerUnitParameters(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayMemoryParameters:
+class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A replay memory: what it keeps, where, and how batches are drawn from it."""
 
     capacity: int = 1_000_000
@@ -143,10 +146,11 @@ class ReplayMemoryParameters:
         seed: int,
         discount: float,
         place: LevelPlace = ALONE,
+        output_filter: OutputFilter | None = None,
     ) -> "ReplayMemory":
         """The memory; ConfigurationError when it can't fit the machine or the spaces."""
         self._check(observation_space, num_envs, device)
-        layout = Layout(self, observation_space, action_space, num_envs, place)
+        layout = Layout(self, observation_space, action_space, num_envs, place, output_filter)
         check_size(layout.size, capacity=self.capacity, device=device)
         memory = ReplayMemory(self, layout, device=device, seed=seed, discount=discount)
         if self.prefill is not None and self.storage != "none":
@@ -154,6 +158,20 @@ class ReplayMemoryParameters:
                 self.prefill, observation_space=observation_space, action_space=action_space
             )
         return memory
+
+    def moved_to(self, device: str) -> Self:
+        """The same; page-locked memory, which changes no number, only beside a CUDA device."""
+        if self.storage != "pinned" or device.startswith("cuda"):
+            return self
+        return replace(self, storage="cpu")
+
+    def inspected(self, inspections: tuple[InspectParameters, ...]) -> Self:
+        """The same, with these inspections added to its own."""
+        return replace(self, inspect=(*self.inspect, *inspections))
+
+    def keeping_nothing(self) -> Self:
+        """The same for an agent that only acts."""
+        return replace(self, storage="none")
 
     def _check(self, observation_space: spaces.Dict, num_envs: int, device: torch.device) -> None:
         if self.capacity < num_envs:
@@ -189,6 +207,7 @@ class Layout:
         action_space: Where it acts.
         num_envs: N.
         place: Where in a stack the agent decides.
+        output_filter: What its actions pass on their way out; None: nothing.
     """
 
     def __init__(
@@ -198,6 +217,7 @@ class Layout:
         action_space: Space,
         num_envs: int,
         place: LevelPlace,
+        output_filter: OutputFilter | None,
     ) -> None:
         self.num_rows, self.row_capacity = num_envs, params.capacity // num_envs
         self.observations = {key: _field(part) for key, part in observation_space.spaces.items()}
@@ -214,15 +234,18 @@ class Layout:
             if key not in params.frame_stack:
                 self.fields[f"/observations/{key}"] = field
                 self.fields[f"/next_observations/{key}"] = field
-        self.hindsight = None if params.hindsight is None else params.hindsight.at(place)
-        actions = params.hindsight_actions
-        self.hindsight_actions = None if actions is None else actions.at(place)
+        self.hindsight: Hindsight | None = None
+        self.hindsight_actions: HindsightActions | None = None
         self.ledger: dict[str, Field] = {}
-        if self.hindsight is not None:
+        if params.hindsight is not None:
+            self.hindsight = params.hindsight.at(place)
             self.hindsight.check(observation_space)
             self.ledger |= self.hindsight.ledger
-        if self.hindsight_actions is not None:
-            self.ledger |= self.hindsight_actions.ledger
+            if params.hindsight_actions is not None:
+                self.hindsight_actions = params.hindsight_actions.at(
+                    place, self.hindsight.goal, output_filter
+                )
+                self.ledger |= self.hindsight_actions.ledger
         self.size = self._size(params)
 
     def _size(self, params: ReplayMemoryParameters) -> MemorySize:

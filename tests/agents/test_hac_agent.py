@@ -27,7 +27,11 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.memories import HindsightActionParameters, ReplayMemoryParameters
+from coach_rl.memories import (
+    HindsightActionParameters,
+    HindsightParameters,
+    ReplayMemoryParameters,
+)
 from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
@@ -202,9 +206,9 @@ def test_penalties_are_for_tests_that_used_up_the_horizon_below():
     manager.close()
 
 
-def test_nobody_below_explores_while_a_decision_is_tested():
-    manager = built(parameters(testing_rate=1.0, steps=200))
-    quiet = {}
+def quiet_decisions(params):
+    """Which decisions of each level were made without exploring, by name, [D] each."""
+    manager, quiet = built(params), {}
     for level in manager._graph.training.levels:
 
         def act(*args, level=level, known=level.agent.act, **kwargs):
@@ -213,10 +217,25 @@ def test_nobody_below_explores_while_a_decision_is_tested():
 
         level.agent = Listening(level.agent, act)
     drained(manager, 200)
-    assert not np.concatenate(quiet["top"]).any(), "nobody tests the top's decisions"
-    assert np.concatenate(quiet["middle"]).all()
-    assert np.concatenate(quiet["low"]).all()
     manager.close()
+    return {name: np.concatenate(flags) for name, flags in quiet.items()}
+
+
+def test_nobody_below_explores_while_a_decision_is_tested():
+    quiet = quiet_decisions(parameters(testing_rate=1.0, steps=200))
+    assert not quiet["top"].any(), "nobody tests the top's decisions"
+    assert quiet["middle"].all()
+    assert quiet["low"].all()
+
+
+@pytest.mark.parametrize(("rate", "top_rate"), [(1.0, 0.0), (0.0, 1.0)])
+def test_a_level_of_a_hac_stack_may_have_a_testing_rate_of_its_own(rate, top_rate):
+    top, *rest = stack()
+    params = parameters((replace(top, testing_rate=top_rate), *rest), testing_rate=rate, steps=200)
+    assert [level.testing_rate for level in params.levels] == [top_rate, rate, None]
+    quiet = quiet_decisions(params)
+    assert quiet["middle"].mean() == top_rate
+    assert quiet["low"].all(), "a test of either level silences it"
 
 
 class Listening:
@@ -362,9 +381,84 @@ def test_levels_that_do_not_fit_are_named(level, change, message):
         built(parameters(tuple(levels)))
 
 
+FREE = {"bound_values": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        (
+            "top",
+            {},
+            r"level 'top': values are bounded .*-1 and 0, .* set HACAgentParameters.bound_v",
+        ),
+        (
+            "low",
+            {},
+            r"level 'low': values are bounded .*-1 and 0, .* set HACAgentParameters.bound_v",
+        ),
+        ("top", FREE, r"level 'top': the penalty of a missed test .* rewarded by distance"),
+    ],
+)
+def test_goals_rewarded_by_distance_are_refused_where_rewards_of_minus_1_are_counted_on(
+    name, changes, message
+):
+    dense = {"goal_space": replace(PLACES, reward="dense"), "agent": agent(**changes)}
+    levels = [replace(each, **dense) if each.name == name else each for each in stack((4, 3))]
+    with pytest.raises(ConfigurationError, match=message):
+        built(parameters(tuple(levels)))
+
+
+@pytest.mark.parametrize("actions", [None, HindsightActionParameters(penalty=-12.0)])
+def test_goals_rewarded_by_distance_where_nothing_counts_on_rewards_of_minus_1(actions):
+    dense = {"goal_space": replace(PLACES, reward="dense"), "agent": agent(actions=actions, **FREE)}
+    manager = built(parameters(tuple(replace(each, **dense) for each in stack((4, 3))), steps=200))
+    drained(manager)
+    assert manager.clock.training_steps > 0
+    manager.close()
+
+
 def test_an_environment_without_goals_of_its_own():
     with pytest.raises(SpaceError, match="level 'top': the goals of the top level come from the"):
         built(parameters(environment=PointMassParameters()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "upper"}, r"learner.name .* got 'upper'; set HACAgentParameters.name"),
+        (
+            {"memory": ReplayMemoryParameters(hindsight=HindsightParameters(ratio=8.0))},
+            r"learner.memory.hindsight must be None, .*; set HACAgentParameters.strategy and ratio",
+        ),
+        (
+            {
+                "memory": ReplayMemoryParameters(
+                    hindsight=HindsightParameters(), hindsight_actions=HindsightActionParameters()
+                )
+            },
+            r"learner.memory.hindsight must be None",
+        ),
+        (
+            {"critic": CriticParameters(bounds=(-9.0, 0.0))},
+            r"learner.critic.bounds must be None, got \(-9.0, 0.0\): .*bound_values=False",
+        ),
+    ],
+)
+def test_what_a_hac_agent_decides_itself_is_refused_of_its_learner(change, message):
+    learner = replace(agent().learner, **change)
+    with pytest.raises(ParameterError, match=message):
+        agent(learner=learner)
+
+
+def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
+    learner = replace(agent().learner, name="upper", critic=CriticParameters(bounds=(-9.0, 0.0)))
+    own = agent(learner=learner, name="upper", bound_values=False)
+    top, low = stack((4, 3))
+    manager = built(parameters((replace(top, agent=own), low)))
+    assert manager._graph.agents[0].name == "upper"
+    assert manager._graph.agents[0]._params.critic.bounds == (-9.0, 0.0)
+    manager.close()
 
 
 def test_wrong_parameters():

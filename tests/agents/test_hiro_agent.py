@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -39,6 +39,7 @@ from coach_rl.filters import (
     ObservationNormalizationFilter,
     OutputFilter,
     RewardRescaleFilter,
+    StatelessInputStage,
 )
 from coach_rl.graph_managers import (
     BasicGraphParameters,
@@ -616,12 +617,23 @@ def test_a_level_below_without_a_replay_memory_is_refused():
     assert message.endswith("got PPOAgent")
 
 
-def test_filters_that_change_goals_are_refused():
-    clipped = InputFilter(observation={GOAL_KEY: (ObservationClippingFilter(low=-0.1),)})
+@dataclass(frozen=True, kw_only=True)
+class Halved:
+    """Half of what there is to see, in the space it had."""
+
+    def build(self, space):
+        return StatelessInputStage(space, lambda values: values * 0.5)
+
+
+@pytest.mark.parametrize(
+    "filters", [ObservationClippingFilter(low=-0.1), ObservationNormalizationFilter(), Halved()]
+)
+def test_filters_that_change_goals_are_refused(filters):
+    clipped = InputFilter(observation={GOAL_KEY: (filters,)})
     assert f"{BELOW} changes 'desired_goal' by its InputFilter" in refusal(
         stack(low=low_agent(input_filter=clipped))
     )
-    changed = InputFilter(observation={"achieved_goal": (ObservationNormalizationFilter(),)})
+    changed = InputFilter(observation={"achieved_goal": (filters,)})
     assert "level 'top': agent 'agent': sub-goals are corrected by 'achieved_goal'" in refusal(
         stack(top_agent(input_filter=changed))
     )

@@ -145,6 +145,39 @@ def test_relative_angles_go_on_around_the_circle():
     np.testing.assert_allclose(asked, [[0.5, 1.0], [-0.5, -2.0]], 1e-5)
 
 
+@pytest.mark.parametrize(
+    ("angle", "same"), [(7.0, 7.0 - 2 * np.pi), (3.5, 3.5 - 2 * np.pi), (-20.0, 6 * np.pi - 20.0)]
+)
+def test_angles_out_of_bounds_are_asked_for_as_the_same_angle_within_them(angle, same):
+    unwrapped = {"observation": np.array([[angle, 1.0]], np.float32)}
+    action = TURNED.asked_by(TURNED.achieved(unwrapped), unwrapped)
+    np.testing.assert_allclose(action, [[same, 1.0]], atol=1e-5)
+    target = TURNED.target(np.array([[angle, 9.0]], np.float32), unwrapped)
+    np.testing.assert_allclose(target, [[same, 5.0]], atol=1e-5)
+    assert TURNED.reached(TURNED.target(action, unwrapped), unwrapped).all()
+    np.testing.assert_array_equal(unwrapped["observation"], np.array([[angle, 1.0]], np.float32))
+
+
+def test_angles_within_the_bounds_stay_to_the_bit():
+    pi = np.float32(np.pi)
+    goal = np.array([[pi, 0.0], [-pi, 0.0], [3.1, 9.0]], np.float32)
+    for moved in (TURNED.turned(goal), TURNED.target(goal, {}), TURNED.asked_by(goal, {})):
+        np.testing.assert_array_equal(moved[:, 0], goal[:, 0])
+    wide = replace(TURNED, low=(-20.0, -5.0), high=(20.0, 5.0))
+    np.testing.assert_array_equal(wide.turned(6 * goal), 6 * goal)
+
+
+def test_angles_are_turned_to_bounds_that_are_not_about_0():
+    compass = replace(TURNED, low=(0.0, -5.0), high=(2 * np.pi, 5.0))
+    seen = {"observation": np.array([[4.0, 0.0], [-1.0, 0.0], [6.0, 0.0]], np.float32)}
+    same = [4.0, 2 * np.pi - 1.0, 6.0]
+    action = compass.asked_by(compass.achieved(seen), seen)
+    np.testing.assert_allclose(action[:, 0], same, atol=1e-5)
+    relative = replace(compass, relative=True, reach=(1.0, 1.0))
+    target = relative.target(np.array([[0.5, 0.0]] * 3, np.float32), seen)
+    np.testing.assert_allclose(target[:, 0], [4.5, 2 * np.pi - 0.5, 6.5 - 2 * np.pi], atol=1e-5)
+
+
 def test_goals_may_be_shown_as_what_is_left_to_go():
     shown = replace(TURNED, observed="relative").show(
         np.float32([[-3.2, 2.0], [3.1, 0.0]]), NEAR_PI

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.inspection import parse_inspections
 from coach_rl.experiment import provenance
 from coach_rl.experiment.checkpoint import write_checkpoint
+from coach_rl.experiment.inspections import inspected
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import (
@@ -104,6 +106,51 @@ def test_a_run_that_does_not_learn_has_no_memory(tmp_path: Path) -> None:
     manager, _, _ = rebuild(folder, learns=False)
     levels = manager.parameters.stack
     assert [level.agent.learner.memory.storage for level in levels] == ["none", "none"]
+
+
+WAREHOUSE = """
+from dataclasses import dataclass, replace
+
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import BasicRLGraphManager
+from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.presets import Pendulum_DDPG
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warehouse(PointMassParameters):
+    storage: str = "pinned"
+    update_mode: str = "captured"
+    inspect: tuple[str, ...] = ("crates",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeMemory(ReplayMemoryParameters):
+    shelves: int = 7
+
+
+def graph_manager():
+    parameters = Pendulum_DDPG.graph_manager().parameters
+    agent = replace(parameters.agent, memory=LargeMemory(storage="pinned"))
+    return BasicRLGraphManager(replace(parameters, environment=Warehouse(), agent=agent))
+"""
+"""A preset whose environment has parameters of the same names as the engine's."""
+
+
+def test_parameters_of_a_users_own_stay_as_they_are_wherever_a_run_goes(tmp_path: Path) -> None:
+    (tmp_path / "warehouse.py").write_text(WAREHOUSE)
+    preset = load_preset(find_preset(str(tmp_path / "warehouse.py")))
+    folder = from_a_gpu(tmp_path, preset, {})
+    write_checkpoint(folder.checkpoints / "step_100", {}, notes={})
+    own = preset.build().parameters.environment
+    for learns, storage in ((True, "cpu"), (False, "none")):
+        parameters = rebuild(folder, "cpu", learns=learns)[0].parameters
+        assert parameters.environment == own
+        assert parameters.agent.memory.storage == storage
+        assert parameters.agent.memory.shelves == 7
+    looked_into = inspected(preset.build(), parse_inspections("sample:nan")).parameters
+    assert looked_into.environment == own
+    assert looked_into.agent.memory.inspect == parse_inspections("sample:nan")
 
 
 def test_a_missing_copy_is_told(tmp_path: Path) -> None:

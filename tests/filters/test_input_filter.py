@@ -99,6 +99,15 @@ def test_keys_without_filters_are_copied():
     assert output["camera"].sum() == 0
 
 
+def test_a_chain_tells_what_it_changes():
+    untouched = InputFilter(observation={"camera": ()}).build(SPACE)
+    assert (untouched.changed_keys, untouched.changes_reward) == (set(), False)
+    one = InputFilter(observation={"joints": (ObservationClippingFilter(low=-1e9),)}).build(SPACE)
+    assert (one.changed_keys, one.changes_reward) == ({"joints"}, False)
+    chain = PARAMETERS.build(SPACE)
+    assert (chain.changed_keys, chain.changes_reward) == ({"camera", "joints"}, True)
+
+
 def test_an_observation_enters_a_statistic_once():
     chain = PARAMETERS.build(SPACE)
     memory = chain.new_rows(2)

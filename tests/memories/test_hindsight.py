@@ -9,6 +9,7 @@ from replay_worlds import build, same_batches
 
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.interfaces import ALONE
 from coach_rl.core.records import Transition
 from coach_rl.core.seeding import generator_state
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
@@ -358,3 +359,17 @@ def test_observations_without_goals_are_refused(parameters, message):
 def test_parameters_that_make_no_sense_are_refused(parameters, message):
     with pytest.raises(ParameterError, match=message):
         HindsightParameters(goal=GOAL, **parameters)
+
+
+def test_angles_achieved_beyond_a_turn_are_shown_as_goals_within_the_bounds():
+    pi = np.pi
+    turning = GoalSpace(
+        low=(-pi, -9.0), high=(pi, 9.0), threshold=(0.1, 0.1), key="achieved_goal", angles=(0,)
+    )
+    hindsight = HindsightParameters(goal=turning).at(ALONE)
+    achieved = {"achieved_goal": np.array([[7.0, 7.0], [-20.0, -20.0], [3.0, 3.0]])}
+    wanted = {"desired_goal": np.array([[7.0 - 2 * pi, 7.0], [0.0, 0.0], [3.0, 3.0]])}
+    kept = hindsight.ledger_values(wanted, achieved)
+    shown = [[7.0 - 2 * pi, 7.0], [6 * pi - 20.0, -20.0], [3.0, 3.0]]
+    np.testing.assert_allclose(kept["/achieved_goals"], shown)
+    assert kept["/reached"].tolist() == [True, False, True]

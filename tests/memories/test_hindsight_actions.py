@@ -43,8 +43,11 @@ def level(name, goal_space, horizon=HORIZON):
     return LevelParameters(name=name, agent=STILL, goal_space=goal_space, horizon=horizon)
 
 
-def place(sub_goal=SUB_GOAL, horizon=HORIZON):
-    return LevelPlace(level=level("top", GOAL, horizon), below=level("low", sub_goal))
+DENSE = replace(GOAL, reward="dense")
+
+
+def place(sub_goal=SUB_GOAL, horizon=HORIZON, goal=GOAL):
+    return LevelPlace(level=level("top", goal, horizon), below=level("low", sub_goal))
 
 
 def build(*, ratio=3.0, at=None, sub_goal=SUB_GOAL, **actions):
@@ -239,12 +242,22 @@ def test_a_saved_memory_goes_on_with_the_same_batches():
     [
         (LevelPlace(level=level("low", GOAL)), "level 'low': hindsight actions need a level below"),
         (place(horizon=None), "level 'top': the penalty of a missed test is minus the level's"),
+        (
+            place(goal=DENSE),
+            r"level 'top': the penalty of a missed test is minus the level's horizon, .* rewarded "
+            r"by distance .*; give HindsightActionParameters.penalty",
+        ),
         (ALONE, "HindsightParameters.goal is None, and the agent's level has no goals"),
     ],
 )
 def test_a_place_where_it_means_nothing_is_refused(at, message):
     with pytest.raises(ConfigurationError, match=message):
         build(at=at)
+
+
+def test_goals_rewarded_by_distance_take_a_penalty_that_is_given():
+    memory = build(at=place(goal=DENSE), penalty=-900.0)
+    assert memory.layout.hindsight_actions.penalty == -900.0
 
 
 def test_wrong_parameters():

@@ -1,0 +1,78 @@
+"""What an agent's filters may do where its memory learns in hindsight: leave goals as they are.
+
+Goals are read from what the agent keeps, put into it and rewarded by their distance, all in the
+units of the environment; sub-goals that were achieved go back through the OutputFilter.
+"""
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.agents.agent import FilteredAgent
+from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.interfaces import LevelPlace, OutputFilter
+from coach_rl.memories.memory import MemoryParameters
+from coach_rl.memories.replay_memory import ReplayMemoryParameters
+
+_PROBES = np.array([[0.0], [0.3], [1.0]])
+"""Where in the range of a sub-goal's elements the way back is tried, [3, 1]."""
+_PRECISION = 1e-4
+"""Largest error of the way there and back, in parts of an element's range."""
+
+
+def check_filters(agent: FilteredAgent, memory: MemoryParameters, place: LevelPlace) -> None:
+    """Raise `ConfigurationError` where filters and a memory's hindsight contradict each other.
+
+    Args:
+        agent: Whose filters they are.
+        memory: What its memory will be like.
+        place: Where in a stack it decides.
+    """
+    if not isinstance(memory, ReplayMemoryParameters) or memory.hindsight is None:
+        return
+    shows_sub_goals = memory.hindsight_actions is not None and place.sub_goal is not None
+    keys = {GOAL_KEY, memory.hindsight.at(place).goal.key}
+    if shows_sub_goals:
+        assert place.sub_goal is not None
+        keys.add(place.sub_goal.key)
+    changed = sorted(keys & agent.input_filter.changed_keys)
+    if changed:
+        named = ", ".join(f"'{key}'" for key in changed)
+        raise ConfigurationError(
+            f"agent '{agent.name}': hindsight reads goals from {', '.join(map(repr, sorted(keys)))}"
+            f" as the environment shows them, and the InputFilter has filters for {named}; leave "
+            "those out and set normalise_observations, which normalises inside the networks"
+        )
+    if agent.input_filter.changes_reward:
+        raise ConfigurationError(
+            f"agent '{agent.name}': hindsight rewards a part of each batch as its goals do, which "
+            "the reward filters of the InputFilter would not see; leave InputFilter.reward out, "
+            "or set the memory's hindsight to None"
+        )
+    if shows_sub_goals:
+        assert place.sub_goal is not None
+        reason = _no_way_back(agent.output_filter, place.sub_goal.space)
+        if reason is not None:
+            raise ConfigurationError(
+                f"agent '{agent.name}': hindsight actions are sub-goals that were achieved, and "
+                f"the OutputFilter has no exact way back to the agent's space: {reason}; use "
+                "LinearBoxToBoxMap or none, or show sub-goals as they were asked for (hindsight "
+                "actions None)"
+            )
+
+
+def _no_way_back(output_filter: OutputFilter, sub_goals: spaces.Box) -> str | None:
+    """Why sub-goals that an agent could have asked for cannot be found again; None: they can."""
+    extent = sub_goals.high - sub_goals.low
+    asked = (sub_goals.low + _PROBES * extent).astype(np.float32)  # [3, G]
+    try:
+        back = np.asarray(output_filter.inverse(asked))
+        again = np.asarray(output_filter.apply(back))
+    except (SpaceError, ActionError) as error:
+        return str(error)
+    near = np.isfinite(back).reshape(len(asked), -1).all(axis=1)  # [3]
+    near &= (np.abs(again - asked) <= _PRECISION * extent).all(axis=1)
+    if near.all():
+        return None
+    lost = int((~near).argmax())
+    return f"{asked[lost].tolist()} becomes {back[lost].tolist()}, and {again[lost].tolist()} again"

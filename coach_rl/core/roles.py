@@ -1,0 +1,34 @@
+"""Roles that parts of an experiment's parameters take on, by inheriting them.
+
+They let a room change what it must not know: an agent's memory may be described by any class,
+and a field of the same name may mean anything.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+from coach_rl.core.inspection import InspectParameters
+
+
+class MovableParameters(ABC):
+    """Parameters that may ask for what only some machines can do."""
+
+    @abstractmethod
+    def moved_to(self, device: str) -> Self:
+        """The same for a run that goes on elsewhere, without what cannot be done there.
+
+        Args:
+            device: Where networks live from now on, e.g. `cpu` or `cuda:0`.
+        """
+
+
+class KeepingParameters(ABC):
+    """Parameters of a memory that keeps transitions and hands out batches of them."""
+
+    @abstractmethod
+    def inspected(self, inspections: tuple[InspectParameters, ...]) -> Self:
+        """The same, with these inspections added to its own."""
+
+    @abstractmethod
+    def keeping_nothing(self) -> Self:
+        """The same for an agent that only acts: nothing is kept, no room is taken."""

@@ -1,0 +1,233 @@
+"""Filters beside hindsight: sub-goals go out and come back, goals stay as the environment shows."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.hac_agent import HACAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.filters import (
+    BoxDiscretization,
+    BoxMasking,
+    InputFilter,
+    LinearBoxToBoxMap,
+    ObservationClippingFilter,
+    ObservationNormalizationFilter,
+    ObservationReductionBySubPartsNameFilter,
+    OutputFilter,
+    RewardRescaleFilter,
+    StatelessActionStage,
+    StatelessInputStage,
+)
+from coach_rl.graph_managers import (
+    HRLGraphManager,
+    HRLGraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.memories import (
+    HindsightActionParameters,
+    HindsightParameters,
+    ReplayMemoryParameters,
+)
+
+GOALS = GoalSpace(key="achieved_goal", low=(-1.0,) * 2, high=(1.0,) * 2, threshold=(0.2,) * 2)
+SUB_GOALS = replace(GOALS, key="observation", elements=(0, 1), threshold=(0.05, 0.05))
+WAYS = replace(SUB_GOALS, relative=True, reach=(0.7, 1.3))
+SETTINGS = {
+    "learning": LearningParameters(batch=16, updates_per_step=0.2, learning_starts=20),
+    "update_mode": "eager",
+}
+IN_HINDSIGHT = ReplayMemoryParameters(
+    capacity=5_000,
+    hindsight=HindsightParameters(ratio=3.0, goal_ends_episode=True),
+    hindsight_actions=HindsightActionParameters(),
+)
+
+
+def hac(**changes):
+    memory = ReplayMemoryParameters(capacity=5_000)
+    return HACAgentParameters(learner=DDPGAgentParameters(memory=memory, **SETTINGS, **changes))
+
+
+def td3(**changes):
+    return TD3AgentParameters(memory=IN_HINDSIGHT, **SETTINGS, **changes)
+
+
+def dqn(**changes):
+    return DQNAgentParameters(memory=IN_HINDSIGHT, **SETTINGS, **changes)
+
+
+def stack(top, low=None, *, sub_goals=SUB_GOALS):
+    return HRLGraphParameters(
+        levels=(
+            LevelParameters(name="top", agent=top, goal_space=GOALS, horizon=6, testing_rate=0.3),
+            LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),
+        ),
+        environment=GoalPointMassParameters(terminate=True, threshold=0.2),
+        num_envs=3,
+        schedule=ScheduleParameters(training=EnvironmentSteps(900), evaluation_interval=None),
+    )
+
+
+def built(params):
+    manager = HRLGraphManager(params)
+    manager.create_graph(TaskParameters(device="cpu"))
+    return manager
+
+
+def refusal(params):
+    with pytest.raises(ConfigurationError) as error:
+        built(params)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("agent", [hac, td3])
+@pytest.mark.parametrize("sub_goals", [SUB_GOALS, WAYS], ids=["places", "ways"])
+def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(agent, sub_goals):
+    stretched = OutputFilter(action=(LinearBoxToBoxMap(low=(-5.0, 0.0), high=(5.0, 30.0)),))
+    manager = built(stack(agent(output_filter=stretched), sub_goals=sub_goals))
+    manager.run()
+    top = manager._graph.agents[0]
+    batch = {path: column.numpy() for path, column in top.memory.sample(2_000).items()}
+    missed = top.memory.store.ledger["/missed"].take(batch["/positions"])
+    shown = missed & (batch["/rewards"] != -6.0)  # tests, worth the penalty, keep what was asked
+    before, after = (
+        {"observation": batch[f"{prefix}observations/observation"][shown]}
+        for prefix in ("/", "/next_")
+    )
+    asked = top.output_filter.apply(batch["/actions"][shown])
+    places = sub_goals.target(asked, before)
+    within = np.abs(sub_goals.asked_by(sub_goals.achieved(after), before)) < sub_goals.space.high
+    assert within.sum() > 500
+    np.testing.assert_allclose(places[within], sub_goals.achieved(after)[within], atol=1e-5)
+    assert all(top.action_space.contains(action) for action in batch["/actions"])
+    manager.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneWay:
+    """An action filter whose way back is not known."""
+
+    def build(self, space):
+        def backward(action):
+            raise SpaceError("a one-way street")
+
+        return StatelessActionStage(space, forward=lambda action: action, backward=backward)
+
+
+@pytest.mark.parametrize(
+    ("agent", "filters"),
+    [
+        (hac, OneWay()),
+        (td3, OneWay()),
+        (td3, BoxMasking(low=-0.5, high=0.5)),
+        (dqn, BoxDiscretization(num_bins=5)),
+    ],
+)
+def test_an_output_filter_without_an_exact_way_back_is_refused_beside_hindsight_actions(
+    agent, filters
+):
+    message = refusal(stack(agent(output_filter=OutputFilter(action=(filters,)))))
+    assert message.startswith("level 'top': agent 'agent': hindsight actions")
+    assert "OutputFilter" in message
+    assert "LinearBoxToBoxMap" in message
+
+
+def test_at_the_lowest_level_output_filters_need_no_way_back():
+    one_way = OutputFilter(action=(OneWay(),))
+    manager = built(stack(hac(), hac(output_filter=one_way)))
+    manager.run()
+    manager.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halved:
+    """Half of what there is to see, in the space it had."""
+
+    def build(self, space):
+        return StatelessInputStage(space, lambda values: values * 0.5)
+
+
+FILTERS = [
+    ObservationNormalizationFilter(),
+    ObservationClippingFilter(low=-0.3, high=0.3),
+    Halved(),
+]
+ADVICE = "normalise_observations"
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("key", ["achieved_goal", "desired_goal", "observation"])
+@pytest.mark.parametrize("agent", [hac, td3])
+def test_input_filters_of_what_goals_and_sub_goals_are_read_from_are_refused(agent, key, filters):
+    message = refusal(stack(agent(input_filter=InputFilter(observation={key: (filters,)}))))
+    assert message.startswith("level 'top': agent 'agent': hindsight reads goals from")
+    assert f"'{key}'" in message
+    assert ADVICE in message
+
+
+def test_an_input_filter_that_drops_an_element_is_refused():
+    no_x = ObservationReductionBySubPartsNameFilter(
+        names=("x", "y", "vx", "vy"), sub_parts=("x",), method="discard"
+    )
+    message = refusal(stack(hac(input_filter=InputFilter(observation={"observation": (no_x,)}))))
+    assert "'observation'" in message
+    assert ADVICE in message
+
+
+def test_input_filters_of_other_keys_are_not_refused():
+    halved = InputFilter(observation={"achieved_goal": (Halved(),), "observation": ()})
+    manager = built(stack(hac(), hac(input_filter=halved)))  # the lower level's goal: observation
+    manager.run()
+    batch = manager._graph.agents[1].memory.sample(500)
+    torch.testing.assert_close(
+        batch["/observations/achieved_goal"], batch["/observations/observation"][:, :2] / 2
+    )
+    manager.close()
+
+
+@pytest.mark.parametrize("agent", [hac, td3])
+def test_reward_filters_are_refused_beside_rewards_in_hindsight(agent):
+    scaled = InputFilter(reward=(RewardRescaleFilter(factor=0.1),))
+    message = refusal(stack(agent(input_filter=scaled)))
+    assert message.startswith("level 'top': agent 'agent': hindsight")
+    assert "leave InputFilter.reward out" in message
+
+
+def test_an_agent_without_a_hierarchy_is_refused_by_its_name():
+    memory = ReplayMemoryParameters(capacity=5_000, hindsight=HindsightParameters(goal=GOALS))
+    params = replace(stack(hac()), levels=stack(hac()).levels[:1])
+    for filters in (
+        InputFilter(observation={"desired_goal": (Halved(),)}),
+        InputFilter(reward=(RewardRescaleFilter(factor=0.1),)),
+    ):
+        agent = DDPGAgentParameters(name="arm", memory=memory, input_filter=filters)
+        levels = (LevelParameters(agent=agent),)
+        assert refusal(replace(params, levels=levels)).startswith("agent 'arm': hindsight")
+
+
+def test_without_hindsight_every_filter_is_welcome():
+    everything = InputFilter(
+        observation=dict.fromkeys(("observation", "desired_goal"), (Halved(),)),
+        reward=(RewardRescaleFilter(factor=0.1),),
+    )
+    masked = OutputFilter(action=(BoxMasking(low=-0.5, high=0.5),))
+    plain = DDPGAgentParameters(
+        memory=ReplayMemoryParameters(capacity=5_000),
+        input_filter=everything,
+        output_filter=masked,
+        **SETTINGS,
+    )
+    built(stack(plain)).close()
