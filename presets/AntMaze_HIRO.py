@@ -15,7 +15,7 @@ from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParamete
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import ActionUnit
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.goal_worlds import GoalWorldParameters
+from coach_rl.environments.goal_worlds import AntMaze, GoalWorldParameters
 from coach_rl.environments.goal_worlds.ant_body import OBSERVED
 from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.filters import (
@@ -169,6 +169,8 @@ def graph_manager(
     if level not in MAZES:
         raise UnknownNameError("ant maze", level, MAZES)
     world = GoalWorldParameters(level=level)
+    task = world.task
+    assert isinstance(task, AntMaze)
     return experiment(
         world,
         Settings(
@@ -190,12 +192,12 @@ def graph_manager(
             memory=memory,
             reward_scale=0.1,
         ),
-        subgoals=replace(world.task.subgoal_space, observed="relative"),
+        subgoals=replace(task.subgoal_space, observed="relative"),
         hierarchy=hierarchy,
         correction=correction,
         horizon=horizon,
         low_filter=PLACELESS,
-        low_actions=_torques(world.task.gear),
+        low_actions=_torques(task.gear),
         tested_in=replace(world, kwargs={"targets": "evaluation"}),
         num_envs=num_envs,
         schedule=ScheduleParameters(
