@@ -95,14 +95,6 @@ TASKS = {
         (Variant("two levels", ""),),
         precision="medium",
     ),
-    "ant_maze": Task(
-        "AntMaze_HIRO",
-        "ant_maze",
-        100_000,
-        (Variant("HIRO", ""),),
-        panel="evaluation_interval=10_000",
-        precision="medium",
-    ),
 }
 
 

@@ -11,16 +11,19 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import InputFilterParameters
+from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.schedules import ConstantSchedule
+from coach_rl.core.spaces import ActionUnit
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.goal_worlds import GoalWorldParameters
+from coach_rl.environments.goal_worlds import AntMaze, GoalWorldParameters
 from coach_rl.environments.goal_worlds.ant_body import OBSERVED
 from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.filters import (
     InputFilter,
+    LinearBoxToBoxMap,
     ObservationClippingFilter,
     ObservationReductionBySubPartsNameFilter,
+    OutputFilter,
     RewardRescaleFilter,
 )
 from coach_rl.graph_managers import (
@@ -64,12 +67,24 @@ class Settings:
     """Gradient steps per environment step, at the lowest level."""
     upper_updates_per_step: float
     """Gradient steps per decision of the upper level."""
+    learning_starts: int
+    """Environment steps before learning starts, at the least a batch of decisions."""
+    action_unit: ActionUnit
+    """What the three kinds of noise are measured in, and what critics see actions in."""
     noise: float
-    """Deviation of the exploration at the lowest level, in halves of the action range."""
+    """Deviation of the exploration at the lowest level."""
     upper_noise: float
     """The same of sub-goals."""
+    target_noise: float
+    """Deviation of the noise on the targets' actions."""
+    target_noise_clip: float
+    """Largest size of that noise."""
     layers: tuple[int, ...]
     """Sizes of the hidden layers."""
+    action_layers: tuple[int, ...]
+    """Layers of the critics whose input the action is part of."""
+    final_bound: float | None
+    """The last layers' initial weights lie within +- this; None: as usual."""
     memory: int
     """Environment steps that are kept, by both levels."""
     reward_scale: float
@@ -80,16 +95,27 @@ class Settings:
         torso = TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
         noise = self.upper_noise if upper else self.noise
         return TD3AgentParameters(
-            algorithm=TD3AlgorithmParameters(discount=self.discount, huber=1.0),
+            algorithm=TD3AlgorithmParameters(
+                discount=self.discount,
+                huber=1.0,
+                target_noise=self.target_noise,
+                target_noise_clip=self.target_noise_clip,
+                target_noise_unit=self.action_unit,
+            ),
             learning=LearningParameters(
                 batch=self.batch,
                 updates_per_step=self.upper_updates_per_step if upper else self.updates_per_step,
-                learning_starts=max(self.batch, 1_000 // horizon),
+                learning_starts=max(self.batch, self.learning_starts // horizon),
             ),
             memory=ReplayMemoryParameters(capacity=self.memory // horizon),
-            exploration=GaussianNoise(scale=ConstantSchedule(value=noise)),
-            actor=ActorParameters(torso=torso),
-            critic=CriticParameters(torso=torso),
+            exploration=GaussianNoise(scale=ConstantSchedule(value=noise), unit=self.action_unit),
+            actor=ActorParameters(torso=torso, final_bound=self.final_bound),
+            critic=CriticParameters(
+                torso=torso,
+                action_layers=self.action_layers,
+                action_unit=self.action_unit,
+                final_bound=self.final_bound,
+            ),
             actor_optimizer=AdamParameters(learning_rate=self.actor_learning_rate),
             critic_optimizer=AdamParameters(learning_rate=self.learning_rate),
         )
@@ -108,11 +134,11 @@ def graph_manager(
     batch: int = 100,
     updates_per_step: float = 1.0,
     upper_updates_per_step: float = 1.0,
-    noise: float = 1 / 30,
-    upper_noise: float = 0.1,
+    noise: float = 1.0,
+    upper_noise: float = 1.0,
     layers: tuple[int, ...] = (300, 300),
     memory: int = 1_000_000,
-    heatup: int = 2_500,
+    learning_starts: int = 2_500,
     evaluation_interval: int = 50_000,
 ) -> HRLGraphManager:
     """Walk an ant to anywhere in a maze, behind a block or beyond a gap.
@@ -133,16 +159,18 @@ def graph_manager(
         batch: Transitions per gradient step.
         updates_per_step: Gradient steps per environment step, at the lowest level.
         upper_updates_per_step: Gradient steps per decision of the upper level.
-        noise: Deviation of the exploration at the lowest level, in halves of the action range.
-        upper_noise: The same of sub-goals.
+        noise: Deviation of the exploration at the lowest level, in newton metres.
+        upper_noise: The same of sub-goals, each element in its own unit.
         layers: Sizes of the hidden layers.
         memory: Environment steps that are kept, by both levels.
-        heatup: Random steps at the start.
+        learning_starts: Environment steps of the untrained policy before learning starts.
         evaluation_interval: Environment steps between evaluations.
     """
     if level not in MAZES:
         raise UnknownNameError("ant maze", level, MAZES)
     world = GoalWorldParameters(level=level)
+    task = world.task
+    assert isinstance(task, AntMaze)
     return experiment(
         world,
         Settings(
@@ -152,21 +180,27 @@ def graph_manager(
             batch=batch,
             updates_per_step=updates_per_step,
             upper_updates_per_step=upper_updates_per_step,
+            learning_starts=learning_starts,
+            action_unit="raw",
             noise=noise,
             upper_noise=upper_noise,
+            target_noise=0.2,
+            target_noise_clip=0.5,
             layers=layers,
+            action_layers=(0, 1),
+            final_bound=3e-3,
             memory=memory,
             reward_scale=0.1,
         ),
-        subgoals=replace(world.task.subgoal_space, observed="relative"),
+        subgoals=replace(task.subgoal_space, observed="relative"),
         hierarchy=hierarchy,
         correction=correction,
         horizon=horizon,
         low_filter=PLACELESS,
+        low_actions=_torques(task.gear),
         tested_in=replace(world, kwargs={"targets": "evaluation"}),
         num_envs=num_envs,
         schedule=ScheduleParameters(
-            heatup=EnvironmentSteps(heatup),
             training=EnvironmentSteps(steps),
             evaluation_interval=EnvironmentSteps(evaluation_interval),
             evaluation_episodes=EnvironmentEpisodes(50),
@@ -185,6 +219,7 @@ def experiment(
     correction: bool,
     horizon: int,
     low_filter: InputFilterParameters | None,
+    low_actions: OutputFilterParameters | None,
     tested_in: GoalWorldParameters | None,
     num_envs: int,
     schedule: ScheduleParameters,
@@ -200,6 +235,7 @@ def experiment(
         correction: Whether sub-goals are corrected.
         horizon: Environment steps that a sub-goal holds for.
         low_filter: What the lower level sees.
+        low_actions: What its actions are, or those of the one agent.
         tested_in: The world of evaluations; None where it is the same.
         num_envs: Environments in parallel.
         schedule: When what happens.
@@ -207,7 +243,9 @@ def experiment(
     """
     rewards = InputFilter(reward=(RewardRescaleFilter(factor=settings.reward_scale),))
     if hierarchy == "none":
-        alone = replace(settings.level(upper=False), input_filter=rewards)
+        alone = replace(
+            settings.level(upper=False), input_filter=rewards, output_filter=low_actions
+        )
         levels: tuple[LevelParameters, ...] = (LevelParameters(agent=alone),)
     else:
         plain = settings.level(upper=True, horizon=horizon)
@@ -223,7 +261,9 @@ def experiment(
             input_filter=rewards,
             correction=SubGoalCorrectionParameters() if correction else None,
         )
-        lower = replace(settings.level(upper=False), input_filter=low_filter)
+        lower = replace(
+            settings.level(upper=False), input_filter=low_filter, output_filter=low_actions
+        )
         levels = (
             LevelParameters(name="top", agent=upper),
             LevelParameters(name="low", agent=lower, goal_space=subgoals, horizon=horizon),
@@ -238,3 +278,8 @@ def experiment(
             validation=validation,
         )
     )
+
+
+def _torques(largest: float) -> OutputFilter:
+    """Actions in newton metres; the world's lie between -1 and 1."""
+    return OutputFilter(action=(LinearBoxToBoxMap(low=-largest, high=largest),))

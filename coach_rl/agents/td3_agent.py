@@ -34,6 +34,7 @@ from coach_rl.architectures.update_engine import (
     UpdateEngine,
 )
 from coach_rl.core.errors import require
+from coach_rl.core.spaces import ActionUnit, check_action_unit
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
@@ -51,9 +52,12 @@ class TD3AlgorithmParameters(ClippedTargetParameters):
     policy_delay: int = 2
     """Critic steps per step of the actor and the targets."""
     target_noise: float = 0.2
-    """Deviation of the noise on the target's actions, in halves of the box's range."""
+    """Deviation of the noise on the target's actions, in the `target_noise_unit`."""
     target_noise_clip: float = 0.5
-    """Largest size of that noise, in halves of the box's range."""
+    """Largest size of that noise, in the `target_noise_unit`."""
+    target_noise_unit: ActionUnit = "half_range"
+    """half_range: halves of each element's range. raw: the box's own units, the same size for all
+    elements (HIRO's code)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,6 +65,7 @@ class TD3AlgorithmParameters(ClippedTargetParameters):
         for name in ("target_noise", "target_noise_clip"):
             value = getattr(self, name)
             require(value >= 0, f"{name} must be 0 or more, got {value}")
+        check_action_unit(self.target_noise_unit, "target_noise_unit")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +161,8 @@ class TD3Agent(OffPolicyAgent):
         with torch.no_grad():
             limit = algorithm.target_noise_clip
             noise = (batch["/noise"] * algorithm.target_noise).clamp(-limit, limit)
+            if algorithm.target_noise_unit == "raw":
+                noise = noise / self._to_box.half_range
             share = self._to_box.inverse(self.actor.call(self.actor.target, after))
             next_action = self._to_box((share + noise).clamp(-1, 1))
             next_values = self.critics.call(self.critics.target, after, next_action)

@@ -18,7 +18,7 @@ from coach_rl.architectures.layers import (
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, TorsoParameters
 from coach_rl.core.errors import SpaceError, require
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import ActionUnit, Space, check_action_unit
 
 NEAR_THE_TOP = 4.0
 """Squashed values start at 98 % of the way from their lower to their upper bound: hopeful, as all
@@ -50,12 +50,19 @@ class ActorParameters:
 class CriticParameters:
     """A critic's network: the embedded observation and the action through the middleware.
 
-    The action joins where the middleware begins; `torso.embedder` layers come before it, so
-    embedder (400,) with middleware (300,) is the network of the DDPG paper.
+    The action joins where the middleware begins, unless `action_layers` says otherwise;
+    `torso.embedder` layers come before it, so embedder (400,) with middleware (300,) is the network
+    of the DDPG paper.
     """
 
     torso: TorsoParameters = field(default_factory=_plain_torso)
     """Embedder and middleware."""
+    action_layers: tuple[int, ...] = (0,)
+    """Layers of the middleware, counted from 0, whose input the action is part of; the one behind
+    the last of the middleware is the output layer. HIRO's code: (0, 1)."""
+    action_unit: ActionUnit = "half_range"
+    """half_range: the network sees actions as parts of the Box, each from -1 to 1. raw: in the
+    Box's own units (HIRO's code)."""
     final_bound: float | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
     bounds: tuple[float, float] | None = None
@@ -64,6 +71,13 @@ class CriticParameters:
 
     def __post_init__(self) -> None:
         _check_bound(self.final_bound, "CriticParameters.final_bound")
+        check_action_unit(self.action_unit, "CriticParameters.action_unit")
+        last = len(self.torso.middleware)
+        require(
+            len(self.action_layers) > 0 and set(self.action_layers) <= set(range(last + 1)),
+            f"CriticParameters.action_layers must name layers from 0 to {last}, one at least, "
+            f"got {self.action_layers}",
+        )
         require(
             self.bounds is None or self.bounds[0] < self.bounds[1],
             f"CriticParameters.bounds must rise, got {self.bounds}",
@@ -140,8 +154,12 @@ class Critics(nn.Module):
         self.to_box = scale_to(action_space)
         self.embedder = ObservationEmbedder(params.torso, observation_space, rng, normaliser)
         self.activation = ACTIVATIONS[params.torso.activation]
-        sizes = (self.embedder.output_size + len(self.to_box.low), *params.torso.middleware, 1)
-        *hidden, last = pairwise(sizes)
+        self.action_layers, self.action_unit = frozenset(params.action_layers), params.action_unit
+        widths = pairwise((self.embedder.output_size, *params.torso.middleware, 1))
+        *hidden, last = (
+            (inputs + len(self.to_box.low) * (layer in self.action_layers), outputs)
+            for layer, (inputs, outputs) in enumerate(widths)
+        )
         orthogonal = params.torso.orthogonal
         self.layers = nn.ModuleList(
             EnsembleLinear(members, *each, rng=rng, gain=HIDDEN_GAIN, orthogonal=orthogonal)
@@ -156,18 +174,24 @@ class Critics(nn.Module):
         self, observation: dict[str, Tensor], action: Tensor, *, members: int | None = None
     ) -> Tensor:
         """Values of actions [B, A] in the Box, [K, B]; of the first `members` only where given."""
-        features = self.embedder(observation)
-        values = torch.cat([features, self.to_box.inverse(action)], dim=-1)
-        values = values.expand(members or self.members, *values.shape)
+        shown = action if self.action_unit == "raw" else self.to_box.inverse(action)
+        count = members or self.members
+        values = self._joined(self.embedder(observation), shown, 0)
+        values = values.expand(count, *values.shape)
+        shown = shown.expand(count, *shown.shape)
         *hidden, last = self.layers
-        for layer in hidden:
-            values = self.activation(layer(values))
+        for number, layer in enumerate(hidden, start=1):
+            values = self._joined(self.activation(layer(values)), shown, number)
         outputs: Tensor = last(values)
         outputs = outputs.squeeze(-1)
         if self.bounds is None:
             return outputs
         low, high = self.bounds
         return low + (high - low) * torch.sigmoid(outputs + NEAR_THE_TOP)
+
+    def _joined(self, values: Tensor, action: Tensor, layer: int) -> Tensor:
+        """A layer's input [..., I]: the values, and the action where it gets it."""
+        return torch.cat([values, action], dim=-1) if layer in self.action_layers else values
 
 
 def scale_to(space: Space) -> ScaleToBox:

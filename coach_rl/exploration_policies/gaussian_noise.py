@@ -10,7 +10,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import ActionUnit, Space, check_action_unit
 from coach_rl.exploration_policies.action_spaces import BoxActions
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
@@ -20,11 +20,15 @@ class GaussianNoise:
     """Normal noise added to each element; what leaves the Box is clipped to its bounds."""
 
     scale: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.1))
-    """Standard deviation in halves of each element's range, 0 or more; 0.1 is that of TD3
-    (Fujimoto et al. 2018, section 6.1)."""
+    """Standard deviation in the `unit`, 0 or more; 0.1 is that of TD3 (Fujimoto et al. 2018,
+    section 6.1)."""
+    unit: ActionUnit = "half_range"
+    """half_range: halves of each element's range. raw: the Box's own units, the same deviation for
+    all elements."""
 
     def __post_init__(self) -> None:
         check_ends(self.scale, "GaussianNoise.scale")
+        check_action_unit(self.unit, "GaussianNoise.unit")
 
     def build(self, action_space: Space) -> "GaussianNoisePolicy":
         """For a flat, bounded Box of floats."""
@@ -56,6 +60,8 @@ class GaussianNoisePolicy:
     def __init__(self, params: GaussianNoise, actions: BoxActions) -> None:
         self._params = params
         self._actions = actions
+        raw = np.ones_like(actions.half_range)
+        self._unit: FloatArray = raw if params.unit == "raw" else actions.half_range  # [A]
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
         """A standard normal number for each element."""
@@ -72,7 +78,7 @@ class GaussianNoisePolicy:
         clock: Clock,
     ) -> FloatArray:
         """Actions [R, A]."""
-        deviation = self._scale(clock) * self._actions.half_range
+        deviation = self._scale(clock) * self._unit
         return self._actions.clipped(values + deviation * state.draw(rows))
 
     def greedy(self, values: FloatArray) -> FloatArray:

@@ -119,6 +119,7 @@ class LevelManager:
         self._reward = np.zeros(n, np.float64)
         self._return = np.zeros(n, np.float64)
         self._goal = np.zeros((n, 0 if self.space is None else self.space.size), np.float32)
+        self._difference_at_start = np.zeros(self._goal.shape, np.float64)
         self._outer_goals = [np.zeros((n, space.size), np.float32) for space in self._outer_spaces]
 
     @property
@@ -245,12 +246,16 @@ class LevelManager:
         seen = take(self._observation, rows)
         if self._is_top and self.space is not None:
             self._goal[rows] = seen[GOAL_KEY].reshape(len(rows), -1)
+        starts = self._starts[rows]
+        if self._goal_space is not None and starts.any():
+            difference = self._goal_space.difference(self._goal[rows], seen)
+            self._difference_at_start[rows[starts]] = difference[starts]
         tested = self._tested[rows]
         action = self.agent.act(
             self._row_state,
             rows,
             self._with_goal(seen, rows),
-            starts=self._starts[rows],
+            starts=starts,
             fresh=self._fresh[rows],
             quiet=tested,
             clock=self._clock,
@@ -329,9 +334,12 @@ class LevelManager:
         if self.uncounted is not None:
             over = over[~self.uncounted[outcome.rows[over]]]
         ended = outcome.rows[over]
+        differences = None
+        if self._goal_space is not None:
+            differences = self._difference_at_start[ended], self._difference.take(over, axis=0)
         self.sub_episodes.note_ends(
             outcome.end[over],
-            difference=None if self._goal_space is None else self._difference.take(over, axis=0),
+            differences=differences,
             decisions=self._decisions[ended],
             returns=self._return[ended],
         )
@@ -391,6 +399,7 @@ _ARRAYS = (
     "reward",
     "return",
     "goal",
+    "difference_at_start",
 )
 
 

@@ -14,7 +14,13 @@ _ENDS = {
     "truncated": End.TRUNCATED,
 }
 _FOLD_AT = 1_000
-_SUMS = ("count", *_ENDS, "distance", "decisions", "return", "decided", "tested", "penalised")
+_DISTANCES = ("distance_at_start", "distance")
+_MEANS = (*_DISTANCES, "decisions", "return")
+_SUMS = ("count", *_ENDS, *_MEANS, "decided", "tested", "penalised")
+
+
+Differences = tuple[FloatArray, FloatArray]
+"""From goals to where their sub-episodes began, and to where they ended, [E, G] each."""
 
 
 class SubEpisodes:
@@ -22,21 +28,27 @@ class SubEpisodes:
 
     def __init__(self) -> None:
         self._sums = dict.fromkeys(_SUMS, 0.0)
-        self._new: list[tuple[Array, FloatArray | None, IntArray, FloatArray]] = []
+        self._new: list[tuple[Array, Differences | None, IntArray, FloatArray]] = []
         """Not yet in the sums: adding up once in a while costs less than at every tick."""
 
     def note_ends(
-        self, end: Array, *, difference: FloatArray | None, decisions: IntArray, returns: FloatArray
+        self,
+        end: Array,
+        *,
+        differences: Differences | None,
+        decisions: IntArray,
+        returns: FloatArray,
     ) -> None:
         """Take in the sub-episodes that ended in a tick.
 
         Args:
             end: Bits of `End`, uint8 [E], none of them 0.
-            difference: From their goals to where they ended, [E, G]; None without goals.
+            differences: From their goals to where they began, and to where they ended, [E, G]
+                each; None without goals.
             decisions: How many each took, [E].
             returns: Their rewards added up, [E].
         """
-        self._new.append((end, difference, decisions, returns))
+        self._new.append((end, differences, decisions, returns))
         if len(self._new) >= _FOLD_AT:
             self._fold()
 
@@ -60,7 +72,7 @@ class SubEpisodes:
         if count:
             scalars["sub_episodes"] = count
             scalars |= {f"{name}_share": sums[name] / count for name in _ENDS}
-            for name in ("distance", "decisions", "return"):
+            for name in _MEANS:
                 scalars[name] = sums[name] / count
         if sums["decided"]:
             scalars["tested_share"] = sums["tested"] / sums["decided"]
@@ -87,8 +99,8 @@ class SubEpisodes:
         for name, bit in _ENDS.items():
             sums[name] += np.count_nonzero(end & np.uint8(bit))
         if differences[0] is not None:
-            distances = length_of(np.concatenate(differences))
-            sums["distance"] = _added_in_turn(sums["distance"], distances)
+            for name, parts in zip(_DISTANCES, zip(*differences, strict=True), strict=True):
+                sums[name] = _added_in_turn(sums[name], length_of(np.concatenate(parts)))
         sums["decisions"] += int(np.concatenate(decisions).sum())
         sums["return"] = _added_in_turn(sums["return"], np.concatenate(returns))
 

@@ -198,6 +198,29 @@ def test_choices_and_log_probs_equal_a_plain_loop(ran):
     assert (np.diff(interval["ends"] - interval["begins"]) != 0).any()
 
 
+def test_log_probs_are_in_the_units_the_level_below_acts_in():
+    low = low_agent(
+        exploration=GaussianNoise(scale=ConstantSchedule(value=9.0), unit="raw"),
+        critic=CriticParameters(
+            torso=SETTINGS["critic"].torso, action_layers=(0, 1), action_unit="raw"
+        ),
+        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-30.0, high=30.0),)),
+    )
+    manager = built(stack(low=low))
+    manager.run()
+    top, agent = agents_of(manager)
+    asked, seen, interval = drawn(top, 8)
+    steps = top.correction.steps(*interval.values())
+    assert np.abs(steps.actions).max() > 20
+    log_probs = top.correction.log_probs(asked[None], seen, steps)[0]
+    slow = [
+        slow_log_prob(agent, asked[b], *(values[b] for values in interval.values()))
+        for b in range(len(asked))
+    ]
+    np.testing.assert_allclose(log_probs, slow, rtol=1e-4, atol=1e-5)
+    manager.close()
+
+
 def test_candidates_are_asked_achieved_and_samples_within_reach(ran):
     top, low = agents_of(ran)
     asked, _, interval = drawn(top, 400)

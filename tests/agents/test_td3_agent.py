@@ -136,9 +136,13 @@ def test_the_lower_target_critic_is_believed_at_an_action_with_clipped_noise():
     assert float(said["q_value"]) == 0.0
 
 
-def test_noise_is_measured_in_halves_of_the_box():
-    """The same in every box: what is added to the action is noise times half its range."""
-    agent = build("td3", algorithm={"target_noise": 0.1})
+@pytest.mark.parametrize(
+    ("unit", "added"), [("half_range", torch.tensor([0.1, 0.15]) * HALF), ("raw", [0.1, 0.15])]
+)
+def test_target_noise_is_measured_in_its_unit(unit, added):
+    """Halves of each element's range, the same in every box; or the box's own units."""
+    algorithm = {"target_noise": 0.1, "target_noise_clip": 0.15, "target_noise_unit": unit}
+    agent = build("td3", algorithm=algorithm)
     seen = []
     forward = agent.critics.call
 
@@ -153,7 +157,7 @@ def test_noise_is_measured_in_halves_of_the_box():
     agent._critic_loss(agent.critics.online, batch, {})
     with torch.no_grad():
         plain = agent.actor.call(agent.actor.target, {"x": batch["/next_observations/x"]})
-    expected = plain + torch.tensor([0.1, 0.2]) * HALF
+    expected = plain + torch.as_tensor(added)
     torch.testing.assert_close(seen[0], torch.minimum(expected, MIDDLE + HALF))
 
 
@@ -234,6 +238,7 @@ def test_its_parameters_survive_json():
         ({"policy_delay": 0}, "policy_delay must be 1 or more, got 0"),
         ({"target_noise": -0.1}, "target_noise must be 0 or more, got -0.1"),
         ({"target_noise_clip": -0.1}, "target_noise_clip must be 0 or more, got -0.1"),
+        ({"target_noise_unit": "box"}, "target_noise_unit must be half_range or raw, got 'box'"),
         ({"huber": 0.0}, "huber must be more than 0 or None, got 0.0"),
     ],
 )

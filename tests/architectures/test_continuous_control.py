@@ -166,6 +166,27 @@ def test_every_critic_reads_the_observation_and_the_share_of_the_box(torso):
     torch.testing.assert_close(critics(seen, action, members=2), found[:2])
 
 
+@pytest.mark.parametrize("layers", [(0, 1), (1,), (2, 0)])
+@pytest.mark.parametrize("unit", ["half_range", "raw"])
+def test_the_action_joins_the_inputs_of_the_critic_s_action_layers(layers, unit):
+    params = CriticParameters(torso=SMALL, action_layers=layers, action_unit=unit)
+    critics = Critics(params, SEEN, BOX, rng(), members=2)
+    seen = observations()
+    share = 2 * torch.rand(4, 3, generator=rng(5)) - 1
+    action = torch.tensor([1.0, -0.75, 10.5]) + share * torch.tensor([2.0, 1.25, 0.5])
+    shown = {"half_range": share, "raw": action}[unit].double()
+    found = critics(seen, action)
+    for member in range(2):
+        values = critics.embedder(seen).double()
+        for number, layer in enumerate(critics.layers):
+            inputs = torch.cat([values, shown], dim=1) if number in layers else values
+            values = inputs @ layer.weight[member].double() + layer.bias[member, 0].double()
+            if number < len(critics.layers) - 1:
+                values = torch.relu(values) if SMALL.activation == "relu" else torch.tanh(values)
+        torch.testing.assert_close(found[member].double(), values[:, 0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(critics(seen, action, members=1), found[:1])
+
+
 def test_only_the_members_asked_for_get_a_gradient():
     critics = Critics(CriticParameters(torso=SMALL), SEEN, BOX, rng(), members=2)
     critics(observations(), torch.tensor([[0.0, 0.0, 10.5]] * 4), members=1).sum().backward()
@@ -242,6 +263,20 @@ def test_the_network_of_the_ddpg_paper():
     assert critics.embedder.output_size == 400
 
 
+def test_the_critic_of_hiro_s_authors():
+    """The action in front of both layers of 300, as it is; a last layer near 0."""
+    torso = TorsoParameters(middleware=(300, 300), activation="relu", orthogonal=False)
+    params = CriticParameters(
+        torso=torso, action_layers=(0, 1), action_unit="raw", final_bound=3e-3
+    )
+    seen = spaces.Dict({"x": spaces.Box(-1, 1, (44,))})
+    critics = Critics(params, seen, spaces.Box(-30, 30, (8,)), rng(), members=2)
+    shapes = [tuple(layer.weight.shape) for layer in critics.layers]
+    assert shapes == [(2, 52, 300), (2, 308, 300), (2, 300, 1)]
+    values = critics({"x": torch.zeros(5, 44)}, 30 * torch.eye(8)[:5])
+    assert values.abs().max() < 300 * 30 * 3e-3
+
+
 def test_the_same_generator_makes_the_same_networks_and_torch_s_own_is_left_alone():
     torch.manual_seed(3)
     before = torch.get_rng_state()
@@ -264,6 +299,9 @@ def test_the_same_generator_makes_the_same_networks_and_torch_s_own_is_left_alon
         (ActorParameters, {"log_std_bounds": (1.0, 1.0)}, "log_std_bounds must rise"),
         (ActorParameters, {"final_bound": -1.0}, "ActorParameters.final_bound must be 0 or more"),
         (CriticParameters, {"final_bound": -1.0}, "CriticParameters.final_bound must be 0 or more"),
+        (CriticParameters, {"action_layers": ()}, r"layers from 0 to 2, one at least, got \(\)"),
+        (CriticParameters, {"action_layers": (0, 3)}, r"layers from 0 to 2.*got \(0, 3\)"),
+        (CriticParameters, {"action_unit": "share"}, "must be half_range or raw, got 'share'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(params, changes, message):

@@ -46,6 +46,7 @@ DISCRETE = {
 BOX = {
     "greedy": Greedy(),
     "gaussian": GaussianNoise(scale=constant(0.4)),
+    "raw_gaussian": GaussianNoise(scale=constant(0.4), unit="raw"),
     "truncated_normal": TruncatedNormalNoise(scale=constant(0.4)),
     "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise(dt=1.0),
     "epsilon_and_gaussian": EpsilonGreedyNoise(),
@@ -190,6 +191,7 @@ def test_spaces_that_cannot_be_served(params, space, line):
             "temperature must be 0 or more and finite, got -1.0",
         ),
         (lambda: GaussianNoise(scale=constant(-0.1)), "GaussianNoise.scale must be 0 or more"),
+        (lambda: GaussianNoise(unit="box"), "GaussianNoise.unit must be half_range or raw, got"),
         (
             lambda: GaussianNoise(scale=constant(math.inf)),
             "scale must be 0 or more and finite, got inf",
@@ -295,6 +297,15 @@ def test_gaussian_noise_is_a_share_of_half_the_range_of_each_element():
     # deviations 0.1 * 2, 0.1 * 0.5, 0; five standard errors are 5 / sqrt(2 * 4000) = 5.6 %
     np.testing.assert_allclose(noise.std(axis=0), [0.2, 0.05, 0], rtol=0.056)
     np.testing.assert_allclose(noise.mean(axis=0), 0, atol=5 * 0.2 / math.sqrt(MANY))
+
+
+def test_gaussian_noise_in_raw_units_is_the_same_for_all_elements():
+    wide = spaces.Box(np.float32([-30, -100, 5]), np.float32([30, 0, 5]))
+    policy = GaussianNoise(scale=constant(2.0), unit="raw").build(wide)
+    values = np.tile(np.float32([1, -50, 5]), (20_000, 1))
+    actions = explore_all(policy, values)
+    np.testing.assert_allclose(actions.std(axis=0), [2.0, 2.0, 0.0], rtol=0.03)
+    np.testing.assert_allclose(actions.mean(axis=0), values[0], atol=0.06)
 
 
 def test_gaussian_noise_is_clipped():

@@ -324,6 +324,7 @@ def test_state_saved_in_mid_sub_episode_goes_on_identically():
             "reward",
             "return",
             "goal",
+            "difference_at_start",
         )
         return {name: getattr(level, f"_{name}").copy() for name in names}
 
@@ -377,6 +378,21 @@ def test_sub_goals_are_clipped_to_their_bounds():
         top.recv()
     goals = np.array([transition[1] for transition in agents[-1].transitions[0]])
     assert np.abs(goals).max() <= 3.0
+
+
+def test_levels_tell_how_far_away_goals_were_when_they_were_given():
+    agent = Scripted(0)
+    level = low(Level(goal_space=goal_space(0.01), horizon=3), agent, seeds=(1, 2))
+    level.reset()
+    level.send(Directive(action=np.array([[2.0, 2.0], [-3.0, 1.0]], np.float32)))
+    while not len(level.recv().rows):
+        pass
+    first = [transitions[0] for transitions in agent.transitions.values()]
+    begun = [np.hypot(*np.subtract(goal, seen)) for seen, goal, *_ in first]
+    told = level.sub_episodes.drain()
+    assert told["sub_episodes"] == 2
+    assert told["distance_at_start"] == pytest.approx(np.mean(begun))
+    assert told["distance_at_start"] > told["distance"] + 1
 
 
 def test_tested_decisions_silence_the_levels_below():

@@ -10,7 +10,7 @@ from coach_rl.levels.sub_episodes import SubEpisodes
 def note(sums, rng, count):
     sums.note_ends(
         rng.choice([End.GOAL, End.HORIZON], count).astype(np.uint8),
-        difference=rng.normal(size=(count, 2)),
+        differences=(rng.normal(size=(count, 2)), rng.normal(size=(count, 2))),
         decisions=rng.integers(1, 9, count),
         returns=rng.normal(size=count) * 0.1,
     )
@@ -20,12 +20,13 @@ def test_means_by_hand():
     sums = SubEpisodes()
     sums.note_ends(
         np.array([End.GOAL, End.HORIZON | End.OUTER], np.uint8),
-        difference=np.array([[0.0, 0.0], [3.0, 4.0]]),
+        differences=(np.array([[5.0, 12.0], [0.0, 1.0]]), np.array([[0.0, 0.0], [3.0, 4.0]])),
         decisions=np.array([2, 5]),
         returns=np.array([-1.0, -5.0]),
     )
     told = sums.drain()
     assert told["sub_episodes"] == 2
+    assert told["distance_at_start"] == pytest.approx(7.0)
     assert told["distance"] == pytest.approx(2.5)
     assert (told["decisions"], told["return"]) == (3.5, -3.0)
     assert (told["goal_share"], told["horizon_share"], told["outer_share"]) == (0.5, 0.5, 0.5)

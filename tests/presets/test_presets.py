@@ -15,6 +15,7 @@ from coach_rl.agents.hac_agent import HACAgentParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.experiment.evaluation import evaluate_run
@@ -22,6 +23,7 @@ from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.experiment.runner import RunSettings, run_experiment
+from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.graph_managers import (
     GraphManager,
     HACGraphParameters,
@@ -204,6 +206,23 @@ def test_hiro_is_evaluated_on_the_papers_target_and_trained_on_all():
     parameters = load_graph_manager("AntMaze_HIRO", {}).parameters
     assert parameters.environment.task.targets == "training"
     assert parameters.evaluation_environment.task.targets == "evaluation"
+
+
+def test_ant_mazes_hiro_measures_as_its_authors_do():
+    """Torques of 30 Nm and metres: noise, its limits and what critics see are in these units."""
+    parameters = load_graph_manager("AntMaze_HIRO", {}).parameters
+    for level in parameters.levels:
+        agent = level.agent
+        assert agent.exploration == GaussianNoise(scale=ConstantSchedule(value=1.0), unit="raw")
+        algorithm = agent.algorithm
+        assert (algorithm.target_noise, algorithm.target_noise_clip) == (0.2, 0.5)
+        assert algorithm.target_noise_unit == agent.critic.action_unit == "raw"
+        assert agent.critic.action_layers == (0, 1)
+        assert agent.critic.final_bound == agent.actor.final_bound == 3e-3
+    _, low = parameters.levels
+    acts_in = low.agent.agent_space(parameters.environment.build(num_envs=1).spaces)
+    assert (acts_in.low == -30).all()
+    assert (acts_in.high == 30).all()
 
 
 def test_an_unknown_level_is_named_with_its_neighbours():

@@ -1,0 +1,110 @@
+"""What both levels of an AntMaze_HIRO run have learned so far, one line per evaluation.
+
+    python benchmarks/hiro_curve.py experiments/AntMaze_HIRO/2026-11-22_10-11-32
+
+Sub-goals lie as much as 14 m away, and an ant walks a metre or so while one holds: none is ever
+reached. So the level below is judged by how far it gets towards them: by its log, over all 15
+elements of a goal, and by the decisions in the upper level's memory, along the way asked for in x
+and y. The level above is judged by its evaluations, whose target is the far end of the maze.
+"""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from coach_rl.core.records import FloatArray
+
+HEAD = (
+    "environment steps",
+    "sub-goals: distance when given",
+    "when over",
+    "nearer by",
+    "way asked for, m",
+    "gone along it, m",
+    "gone in all, m",
+    "evaluation: mean distance to the target, m",
+    "success",
+)
+
+
+def column(rows: list[dict[str, str]], name: str) -> FloatArray:
+    """A column's numbers."""
+    return np.array([float(row[name]) for row in rows])
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """A CSV's lines."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def ways(run: Path) -> tuple[FloatArray, FloatArray]:
+    """The way in x and y that each decision asked for, and that was gone, [N, T, 2] each.
+
+    Every decision takes as long as every other, so row and number say when one was made.
+    """
+    num_envs = json.loads((run / "manifest.json").read_text())["parameters"]["num_envs"]
+    name = json.loads((run / "checkpoints" / "last").read_text())["checkpoint"]
+    kept = load_file(run / "checkpoints" / name / "tensors.safetensors")
+
+    def stored(path: str) -> FloatArray:
+        values = kept[f"state/agents/top/memory/store/columns//{path}"]
+        return values.reshape(num_envs, -1, values.shape[-1])[..., :2]
+
+    gone = stored("next_observations/observation") - stored("observations/observation")
+    return stored("actions"), gone
+
+
+def table(run: Path) -> str:
+    """The lines as markdown."""
+    level = [row for row in read(run / "low.csv") if row["level/distance"]]
+    steps = column(level, "environment_steps")
+    asked, gone = ways(run)
+    far = np.linalg.norm(asked, axis=-1)
+    along = (asked * gone).sum(axis=-1) / np.maximum(far, 1e-9)
+    decided = (np.arange(far.shape[1]) + 1) * 10 * len(far)  # environment steps [T]
+    lines, last = [HEAD, ("---:",) * len(HEAD)], 0.0
+    for evaluation in read(run / "evaluations.csv"):
+        now = float(evaluation["environment_steps"])
+        log, made = (steps > last) & (steps <= now), (decided > last) & (decided <= now)
+        if not made.any():
+            break  # evaluated after the last checkpoint
+        begun, left = (
+            np.average(column(level, f"level/{name}")[log])
+            for name in ("distance_at_start", "distance")
+        )
+        along_now = along[:, made]
+        error = along_now.std() / np.sqrt(along_now.size)
+        away = -float(evaluation["evaluation/reward_mean"]) / float(
+            evaluation["evaluation/length_mean"]
+        )
+        lines.append(
+            (
+                f"{now:,.0f}",
+                f"{begun:.2f}",
+                f"{left:.2f}",
+                f"{begun - left:+.3f}",
+                f"{far[:, made].mean():.1f}",
+                f"{along_now.mean():+.3f} ± {error:.3f}",
+                f"{np.linalg.norm(gone, axis=-1)[:, made].mean():.3f}",
+                f"{away:.2f}",
+                f"{float(evaluation['evaluation/success_rate']):.0%}",
+            )
+        )
+        last = now
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    """Parse the command line; print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, help="run folder")
+    print(table(parser.parse_args().run))
+
+
+if __name__ == "__main__":
+    main()
