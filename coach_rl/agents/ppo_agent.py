@@ -4,7 +4,7 @@ Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, 
 MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -88,9 +88,9 @@ class PPOAlgorithmParameters:
     clip: float = 0.2
     """Epsilon of the clipped objective, usually 0.1 to 0.3."""
     clip_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
-    """Factor on `clip` over the run."""
+    """Factor on `clip` over the run, read where the rollout began."""
     learning_rate_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
-    """Factor on the optimiser's learning rate over the run."""
+    """Factor on the optimiser's learning rate over the run, read where the rollout began."""
     kl_target: float = 0.01
     """Divergence per round that the KL penalty steers for (objective `kl`)."""
     initial_kl_coefficient: float = 1.0
@@ -277,10 +277,10 @@ class PPOAgent(FilteredAgent):
         algorithm = self.params.algorithm
         if len(self._memory) < algorithm.rollout.count:
             return None
-        learning_rate = self.params.optimizer.learning_rate * algorithm.learning_rate_schedule(
-            clock
-        )
-        clip = algorithm.clip * algorithm.clip_schedule(clock)
+        began = self._when_the_rollout_began(clock)
+        factor = algorithm.learning_rate_schedule(began)
+        learning_rate = self.params.optimizer.learning_rate * factor
+        clip = algorithm.clip * algorithm.clip_schedule(began)
         self.engine.set_scalars(
             learning_rate=learning_rate, clip=clip, kl_coefficient=self._kl_coefficient
         )
@@ -335,6 +335,11 @@ class PPOAgent(FilteredAgent):
     def description(self) -> str:
         """The network and how it is updated, for people."""
         return f"{self.network.summary()}\nupdates: {self.engine.mode}"
+
+    def _when_the_rollout_began(self, clock: Clock) -> Clock:
+        """What schedules are read at: read now, one that falls to 0 would waste the last round."""
+        steps = clock.environment_steps - self._memory.environment_steps
+        return replace(clock, environment_steps=steps)
 
     def _learn_from_rollout(self) -> tuple[dict[str, float], int]:
         """Epochs over the rollout; metrics without their room, and the gradient steps made."""

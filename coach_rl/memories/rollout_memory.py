@@ -49,6 +49,11 @@ class RolloutMemory:
         """Every column, [capacity, ...]; only the first `len(self)` rows mean anything."""
         return self._columns
 
+    @property
+    def environment_steps(self) -> int:
+        """How many steps of the simulator the transitions took, over all rows."""
+        return int(self._columns["/durations"][: self._length].sum()) if self._length else 0
+
     def add(self, transition: Transition) -> None:
         """Append R transitions; RunError when they don't fit."""
         count = len(transition.rows)
