@@ -160,7 +160,7 @@ class PPOAgentParameters:
     output_filter: OutputFilterParameters | None = None
     """What happens to actions last; None: nothing."""
     update_mode: UpdateMode = "auto"
-    """How gradient steps are run: auto, eager, compiled or captured."""
+    """How gradient steps are run: auto, eager, compiled (CPU only) or captured (GPU only)."""
 
     def build(
         self,
@@ -393,8 +393,10 @@ class PPOAgent(FilteredAgent):
             last = self._on_device(grid.last)
             next_value = torch.zeros_like(value)[index]
             next_value[:-1] = value[index[1:]]
-            # What follows is not the next stored observation where an episode or the memory ends.
+            # What follows is not the next stored observation where an episode or the memory ends,
+            # and where something was left out or a goal moved in between.
             boundary = ended & valid
+            boundary[:-1] |= valid[1:] & ~data["/follows"][index[1:]]
             boundary[last, torch.arange(len(last), device=self._device)] = True
             boundary_index = index[boundary]
             after = {

@@ -29,8 +29,8 @@ class RolloutMemory:
     """Preallocated columns that fill up and are cleared as a whole.
 
     Columns are named by flat paths: `/rows`, `/observations/<key>`, `/next_observations/<key>`,
-    `/actions`, `/rewards`, `/terminated`, `/truncated`, `/durations`, and one per extra of the
-    agent. They are allocated when their first value comes, with its dtype.
+    `/actions`, `/rewards`, `/terminated`, `/truncated`, `/durations`, `/follows`, and one per extra
+    of the agent. They are allocated when their first value comes, with its dtype.
 
     Args:
         capacity: Transitions it can hold.
@@ -124,6 +124,7 @@ def _columns_of(transition: Transition) -> dict[str, Array]:
         "/terminated": transition.terminated,
         "/truncated": transition.truncated,
         "/durations": transition.duration,
+        "/follows": transition.follows_or_all,
     }
     for key, values in transition.observation.items():
         columns[f"/observations/{key}"] = values

@@ -103,7 +103,9 @@ def flat_pay(x, action):
 # Advantages and bootstraps. The critic is replaced by V(x) = x.
 
 
-def store(agent, rows, x, next_x, *, reward=1.0, terminated=0, truncated=0, duration=1):
+def store(
+    agent, rows, x, next_x, *, reward=1.0, terminated=0, truncated=0, duration=1, follows=True
+):
     rows = np.atleast_1d(rows)
     count = len(rows)
 
@@ -120,6 +122,7 @@ def store(agent, rows, x, next_x, *, reward=1.0, terminated=0, truncated=0, dura
             terminated=column(terminated, bool),
             truncated=column(truncated, bool),
             duration=column(duration, np.int64),
+            follows=column(follows, bool),
             extras={"log_prob": column(0.0, np.float32)},
         )
     )
@@ -178,6 +181,23 @@ def test_a_truncation_bootstraps_from_the_true_last_observation():
     three_steps(agent, truncated=(0, 1, 0), next_x=(2, 10, 4))
     # middle error 1 + 10/2 - 2 = 4 with the trace cut; the next episode's first value 3 is not used
     assert estimates(agent)["/advantages"] == [2.0, 4.0, 0.0]
+
+
+def test_where_something_was_left_out_the_true_next_observation_is_bootstrapped():
+    agent = with_value_of_x()
+    three_steps(agent, next_x=(2, 10, 4), follows=(True, True, False))
+    # as where a truncation cuts: the value 3 of what comes after the gap is not used
+    assert estimates(agent)["/advantages"] == [2.0, 4.0, 0.0]
+    agent = with_value_of_x()
+    for x, follows in ((1, False), (2, True), (3, False)):  # two rows, interleaved
+        store(agent, [4, 2], [x, 5 * x], [x + 1, 5 * x + 5], follows=[follows, True])
+    both = estimates(agent)["/advantages"]
+    alone = [with_value_of_x(), with_value_of_x()]
+    three_steps(alone[0], follows=(False, True, False))
+    for x in (5, 10, 15):
+        store(alone[1], 0, x, x + 5)
+    assert both[::2] == estimates(alone[0])["/advantages"]
+    assert both[1::2] == estimates(alone[1])["/advantages"]
 
 
 def test_termination_wins_over_truncation():

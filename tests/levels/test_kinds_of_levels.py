@@ -33,7 +33,7 @@ TESTING_SEED = 5
 
 
 class Walk:
-    """One walk towards a goal of its own: drifts, ends by chance or after 13 steps."""
+    """One walk towards a goal that moves now and then: drifts, ends by chance or after 13 steps."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -46,6 +46,8 @@ class Walk:
     def step(self, action):
         self.position = self.position + action + self.rng.normal(0, 0.1, 2)
         self.age += 1
+        if self.rng.random() < 0.2:
+            self.goal = self.rng.uniform(-2, 2, 2).astype(np.float32)
         terminated = bool(self.rng.random() < 0.05)
         return float(self.position.sum()), terminated, self.age >= 13
 
@@ -158,6 +160,7 @@ class Scripted:
         for i, row in enumerate(outcome.rows):
             told = self.told(outcome.observation, i)
             assert self.pending[row][1] == (None if told is None else tuple(told))
+            moved_to = outcome.told.get(GOAL_KEY, {i: told})[i]
             came = (
                 tuple(outcome.observation["observation"][i]),
                 float(outcome.reward[i]),
@@ -167,6 +170,7 @@ class Scripted:
                 int(outcome.end[i]),
                 int(outcome.below[i]),
                 bool(outcome.tested[i]),
+                None if moved_to is told or (moved_to == told).all() else tuple(moved_to),
             )
             self.transitions.setdefault(int(row), []).append((*self.pending.pop(row), *came))
 
@@ -218,9 +222,10 @@ class Recursion:
         level, lowest = self.levels[depth], depth == len(self.levels) - 1
         below = None if lowest else self.levels[depth + 1].goal_space
         is_goal = isinstance(level.goal_space, GoalSpace)
+        is_given = is_goal and depth == 0
         decisions, duration, total, starts = 0, 0, 0.0, True
         while True:
-            if depth == 0 and is_goal:
+            if is_given:
                 told = self.walk.goal.copy()
             seen = self.walk.position.copy()
             action = decide(below, seen, told)
@@ -257,6 +262,7 @@ class Recursion:
                 end |= End.GOAL if reached else 0
                 worth = 0.0 if reached else -1.0
                 final = reached or (level.real_end_is_terminal and final)
+            moved = is_given and not end and (self.walk.goal != told).any()
             self.transitions[depth].append(
                 (
                     tuple(seen),
@@ -273,6 +279,7 @@ class Recursion:
                     int(end),
                     int(came),
                     tested,
+                    tuple(self.walk.goal) if moved else None,
                 )
             )
             starts = bool(end)
@@ -341,7 +348,7 @@ def test_a_tested_decision_silences_every_level_below_until_it_is_over():
     top, agents = build([1], levels, Phase.TRAIN, 1.0)
     for _ in range(60):
         top.recv()
-    quiet, tested = 4, -1
+    quiet, tested = 4, -2
     shares = [np.mean([t[tested] for t in agent.transitions[0]]) for agent in agents]
     assert 0 < shares[0] < 1
     for agent in agents[1:]:  # who tests nothing of its own passes on what it is told

@@ -51,6 +51,7 @@ def test_columns_hold_every_array_in_the_order_it_came():
         "/terminated": [False, True, False],
         "/truncated": [False, False, True],
         "/durations": [6, 7, 8],
+        "/follows": [True, True, True],
         "/log_prob": [0.5, 0.25, 0.75],
     }
     assert memory.columns["/observations/x"].shape == (4, 1)
@@ -157,6 +158,7 @@ def test_trajectories_name_what_belongs_to_the_agent():
         "/terminated",
         "/truncated",
         "/durations",
+        "/follows",
         "/rows",
         "/mask",
     }
