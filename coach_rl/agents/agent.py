@@ -53,6 +53,8 @@ class AgentRows:
     """Noise and processes the agent explores with."""
     heatup: BoolArray
     """The open decision was made in HEATUP."""
+    follows: BoolArray
+    """What the row acts on is what its last stored transition led to, under the same goal."""
     pending: Observation = field(default_factory=dict)
     """Filtered observation the row acts on, or has acted on."""
     choice: dict[str, Array] = field(default_factory=dict)
@@ -65,6 +67,7 @@ class AgentRows:
             "heatup_noise": self.heatup_noise.state_dict(),
             "exploration": self.exploration.state_dict(),
             "heatup": self.heatup.copy(),
+            "follows": self.follows.copy(),
             "pending": {key: values.copy() for key, values in self.pending.items()},
             "choice": {name: values.copy() for name, values in self.choice.items()},
         }
@@ -76,6 +79,7 @@ class AgentRows:
         self.heatup_noise.load_state_dict(state["heatup_noise"])
         self.exploration.load_state_dict(state["exploration"])
         self.heatup[:] = state["heatup"]
+        self.follows[:] = state["follows"]
         self.pending = {key: values.copy() for key, values in state["pending"].items()}
         self.choice = {name: values.copy() for name, values in state["choice"].items()}
 
@@ -220,6 +224,8 @@ class FilteredAgent(ABC):
         if learn:
             self._store(row_state, outcome, reward, next_observation)
         _write(row_state.pending, rows, next_observation, len(row_state.heatup))
+        if outcome.told:
+            self._take_in_moved_goals(row_state, outcome)
 
     def filters_state_dict(self) -> State:
         """The filters' statistics."""
@@ -242,6 +248,7 @@ class FilteredAgent(ABC):
             ),
             exploration=exploration,
             heatup=np.zeros(num_envs, np.bool_),
+            follows=np.zeros(num_envs, np.bool_),
         )
 
     def _take_in_starts(
@@ -254,7 +261,7 @@ class FilteredAgent(ABC):
         learn: bool,
     ) -> None:
         """Filter what `observe` has not seen: a new episode's first observation, a new order."""
-        num_rows = len(row_state.heatup)
+        row_state.follows[rows[starts]] = False
         if fresh.any():
             seen = take(observation, fresh)
             _check_finite(rows[fresh], seen, None)
@@ -265,18 +272,29 @@ class FilteredAgent(ABC):
                 starts=np.ones(int(fresh.sum()), np.bool_),
                 learn=learn,
             )
-            _write(row_state.pending, rows[fresh], first, num_rows)
+            _write(row_state.pending, rows[fresh], first, len(row_state.heatup))
         goes_on = starts & ~fresh
         told = {key: observation[key][goes_on] for key in TOLD_KEYS if key in observation}
         if told and goes_on.any():
-            filtered = self.input_filter.observation(
-                row_state.filters,
-                rows[goes_on],
-                told,
-                starts=np.zeros(int(goes_on.sum()), np.bool_),
-                learn=False,
-            )
-            _write(row_state.pending, rows[goes_on], filtered, num_rows)
+            self._take_in_told(row_state, rows[goes_on], told)
+
+    def _take_in_moved_goals(self, row_state: AgentRows, outcome: Outcome) -> None:
+        """Act on goals that have moved from the next decision on; what came of the last is kept."""
+        moved = np.zeros(len(outcome.rows), np.bool_)
+        for key, values in outcome.told.items():
+            differs = values != outcome.observation[key]
+            moved |= differs.reshape(len(moved), -1).any(axis=1)
+        rows, told = outcome.rows[moved], take(outcome.told, moved)
+        _check_finite(rows, told, None)
+        self._take_in_told(row_state, rows, told)
+        row_state.follows[rows] = False
+
+    def _take_in_told(self, row_state: AgentRows, rows: IntArray, told: Observation) -> None:
+        """Filter a new order, [R, ...] each, in the middle of a real episode."""
+        filtered = self.input_filter.observation(
+            row_state.filters, rows, told, starts=np.zeros(len(rows), np.bool_), learn=False
+        )
+        _write(row_state.pending, rows, filtered, len(row_state.heatup))
 
     def _random(self, noise: RowNoise, rows: IntArray) -> ActionInfo:
         return ActionInfo(action=actions_from_uniform(self.action_space, noise.draw(rows)))
@@ -291,11 +309,14 @@ class FilteredAgent(ABC):
         kept: slice | BoolArray = slice(None)
         if not self.keeps_heatup():
             trained = ~row_state.heatup[outcome.rows]
+            if not trained.all():
+                row_state.follows[outcome.rows[~trained]] = False
+                kept = trained
             if not trained.any():
                 return
-            if not trained.all():
-                kept = trained
         rows = outcome.rows[kept]
+        follows = row_state.follows[rows]
+        row_state.follows[rows] = True
         choice = {name: values[rows] for name, values in row_state.choice.items()}
         action = _action(choice)
         self.store(
@@ -310,6 +331,7 @@ class FilteredAgent(ABC):
                 duration=outcome.duration[kept],
                 below=outcome.below[kept],
                 tested=outcome.tested[kept],
+                follows=follows,
                 extras=choice,
             )
         )

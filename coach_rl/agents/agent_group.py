@@ -193,6 +193,7 @@ class Seat:
             terminated=np.where(ended, terminated, outcome.terminated),
             truncated=np.where(ended, truncated & ~terminated, outcome.truncated),
             end=outcome.end | bits,
+            told={key: told for key, told in outcome.told.items() if key in self.observations},
         )
         return own, ended
 

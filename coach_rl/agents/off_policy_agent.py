@@ -157,7 +157,7 @@ class OffPolicyAgentParameters(MovableParameters):
     output_filter: OutputFilterParameters | None = None
     """What happens to actions last; None: nothing."""
     update_mode: UpdateMode = "auto"
-    """How gradient steps are run: auto, eager, compiled or captured."""
+    """How gradient steps are run: auto, eager, compiled (CPU only) or captured (GPU only)."""
 
     def __post_init__(self) -> None:
         clip = self.normalise_observations

@@ -89,9 +89,9 @@ class PPOAlgorithmParameters:
     clip: float = 0.2
     """Epsilon of the clipped objective, usually 0.1 to 0.3."""
     clip_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
-    """Factor on `clip` over the run."""
+    """Factor on `clip` over the run, read where the rollout began."""
     learning_rate_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
-    """Factor on the optimiser's learning rate over the run."""
+    """Factor on the optimiser's learning rate over the run, read where the rollout began."""
     kl_target: float = 0.01
     """Divergence per round that the KL penalty steers for (objective `kl`)."""
     initial_kl_coefficient: float = 1.0
@@ -161,7 +161,7 @@ class PPOAgentParameters(MovableParameters):
     output_filter: OutputFilterParameters | None = None
     """What happens to actions last; None: nothing."""
     update_mode: UpdateMode = "auto"
-    """How gradient steps are run: auto, eager, compiled or captured."""
+    """How gradient steps are run: auto, eager, compiled (CPU only) or captured (GPU only)."""
 
     def moved_to(self, device: str) -> Self:
         """The same; a way to run gradient steps that is not there becomes `auto`."""
@@ -284,10 +284,10 @@ class PPOAgent(FilteredAgent):
         algorithm = self.params.algorithm
         if len(self._memory) < algorithm.rollout.count:
             return None
-        learning_rate = self.params.optimizer.learning_rate * algorithm.learning_rate_schedule(
-            clock
-        )
-        clip = algorithm.clip * algorithm.clip_schedule(clock)
+        began = self._when_the_rollout_began(clock)
+        factor = algorithm.learning_rate_schedule(began)
+        learning_rate = self.params.optimizer.learning_rate * factor
+        clip = algorithm.clip * algorithm.clip_schedule(began)
         self.engine.set_scalars(
             learning_rate=learning_rate, clip=clip, kl_coefficient=self._kl_coefficient
         )
@@ -343,6 +343,11 @@ class PPOAgent(FilteredAgent):
         """The network and how it is updated, for people."""
         return f"{self.network.summary()}\nupdates: {self.engine.mode}"
 
+    def _when_the_rollout_began(self, clock: Clock) -> Clock:
+        """What schedules are read at: read now, one that falls to 0 would waste the last round."""
+        steps = clock.environment_steps - self._memory.environment_steps
+        return replace(clock, environment_steps=steps)
+
     def _learn_from_rollout(self) -> tuple[dict[str, float], int]:
         """Epochs over the rollout; metrics without their room, and the gradient steps made."""
         algorithm = self.params.algorithm
@@ -395,8 +400,10 @@ class PPOAgent(FilteredAgent):
             last = self._on_device(grid.last)
             next_value = torch.zeros_like(value)[index]
             next_value[:-1] = value[index[1:]]
-            # What follows is not the next stored observation where an episode or the memory ends.
+            # What follows is not the next stored observation where an episode or the memory ends,
+            # and where something was left out or a goal moved in between.
             boundary = ended & valid
+            boundary[:-1] |= valid[1:] & ~data["/follows"][index[1:]]
             boundary[last, torch.arange(len(last), device=self._device)] = True
             boundary_index = index[boundary]
             after = {

@@ -15,8 +15,9 @@ that those before it have just moved, and what they computed for every sample.
 
 Three ways to run the same step, equal to rounding: `eager` takes the gradients by autograd on the
 flat parameters; `compiled` runs the step as one function made by torch.compile from its functional
-form; `captured` records the eager step once as a CUDA graph and replays it. `auto` compiles where a
-C++ compiler is present and the planned updates repay the 10 to 25 seconds; it never captures.
+form, on the CPU only; `captured` records the eager step once as a CUDA graph and replays it. `auto`
+compiles on the CPU where a C++ compiler is present and the planned updates repay the 10 to 25
+seconds; it never captures.
 """
 
 import gc
@@ -460,5 +461,6 @@ def _resolved(
         can_compile = device.type == "cpu" and cannot_run("compiled", "cpu") is None
         return "compiled" if worth and can_compile else "eager"
     reason = cannot_run(mode, str(device))
-    require(reason is None, f"update_mode='{mode}' {reason}; use 'auto' or 'eager'")
+    others = "'auto', 'captured' or 'eager'" if device.type == "cuda" else "'auto' or 'eager'"
+    require(reason is None, f"update_mode='{mode}' {reason}; use {others}")
     return mode

@@ -109,6 +109,10 @@ class Outcome:
     """[R] bits of `End` that the level below reported for this decision."""
     tested: BoolArray
     """[R] the decision was tested: nobody below explored while carrying it out."""
+    told: Observation = field(default_factory=dict)
+    """[R, ...] each: where the environment has moved a goal and the sub-episode goes on, what this
+    level is told from its next decision on; `observation` still shows the goal of this one. Empty
+    where nothing has moved."""
     info: Mapping[str, Array] = field(default_factory=dict)
     """[R, ...] each: what the environment reported besides."""
 
@@ -139,8 +143,16 @@ class Transition:
     """Bits of `End` that the level below reported; None: not known, as in data from elsewhere."""
     tested: BoolArray | None = None
     """The decision was tested; None: none was."""
+    follows: BoolArray | None = None
+    """Goes on where the row's transition before it ended: in the same episode, under the same goal,
+    with no decision left out between them. None: not known, taken as true within an episode."""
     extras: dict[str, Array] = field(default_factory=dict)
     """What the ActionInfo carried."""
+
+    @property
+    def follows_or_all(self) -> BoolArray:
+        """`follows`, true everywhere where it is not known."""
+        return np.ones(len(self.rows), np.bool_) if self.follows is None else self.follows
 
 
 @dataclass(frozen=True, kw_only=True)

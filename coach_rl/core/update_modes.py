@@ -19,8 +19,11 @@ def cannot_run(mode: UpdateMode, device: str) -> str | None:
         mode: The way to run a step.
         device: Where networks live, e.g. `cuda:0`.
     """
+    on_cuda = device.startswith("cuda")
+    if mode == "compiled" and on_cuda:
+        return f"compiles for the CPU and this agent is on '{device}'"
     if mode == "compiled" and not compiler_present():
         return "needs a C++ compiler and none is on the PATH (g++ is one)"
-    if mode == "captured" and not device.startswith("cuda"):
+    if mode == "captured" and not on_cuda:
         return f"records a CUDA graph and this agent is on '{device}'"
     return None

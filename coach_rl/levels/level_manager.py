@@ -96,6 +96,8 @@ class LevelManager:
         self._testing_rate = params.testing_rate or 0.0
         self._horizon = np.array(params.horizon or 0, np.int64)  # 0 stands for none
         self._goal_space = self.space if isinstance(self.space, GoalSpace) else None
+        # The environment's may; those of the levels below stay until they answer.
+        self._goals_may_move = self._is_top and self._goal_space is not None
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
         self._stack_clock = clock
         self._clock = Clock(phase=Phase.TEST) if params.frozen else clock
@@ -313,8 +315,26 @@ class LevelManager:
             end=end,
             below=answer.end,
             tested=tested,
+            told=self._told(answer, index, end) if self._goals_may_move else {},
             info=answer.info,
         )
+
+    def _told(self, answer: EnvResponse, index: IntArray | slice, end: Array) -> Observation:
+        """What the rows see next of their goals where the environment has moved one, else nothing.
+
+        Where a sub-episode has ended, the next one begins with a goal of its own.
+        """
+        assert self._goal_space is not None
+        before = self._goal[index]
+        now = answer.first_observation[GOAL_KEY].reshape(before.shape)
+        differs = now.astype(np.float32, copy=False) != before
+        if not np.count_nonzero(differs):
+            return {}
+        moved = differs.any(axis=1) & (end == 0)
+        if not moved.any():
+            return {}
+        goal = np.where(moved[:, None], now, before).astype(np.float32, copy=False)
+        return self._goal_space.show(goal, answer.observation)
 
     def _add(self, answer: EnvResponse, index: IntArray | slice) -> IntArray:
         """Add up what goes upwards; the decisions of the rows' sub-episodes so far, [R]."""

@@ -128,6 +128,8 @@ def _buffers(
     """An episode buffer for each episode of each row."""
     make = _module("minari.data_collector.episode_buffer").EpisodeBuffer
     ends = trajectories["/terminated"] | trajectories["/truncated"]
+    if "/follows" in trajectories:
+        ends[:, :-1] |= ~trajectories["/follows"][:, 1:]
     for row, begin, end in _episodes(trajectories["/mask"], ends):
         steps = slice(begin, end)
 

@@ -41,7 +41,14 @@ from coach_rl.memories.memory_size import MemorySize, check_size
 from coach_rl.memories.minari_data import read_minari
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.ring_store import LEDGER, FrameStackField, RingStore
-from coach_rl.memories.samplers import Gather, NStep, OneStep, UniformPositions, Window
+from coach_rl.memories.samplers import (
+    FOLLOWS,
+    Gather,
+    NStep,
+    OneStep,
+    UniformPositions,
+    Window,
+)
 from coach_rl.memories.sampling_chain import (
     SamplerChain,
     SamplerUnit,
@@ -237,6 +244,8 @@ class Layout:
         self.hindsight: Hindsight | None = None
         self.hindsight_actions: HindsightActions | None = None
         self.ledger: dict[str, Field] = {}
+        if params.n_step > 1:
+            self.ledger[FOLLOWS] = Field((), np.bool_)
         if params.hindsight is not None:
             self.hindsight = params.hindsight.at(place)
             self.hindsight.check(observation_space)
@@ -388,6 +397,8 @@ class ReplayMemory:
                     f"episodes go to one row; raise `capacity` ({self.params.capacity:,})"
                 )
             values = episode | self._ledger_of(episode)
+            if FOLLOWS in self.layout.ledger:
+                values[FOLLOWS] = np.ones(time, np.bool_)
             positions = self.store.extend(row, values)
             if self._priorities is not None:
                 self._priorities.added(positions, 0)
@@ -491,6 +502,8 @@ class ReplayMemory:
         for name in self.params.extras:
             columns[f"/{name}"] = transition.extras[name]
         columns |= self._ledger_of(columns, transition.below, transition.tested)
+        if FOLLOWS in self.layout.ledger:
+            columns[FOLLOWS] = transition.follows_or_all
         return columns
 
     def _ledger_of(

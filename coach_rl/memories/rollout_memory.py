@@ -29,8 +29,8 @@ class RolloutMemory:
     """Preallocated columns that fill up and are cleared as a whole.
 
     Columns are named by flat paths: `/rows`, `/observations/<key>`, `/next_observations/<key>`,
-    `/actions`, `/rewards`, `/terminated`, `/truncated`, `/durations`, and one per extra of the
-    agent. They are allocated when their first value comes, with its dtype.
+    `/actions`, `/rewards`, `/terminated`, `/truncated`, `/durations`, `/follows`, and one per extra
+    of the agent. They are allocated when their first value comes, with its dtype.
 
     Args:
         capacity: Transitions it can hold.
@@ -48,6 +48,11 @@ class RolloutMemory:
     def columns(self) -> dict[str, Array]:
         """Every column, [capacity, ...]; only the first `len(self)` rows mean anything."""
         return self._columns
+
+    @property
+    def environment_steps(self) -> int:
+        """How many steps of the simulator the transitions took, over all rows."""
+        return int(self._columns["/durations"][: self._length].sum()) if self._length else 0
 
     def add(self, transition: Transition) -> None:
         """Append R transitions; RunError when they don't fit."""
@@ -119,6 +124,7 @@ def _columns_of(transition: Transition) -> dict[str, Array]:
         "/terminated": transition.terminated,
         "/truncated": transition.truncated,
         "/durations": transition.duration,
+        "/follows": transition.follows_or_all,
     }
     for key, values in transition.observation.items():
         columns[f"/observations/{key}"] = values

@@ -12,6 +12,8 @@ from coach_rl.memories.sampling_chain import SamplerUnit
 
 POSITIONS, WEIGHTS = "/positions", "/weights"
 REWARDS, DISCOUNTS = "/rewards", "/discounts"
+FOLLOWS = "/follows"
+"""Column of the ledger of n-step returns: nothing was left out and no goal moved before it."""
 ENDS = "/sampling/ends"
 """Position of the last transition of each n-step return: its next observation is the batch's."""
 WINDOW_STEPS = "/sampling/window/steps"
@@ -69,10 +71,10 @@ class OneStep(SamplerUnit):
 
 
 class Window(SamplerUnit):
-    """The n transitions from each position on, as far as its episode goes.
+    """The n transitions from each position on, as far as each follows on the one before it.
 
     Args:
-        store: Where they are kept.
+        store: Where they are kept; with `FOLLOWS` in its ledger where n is more than 1.
         n_step: n.
     """
 
@@ -84,7 +86,7 @@ class Window(SamplerUnit):
         self._store, self._ahead = store, np.arange(n_step)
 
     def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
-        """Steps, whether they belong to the episode, and their ledger, [B, n] each."""
+        """Steps, whether they follow in the episode, and their ledger, [B, n] each."""
         positions, store = batch[POSITIONS].numpy(), self._store
         _, ends = store.episodes_of(positions)
         steps = store.steps_of(positions)[:, None] + self._ahead
@@ -92,6 +94,9 @@ class Window(SamplerUnit):
         steps = np.where(kept, steps, ends[:, None] - 1)
         where = store.positions_of(store.rows_of(positions)[:, None], steps)
         ledger = store.ledger
+        if len(self._ahead) > 1:
+            follows = ledger[FOLLOWS].take(where[:, 1:])
+            kept[:, 1:] &= np.logical_and.accumulate(follows, axis=1)
         return {
             WINDOW_STEPS: torch.from_numpy(steps),
             WINDOW_KEPT: torch.from_numpy(kept),
@@ -104,8 +109,9 @@ class Window(SamplerUnit):
 class NStep(SamplerUnit):
     """Folds a window into a reward, a discount and an end.
 
-    The return stops behind a transition that terminates, at the episode's end, and at the newest
-    transition of the row; after k transitions the next observation's value counts gamma^k.
+    The return stops behind a transition that terminates, at the episode's end, where a goal moved
+    within it, and at the newest transition of the row; after k transitions the next observation's
+    value counts gamma^k.
 
     Args:
         store: Where the transitions are kept.

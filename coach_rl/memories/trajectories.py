@@ -1,13 +1,13 @@
 """The names under which a memory shows its content.
 
 `/observations/<key>`, `/next_observations/<key>`, `/rewards`, `/terminated`, `/truncated`,
-`/durations` and `/rows` as in the columns; what belongs to an agent under its name:
-`/agents/<name>/actions` (or `/agents/<name>/actions/<part>`) and, for every extra it keeps,
-`/agents/<name>/artifacts/<extra>`.
+`/durations`, `/rows` and, of a rollout, `/follows` as in the columns; what belongs to an agent
+under its name: `/agents/<name>/actions` (or `/agents/<name>/actions/<part>`) and, for every extra
+it keeps, `/agents/<name>/artifacts/<extra>`.
 """
 
 SHARED = ("/observations/", "/next_observations/")
-SHARED_PATHS = ("/rewards", "/terminated", "/truncated", "/durations", "/rows")
+SHARED_PATHS = ("/rewards", "/terminated", "/truncated", "/durations", "/rows", "/follows")
 
 
 def shown_as(path: str, agent: str) -> str:

@@ -260,6 +260,55 @@ def test_a_new_goal_inside_an_episode_refilters_the_goal_alone_and_teaches_nothi
     assert agent.saw[-1] == {"x": [1004, 1005, 1060], GOAL_KEY: [1070, 1008, 1072]}
 
 
+def test_a_goal_that_moved_is_kept_as_it_was_and_acted_on_as_it_is():
+    agent = Scribe()
+    state = started(agent)
+    rows = index(2, 0, 1)
+    told = {GOAL_KEY: seen([0, 0, 0], [90, 7, 80])[GOAL_KEY]}
+    agent.observe(state, outcome(rows, [6, 4, 5], [9, 7, 8], told=told), clock=TRAIN)
+    (transition,) = agent.stored
+    assert flat(transition)["goal"] == [9, 7, 8]
+    assert (transition.next_observation[GOAL_KEY][:, 0] - 1000).tolist() == [9, 7, 8]
+    # the goals that moved are filtered alone and teach nothing
+    assert agent.input_filter.asked[-1] == ([GOAL_KEY], [2, 1], [False, False], False)
+    act(agent, rows, [6, 4, 5], [90, 7, 80], starts=[0, 0, 0], fresh=[0, 0, 0], state=state)
+    assert agent.saw[-1] == {"x": [1006, 1004, 1005], GOAL_KEY: [1090, 1007, 1080]}
+
+
+def test_a_goal_that_moved_to_nowhere_is_refused():
+    agent = Scribe()
+    state = started(agent)
+    told = {GOAL_KEY: seen([0], [np.nan])[GOAL_KEY]}
+    with pytest.raises(NonFiniteError, match=f"observation '{GOAL_KEY}' .* in row 1"):
+        agent.observe(state, outcome(index(1), [4], [8], told=told), clock=TRAIN)
+
+
+def test_transitions_say_whether_they_follow_on_the_one_before():
+    agent, follows = Scribe(), []
+    state, rows = started(agent), index(0, 1, 2)
+    nothing = [0, 0, 0]
+
+    def step(*, starts=nothing, fresh=nothing, clock=TRAIN, **changes):
+        agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], **changes), clock=TRAIN)
+        follows.extend(one.follows.tolist() for one in agent.stored)
+        agent.stored.clear()
+        act(agent, rows, [4, 5, 6], [7, 8, 9], starts=starts, fresh=fresh, clock=clock, state=state)
+
+    step()  # the first decisions of all rows
+    step(terminated=[1, 0, 0], truncated=[0, 1, 0], starts=[1, 1, 0], fresh=[1, 0, 0])
+    step(told={GOAL_KEY: seen([0, 0, 0], [7, 80, 9])[GOAL_KEY]})
+    step(clock=HEATUP)  # the next decisions are random, and dropped when they end
+    step()
+    step()
+    assert follows == [
+        [False, False, False],
+        [True, True, True],
+        [False, False, True],
+        [True, False, True],
+        [False, False, False],
+    ]
+
+
 def test_a_level_without_goals_has_nothing_to_refilter():
     agent = Scribe()
     state = started(agent)

@@ -703,6 +703,7 @@ def test_outcomes_of_some_rows_keep_every_field():
     assert kept.reward.tolist() == [2.0]
     assert kept.rows.tolist() == [7]
     assert kept.observation["x"].tolist() == [[4.0]]
+    assert kept.told["x"].tolist() == [[3.0]]
     assert kept.info["y"].tolist() == [6]
 
 
@@ -712,6 +713,7 @@ def _outcome_with(reward):
         "rows": np.array([3, 7]),
         "observation": {"x": np.array([[2.0], [4.0]])},
         "reward": reward,
+        "told": {"x": np.array([[1.0], [3.0]])},
         "info": {"y": np.array([5, 6])},
     }
     rest = {each.name: flags for each in fields(Outcome) if each.name not in values}

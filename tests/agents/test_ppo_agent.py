@@ -103,7 +103,9 @@ def flat_pay(x, action):
 # Advantages and bootstraps. The critic is replaced by V(x) = x.
 
 
-def store(agent, rows, x, next_x, *, reward=1.0, terminated=0, truncated=0, duration=1):
+def store(
+    agent, rows, x, next_x, *, reward=1.0, terminated=0, truncated=0, duration=1, follows=True
+):
     rows = np.atleast_1d(rows)
     count = len(rows)
 
@@ -120,6 +122,7 @@ def store(agent, rows, x, next_x, *, reward=1.0, terminated=0, truncated=0, dura
             terminated=column(terminated, bool),
             truncated=column(truncated, bool),
             duration=column(duration, np.int64),
+            follows=column(follows, bool),
             extras={"log_prob": column(0.0, np.float32)},
         )
     )
@@ -178,6 +181,23 @@ def test_a_truncation_bootstraps_from_the_true_last_observation():
     three_steps(agent, truncated=(0, 1, 0), next_x=(2, 10, 4))
     # middle error 1 + 10/2 - 2 = 4 with the trace cut; the next episode's first value 3 is not used
     assert estimates(agent)["/advantages"] == [2.0, 4.0, 0.0]
+
+
+def test_where_something_was_left_out_the_true_next_observation_is_bootstrapped():
+    agent = with_value_of_x()
+    three_steps(agent, next_x=(2, 10, 4), follows=(True, True, False))
+    # as where a truncation cuts: the value 3 of what comes after the gap is not used
+    assert estimates(agent)["/advantages"] == [2.0, 4.0, 0.0]
+    agent = with_value_of_x()
+    for x, follows in ((1, False), (2, True), (3, False)):  # two rows, interleaved
+        store(agent, [4, 2], [x, 5 * x], [x + 1, 5 * x + 5], follows=[follows, True])
+    both = estimates(agent)["/advantages"]
+    alone = [with_value_of_x(), with_value_of_x()]
+    three_steps(alone[0], follows=(False, True, False))
+    for x in (5, 10, 15):
+        store(alone[1], 0, x, x + 5)
+    assert both[::2] == estimates(alone[0])["/advantages"]
+    assert both[1::2] == estimates(alone[1])["/advantages"]
 
 
 def test_termination_wins_over_truncation():
@@ -440,7 +460,7 @@ def test_reports_hold_the_means_of_the_round():
     assert all(isinstance(value, float) for value in report.scalars.values())
 
 
-def test_schedules_follow_true_progress():
+def test_schedules_are_read_where_the_rollout_began():
     agent = build(
         rate=0.01,
         clip=0.4,
@@ -448,9 +468,8 @@ def test_schedules_follow_true_progress():
         clip_schedule=LinearSchedule(start=1.0, end=0.5),
     )
     bandit, seen = Bandit(agent, flat_pay), []
-    for steps in (0, 50, 50, 150):
-        clock = Clock(environment_steps=steps, planned_steps=100)
-        scalars = bandit.round(clock).scalars
+    for began in (0, 50, 50, 150):  # and eight steps later the rollout is full
+        scalars = bandit.round(Clock(environment_steps=began + 8, planned_steps=100)).scalars
         used = [float(agent.engine._scalars[name]) for name in ("learning_rate", "clip")]
         assert used == pytest.approx([scalars["train/learning_rate"], scalars["train/clip"]])
         seen.append(used)
@@ -458,11 +477,32 @@ def test_schedules_follow_true_progress():
     assert seen == [pytest.approx(pair) for pair in expected]
 
 
+def test_the_last_round_learns_where_the_learning_rate_falls_to_zero():
+    """Four rounds of 8 steps in a run of 32: 1 - (round - 1) / 4, as in Baselines."""
+    schedule = LinearSchedule(start=1.0, end=0.0)
+    agent = build(rate=0.01, learning_rate_schedule=schedule)
+    bandit, rates = Bandit(agent, flat_pay), []
+    for steps in (8, 16, 24, 32):
+        before = agent.network.online.clone()
+        report = bandit.round(Clock(environment_steps=steps, planned_steps=32))
+        rates.append(report.scalars["train/learning_rate"])
+        assert not torch.equal(agent.network.online, before)
+    assert rates == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
+
+
+def test_schedules_count_the_environment_steps_of_decisions_that_last():
+    agent = build(rate=0.01, learning_rate_schedule=LinearSchedule(start=1.0, end=0.0))
+    for x in range(4):
+        store(agent, [0, 1], x=[x, x], next_x=[x + 1, x + 1], duration=5)
+    report = agent.train(Clock(environment_steps=100, planned_steps=100))
+    assert report.scalars["train/learning_rate"] == pytest.approx(0.01 * 40 / 100)
+
+
 def test_a_learning_rate_that_has_run_out_learns_nothing():
     schedule = LinearSchedule(start=1, end=0, over=EnvironmentSteps(10))
     agent = build(learning_rate_schedule=schedule)
     before = agent.network.online.clone()
-    Bandit(agent, flat_pay).round(Clock(environment_steps=10))
+    Bandit(agent, flat_pay).round(Clock(environment_steps=18))
     assert torch.equal(agent.network.online, before)
 
 

@@ -103,6 +103,10 @@ def transitions_stored(agent):
     return stored
 
 
+def same(seen, other):
+    return all(np.array_equal(seen[key], other[key]) for key in seen)
+
+
 def slow_advantages(agent, stored, *, discount, trace):
     """GAE by its recursion over each row's transitions; by (row, how many before it)."""
 
@@ -120,13 +124,18 @@ def slow_advantages(agent, stored, *, discount, trace):
                 "before": before[i],
                 "after": 0.0 if transition.terminated[i] else after[i],
                 "ends": transition.terminated[i] or transition.truncated[i],
+                "seen": {key: values[i] for key, values in transition.observation.items()},
+                "led_to": {key: values[i] for key, values in transition.next_observation.items()},
                 "discount": discount ** int(transition.duration[i]),
             }
             by_row.setdefault(int(row), []).append(step)
     found = {}
     for row, steps in by_row.items():
-        following = 0.0
+        following, seen_next = 0.0, None
         for number, step in reversed(list(enumerate(steps))):
+            if seen_next is not None and not same(step["led_to"], seen_next):
+                following = 0.0  # what came next was not kept
+            seen_next = step["seen"]
             carried = 0.0 if step["ends"] else step["discount"] * trace * following
             following = step["reward"] + step["discount"] * step["after"] - step["before"] + carried
             found[row, number] = following
@@ -203,6 +212,37 @@ def test_decisions_made_in_heatup_are_dropped_where_they_end_later():
     assert len(agent._memory) == 0
     list(graph_manager.train_and_act(EnvironmentSteps(3)))  # the first decisions of TRAIN end
     assert len(agent._memory) == 3
+    graph_manager.close()
+
+
+@pytest.mark.parametrize("horizon", [1, 4])
+def test_advantages_stop_at_a_stretch_of_random_actions(horizon):
+    """Where decisions were dropped, the true next state is bootstrapped and the trace is cut."""
+    algorithm = {"discount": 0.9, "gae_lambda": 0.8, "discount_by_duration": True}
+    graph_manager = manager(
+        ppo(rollout=EnvironmentSteps(1000), **algorithm),
+        ScriptedAgentParameters(policy="still"),
+        OPTIONS,
+        horizon=horizon,
+        num_envs=2,
+    )
+    agent = agents_of(graph_manager)[0]
+    stored = transitions_stored(agent)
+    for _ in range(3):
+        list(graph_manager.train_and_act(EnvironmentSteps(2 * 15)))
+        list(graph_manager.heatup(EnvironmentSteps(2 * 10)))
+    list(graph_manager.train_and_act(EnvironmentSteps(2 * 15)))
+    data = {path: torch.from_numpy(column) for path, column in agent._memory.columns.items()}
+    found = agent._estimates(data, agent._memory.grid())["/advantages"].numpy()
+    kept, number = {}, {}
+    for place, row in enumerate(agent._memory.columns["/rows"][: len(agent._memory)].tolist()):
+        number[row] = number.get(row, -1) + 1
+        kept[row, number[row]] = found[place]
+    expected = slow_advantages(agent, stored, discount=0.9, trace=0.8)
+    assert kept == pytest.approx(expected, abs=1e-5)
+    gaps = int((~agent._memory.columns["/follows"][: len(agent._memory)]).sum())
+    ends = agent._memory.columns["/truncated"][: len(agent._memory)].sum()
+    assert gaps > ends, "the test wants gaps in the middle of episodes"
     graph_manager.close()
 
 

@@ -202,6 +202,26 @@ def test_asking_for_compiled_without_a_compiler_says_what_to_do(monkeypatch):
         engine_for(network, mode="compiled")
 
 
+def test_asking_for_compiled_on_a_gpu_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
+    message = (
+        r"update_mode='compiled' compiles for the CPU and this agent is on 'cuda:1'; "
+        "use 'auto', 'captured' or 'eager'"
+    )
+    with pytest.raises(ParameterError, match=message):
+        update_engine._resolved("compiled", torch.device("cuda:1"), 0, 40_000)
+
+
+def test_a_compiled_run_that_moves_to_a_gpu_goes_on_eagerly_with_a_warning(monkeypatch):
+    monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
+    engine = engine_for(NetworkWrapper(module(), device=CPU))
+    engine.load_state_dict(engine.state_dict() | {"mode": "compiled"})
+    engine._device = torch.device("cuda:0")  # which this machine need not have
+    with pytest.warns(CoachWarning, match=r"'compiled' compiles for the CPU .* eager from now on"):
+        engine._prepared(("",), sync=True)
+    assert engine.mode == "eager"
+
+
 def test_a_saved_mode_wins_over_the_one_asked_for(monkeypatch):
     monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
     eager = engine_for(NetworkWrapper(module(), device=CPU))

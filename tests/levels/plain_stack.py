@@ -32,9 +32,9 @@ class Level:
 
 
 class Walk:
-    """One walk (x, y, angle) towards a goal of its own: drifts, ends by chance or after 13 steps.
+    """One walk (x, y, angle) towards a goal that moves now and then.
 
-    The angle is counted on beyond a turn.
+    It drifts, ends by chance or after 13 steps; the angle is counted on beyond a turn.
     """
 
     def __init__(self, seed):
@@ -48,6 +48,8 @@ class Walk:
     def step(self, action):
         self.position = self.position + action + self.rng.normal(0, 0.1, 3)
         self.age += 1
+        if self.rng.random() < 0.2:
+            self.goal = self.rng.uniform(-2, 2, 3).astype(np.float32)
         terminated = bool(self.rng.random() < 0.05)
         return float(self.position.sum()), terminated, self.age >= 13
 
@@ -185,6 +187,7 @@ class Totals:
 
     sub_episodes: int = 0
     ends: dict = field(default_factory=lambda: dict.fromkeys(End, 0))
+    distance_at_start: float = 0.0
     distance: float = 0.0
     decisions: int = 0
     returns: float = 0.0
@@ -198,11 +201,14 @@ class Totals:
         self.tested += tested
         self.penalised += tested and answer.end == End.HORIZON
 
-    def note_end(self, end: End, *, decisions: int, returns: float, distance: float) -> None:
+    def note_end(
+        self, end: End, *, decisions: int, returns: float, distances: tuple[float, float]
+    ) -> None:
         self.sub_episodes += 1
         self.decisions += decisions
         self.returns += returns
-        self.distance += distance
+        self.distance_at_start += distances[0]
+        self.distance += distances[1]
         for bit in End:
             self.ends[bit] += bool(end & bit)
 
@@ -244,21 +250,26 @@ class Recursion:
         """
         level, totals = self.levels[depth], self.totals[depth]
         decisions, returns, reward_up, duration, starts = 0, 0.0, 0.0, 0, True
+        distance_at_start = 0.0
         while True:
             if self.steps == len(self.phases):
                 raise StopIteration
-            if depth == 0 and level.goal_space is not None:
-                order = Order(PlainGoals(level.goal_space), self.walk.goal.copy())
+            if depth == 0:
+                order = self.given_goal()
+            if starts and order is not None:
+                distance_at_start = order.distance(self.walk.position)
             known = self.known(depth, order, starts=starts, quiet=quiet)
             action, tested, answer = self.decision(depth, order, outer, quiet)
             decisions += 1
             reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
+            following = self.given_goal() if depth == 0 and not end else order
             self.transitions[depth].append(
                 {
                     **known,
                     "action": np.array(action).tolist(),
                     "after": answer.after.tolist(),
                     "told after": None if order is None else order.shown(answer.after).tolist(),
+                    "told next": None if order is None else following.shown(answer.after).tolist(),
                     "reward": reward,
                     "terminated": is_final,
                     "truncated": bool(end) and not is_final,
@@ -278,11 +289,18 @@ class Recursion:
                 self.walk.restart()
             if not end:
                 continue
-            distance = 0.0 if order is None else order.distance(answer.after)
-            totals.note_end(end, decisions=decisions, returns=returns, distance=distance)
+            distances = (0.0, 0.0)
+            if order is not None:
+                distances = distance_at_start, order.distance(answer.after)
+            totals.note_end(end, decisions=decisions, returns=returns, distances=distances)
             if depth:
                 return Answer(answer.after, reward_up, duration, answer.real, end)
             decisions, returns = 0, 0.0
+
+    def given_goal(self):
+        """The top's goal, which is the walk's own and may move within an episode."""
+        space = self.levels[0].goal_space
+        return None if space is None else Order(PlainGoals(space), self.walk.goal.copy())
 
     def known(self, depth, order, *, starts, quiet):
         """What a transition holds that is known when the decision is made."""

@@ -140,11 +140,13 @@ class Scripted:
         return np.array(actions)
 
     def observe(self, row_state, outcome, *, clock):
+        moved = outcome.told
         for i, row in enumerate(outcome.rows):
             told = self.told(outcome.observation, i)
             came = {
                 "after": outcome.observation["observation"][i].tolist(),
                 "told after": None if told is None else told.tolist(),
+                "told next": None if told is None else moved.get(GOAL_KEY, {i: told})[i].tolist(),
                 "reward": float(outcome.reward[i]),
                 "terminated": bool(outcome.terminated[i]),
                 "truncated": bool(outcome.truncated[i]),
@@ -256,6 +258,7 @@ def means(totals):
     if count := sums["sub_episodes"]:
         told = {
             "sub_episodes": count,
+            "distance_at_start": sums["distance_at_start"] / count,
             "distance": sums["distance"] / count,
             "decisions": sums["decisions"] / count,
             "return": sums["returns"] / count,

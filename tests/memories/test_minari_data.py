@@ -62,6 +62,34 @@ def test_what_is_written_comes_back(data_sets, kind):
 
 
 @needs_minari
+def test_an_episode_is_cut_where_something_was_left_out(data_sets):
+    memory, numbers = RolloutMemory(10), [0, 1, 2, 7, 8]
+    for number in numbers:
+        memory.add(
+            Transition(
+                rows=np.array([0]),
+                observation={"observation": np.array([[0.0, number]])},
+                action=np.array([[number]], np.float32),
+                reward=np.array([1.0]),
+                next_observation={"observation": np.array([[0.0, number + 1]])},
+                terminated=np.array([False]),
+                truncated=np.array([False]),
+                duration=np.array([1]),
+                follows=np.array([number not in (0, 7)]),
+            )
+        )
+    path = str(data_sets / "gap")
+    write_minari(memory.trajectories(), path, **SPACES)
+    episodes = list(read_minari(path, **SPACES))
+    found = [
+        [episode[f"/{when}observations/observation"][:, 1].tolist() for when in ("", "next_")]
+        for episode in episodes
+    ]
+    assert found == [[[0, 1, 2], [1, 2, 3]], [[7, 8], [8, 9]]]
+    assert [episode["/truncated"].tolist() for episode in episodes] == [[0, 0, 1], [0, 1]]
+
+
+@needs_minari
 def test_minari_itself_reads_what_is_written(data_sets):
     import minari
 

@@ -110,6 +110,31 @@ def test_n_step_returns_by_hand():
     }
 
 
+def test_n_step_returns_stop_where_a_transition_does_not_follow_on_the_one_before():
+    # as above, but between the states 2 and 3 a goal moved, or something was left out
+    memory = build(num_envs=1, n_step=3, discount=0.5)
+    for number, reward in enumerate([1, 2, 4, 8, 16, 32]):
+        memory.add(one(0, number, reward=reward, follows=number != 3))
+    restored = build(num_envs=1, n_step=3, discount=0.5)
+    restored.load_state_dict(memory.state_dict())
+    for each in (memory, restored):
+        batch = each.sample(200)
+        columns = (
+            batch["/observations/observation"][:, 1].int(),
+            batch["/rewards"],
+            batch["/discounts"],
+            batch["/next_observations/observation"][:, 1],
+        )
+        assert set(zip(*(column.tolist() for column in columns), strict=True)) == {
+            (0, 1 + 1 + 1, 1 / 8, 3),
+            (1, 2 + 2, 1 / 4, 3),
+            (2, 4, 1 / 2, 3),
+            (3, 8 + 8 + 8, 1 / 8, 6),
+            (4, 16 + 16, 1 / 4, 6),
+            (5, 32, 1 / 2, 6),
+        }
+
+
 def test_a_termination_is_not_bootstrapped_and_wins_over_truncation():
     memory = build(num_envs=1, n_step=2, discount=0.5)
     memory.add(one(0, 0, reward=1.0))
@@ -478,7 +503,17 @@ def test_batches_on_a_gpu_equal_those_on_the_cpu(storage):
         same_batches(cpu, {path: column.cpu() for path, column in gpu.items()})
 
 
-def one(row, number, *, reward=0.0, terminated=False, truncated=False, duration=1, extras=None):
+def one(
+    row,
+    number,
+    *,
+    reward=0.0,
+    terminated=False,
+    truncated=False,
+    duration=1,
+    follows=True,
+    extras=None,
+):
     """One transition of one row, from state `number` to the next."""
     return Transition(
         rows=np.array([row]),
@@ -489,5 +524,6 @@ def one(row, number, *, reward=0.0, terminated=False, truncated=False, duration=
         terminated=np.array([terminated]),
         truncated=np.array([truncated]),
         duration=np.array([duration]),
+        follows=np.array([follows]),
         extras=extras or {},
     )

@@ -51,9 +51,18 @@ def test_columns_hold_every_array_in_the_order_it_came():
         "/terminated": [False, True, False],
         "/truncated": [False, False, True],
         "/durations": [6, 7, 8],
+        "/follows": [True, True, True],
         "/log_prob": [0.5, 0.25, 0.75],
     }
     assert memory.columns["/observations/x"].shape == (4, 1)
+
+
+def test_environment_steps_add_up_the_durations_of_what_is_kept():
+    memory = filled()
+    assert memory.environment_steps == 6 + 7 + 8 + 9 + 10 + 11
+    memory.clear()
+    assert memory.environment_steps == 0
+    assert RolloutMemory(8).environment_steps == 0
 
 
 def test_columns_keep_the_dtype_of_their_first_value():
@@ -149,6 +158,7 @@ def test_trajectories_name_what_belongs_to_the_agent():
         "/terminated",
         "/truncated",
         "/durations",
+        "/follows",
         "/rows",
         "/mask",
     }

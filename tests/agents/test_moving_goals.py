@@ -1,0 +1,303 @@
+"""An environment that moves its goal within an episode, below a top level that has a goal space."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.records import take
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.world import WorldEnvironment, WorldStep
+from coach_rl.graph_managers import (
+    GraphManager,
+    HRLGraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.testing.states import assert_same_state
+
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3))
+SMALL = TorsoParameters(middleware=(8,))
+NOWHERE = np.float64(9.0)
+
+
+class Chase:
+    """Move in a square towards a target that jumps at every third step.
+
+    `target` says where it is as well, under a key that means nothing to a level: what an agent sees
+    there was true when it decided.
+    """
+
+    start_numbers, step_numbers = 4, 2
+    spaces = EnvironmentSpaces(
+        observation=spaces.Dict(
+            {
+                "observation": spaces.Box(-1, 1, (2,), np.float32),
+                GOAL_KEY: spaces.Box(-1, 1, (2,), np.float64),
+                "target": spaces.Box(-1, 1, (2,), np.float64),
+            }
+        ),
+        action=spaces.Box(-1, 1, (2,), np.float32),
+    )
+
+    def start(self, uniform):
+        place = 2 * uniform - 1
+        return {
+            "place": place[:, :2].astype(np.float32),
+            "target": place[:, 2:],
+            "age": np.zeros(len(place), np.int64),
+        }
+
+    def observe(self, state):
+        target = state["target"]
+        return {
+            "observation": state["place"].copy(),
+            GOAL_KEY: target.copy(),
+            "target": target.copy(),
+        }
+
+    def step(self, state, action, uniform):
+        age = state["age"] + 1
+        place = np.clip(state["place"] + 0.3 * action, -1, 1).astype(np.float32)
+        target = np.where((age % 3 == 0)[:, None], 2 * uniform - 1, state["target"])
+        after = {"place": place, "target": target, "age": age}
+        nothing = np.zeros(len(age))
+        return WorldStep(after, nothing + NOWHERE, nothing > 0, {})
+
+
+class PairChase(Chase):
+    """The same, moved by two agents: one along each axis."""
+
+    spaces = EnvironmentSpaces(
+        observation=Chase.spaces.observation,
+        action=spaces.Dict({name: spaces.Box(-1, 1, (1,), np.float32) for name in ("x", "y")}),
+    )
+
+    def step(self, state, action, uniform):
+        return super().step(state, np.concatenate([action["x"], action["y"]], axis=1), uniform)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChaseParameters:
+    pair: bool = False
+
+    @property
+    def level(self):
+        return "chase"
+
+    def build(self, *, num_envs):
+        world = PairChase() if self.pair else Chase()
+        return WorldEnvironment(world, num_envs=num_envs, max_episode_steps=11)
+
+
+def ddpg(name="agent", **memory):
+    return DDPGAgentParameters(
+        name=name,
+        learning=LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16),
+        memory=ReplayMemoryParameters(capacity=600, **memory),
+        normalise_observations=5.0,
+        update_mode="eager",
+    )
+
+
+def ppo(name="agent"):
+    return PPOAgentParameters(
+        name=name,
+        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(24), epochs=1, minibatch=8),
+        network=ActorCriticParameters(torso=SMALL),
+        update_mode="eager",
+    )
+
+
+def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, pair=False):
+    top = LevelParameters(name="top", agent=agent, goal_space=space)
+    low = LevelParameters(name="low", agent=ddpg(), goal_space=PLACES, horizon=4)
+    graph_manager = GraphManager(
+        HRLGraphParameters(
+            levels=(top, low)[:levels],
+            environment=ChaseParameters(pair=pair),
+            num_envs=num_envs,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(300),
+                heatup=EnvironmentSteps(heatup),
+                evaluation_interval=EnvironmentSteps(300),
+                evaluation_episodes=EnvironmentEpisodes(2),
+            ),
+        )
+    )
+    graph_manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    return graph_manager
+
+
+def stored_by(agent):
+    """Every transition that comes to an agent's memory, in a list that grows."""
+    stored, store = [], agent.store
+
+    def spied(transition):
+        stored.append(transition)
+        store(transition)
+
+    agent.store = spied
+    return stored
+
+
+def check(stored, space=PLACES):
+    """What was kept agrees with the goal that was there at each decision; how many goals moved."""
+    moved = 0
+    for one in stored:
+        seen, after = one.observation, one.next_observation
+        np.testing.assert_array_equal(seen[GOAL_KEY], seen["target"].astype(np.float32))
+        np.testing.assert_array_equal(after[GOAL_KEY], seen[GOAL_KEY])
+        np.testing.assert_allclose(one.reward, space.goal_reward(seen[GOAL_KEY], after))
+        reached = space.reached(seen[GOAL_KEY], after)
+        np.testing.assert_array_equal(one.terminated, reached)
+        differs = (seen["target"] != after["target"]).any(axis=1)
+        moved += int((differs & ~one.terminated & ~one.truncated).sum())
+    return moved
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+@pytest.mark.parametrize("agent", [ddpg(), ppo()])
+def test_a_decision_sees_the_goal_it_is_rewarded_for(agent, levels):
+    graph_manager = manager(agent, levels=levels)
+    stored = stored_by(graph_manager._graph.agents[0])
+    list(graph_manager.train_and_act(EnvironmentSteps(300)))
+    assert check(stored) > 10
+
+
+def test_evaluations_act_on_the_goal_that_is_there():
+    graph_manager, seen = manager(ppo()), []
+    agent = graph_manager._graph.agents[0]
+    choose = agent.choose
+
+    def spied(row_state, rows, observation, **more):
+        seen.append(take(observation, slice(None)))
+        return choose(row_state, rows, observation, **more)
+
+    agent.choose = spied
+    list(graph_manager.evaluate(EnvironmentEpisodes(4)))
+    assert len(seen) == 22
+    for observation in seen:
+        np.testing.assert_array_equal(
+            observation[GOAL_KEY], observation["target"].astype(np.float32)
+        )
+
+
+def test_a_goal_shown_as_what_is_left_to_go_is_that_of_the_decision():
+    space = replace(PLACES, observed="relative")
+    graph_manager = manager(ppo(), space=space)
+    stored = stored_by(graph_manager._graph.agents[0])
+    list(graph_manager.train_and_act(EnvironmentSteps(120)))
+    for one in stored:
+        target = one.observation["target"].astype(np.float32)
+        for seen in (one.observation, one.next_observation):
+            np.testing.assert_allclose(seen[GOAL_KEY], target - seen["observation"], atol=1e-6)
+
+
+def test_the_ledger_of_hindsight_holds_what_the_level_said():
+    graph_manager = manager(ddpg(hindsight=HindsightParameters()))
+    agent = graph_manager._graph.agents[0]
+    stored = stored_by(agent)
+    list(graph_manager.heatup(EnvironmentSteps(300)))
+    assert check(stored) > 10
+    store = agent.memory.store
+    kept = store.kept()
+    assert store.ledger["/reached"][kept].any()
+    np.testing.assert_array_equal(store.ledger["/reached"][kept], store.ledger["/terminated"][kept])
+
+
+def test_the_members_of_a_group_see_the_goal_they_are_rewarded_for():
+    group = AgentGroupParameters(
+        members=(
+            GroupMember(agent=ppo("across"), actions="x"),
+            GroupMember(agent=ddpg("up"), actions="y", observations=("observation", "target")),
+        )
+    )
+    graph_manager = manager(group, pair=True)
+    across, up = (
+        stored_by(graph_manager._graph.agents[0].members[name]) for name in ("across", "up")
+    )
+    list(graph_manager.train_and_act(EnvironmentSteps(150)))
+    assert check(across) > 10
+    assert len(up) == len(across)
+    assert all(GOAL_KEY not in one.observation for one in up)
+
+
+def test_transitions_do_not_depend_on_the_company_of_other_rows():
+    def first_row(num_envs):
+        graph_manager = manager(ddpg(), num_envs=num_envs)
+        stored = stored_by(graph_manager._graph.agents[0])
+        list(graph_manager.heatup(EnvironmentSteps(60 * num_envs)))
+        return [
+            {key: (one.observation[key][0].tolist(), one.next_observation[key][0].tolist())}
+            for one in stored
+            for key in one.observation
+        ]
+
+    assert first_row(1) == first_row(4)
+
+
+def test_n_step_returns_stay_under_one_goal():
+    graph_manager = manager(ddpg(n_step=3))
+    agent = graph_manager._graph.agents[0]
+    stored = stored_by(agent)
+    list(graph_manager.heatup(EnvironmentSteps(300)))
+    assert check(stored) > 10
+    batch = agent.memory.sample(400)
+    goals = [batch[f"/{when}observations/{GOAL_KEY}"] for when in ("", "next_")]
+    assert (goals[0] == goals[1]).all()
+    # rewards of -1 up to the goal, where nothing is left to come: the discount tells how many
+    steps = np.log(batch["/discounts"].numpy().clip(1e-9)) / np.log(0.99)
+    open_ended = batch["/discounts"].numpy() > 0
+    assert set(np.round(steps[open_ended]).astype(int)) == {1, 2, 3}
+
+
+def test_advantages_stay_under_one_goal():
+    graph_manager = manager(ppo())
+    agent = graph_manager._graph.agents[0]
+    list(graph_manager.train_and_act(EnvironmentSteps(21)))
+    agent._model.value = lambda observation: observation[GOAL_KEY][:, 0]
+    columns = agent._memory.columns
+    data = {path: torch.from_numpy(column) for path, column in columns.items()}
+    found = agent._estimates(data, agent._memory.grid())["/advantages"].numpy()
+    goal, reward = columns[f"/observations/{GOAL_KEY}"][:, 0], columns["/rewards"]
+    rows, carry = columns["/rows"][:21], 0.99 * 0.95
+    moves = 0
+    for row in range(3):
+        following = 0.0
+        places = np.flatnonzero(rows == row)
+        for place, later in zip(places[::-1], [None, *places[:0:-1]], strict=True):
+            moved = later is not None and goal[later] != goal[place]
+            ended = columns["/terminated"][place] or columns["/truncated"][place]
+            moves += int(moved and not ended)
+            after = 0.0 if columns["/terminated"][place] else goal[place]
+            error = reward[place] + 0.99 * after - goal[place]
+            following = error + carry * following * (not (moved or ended))
+            assert found[place] == pytest.approx(following, abs=1e-5)
+    assert moves > 3
+
+
+@pytest.mark.parametrize("agent", [ddpg(n_step=3), ppo()])
+@pytest.mark.parametrize("ticks", [31, 32, 33])
+def test_a_stack_stopped_where_a_goal_moves_goes_on_bit_for_bit(agent, ticks):
+    def rest(graph_manager):
+        list(graph_manager.train_and_act(EnvironmentSteps(120)))
+        state = graph_manager.state_dict()
+        return {**state, "training_seconds": 0.0, "wall_seconds": 0.0}
+
+    first, second = manager(agent), manager(agent)
+    list(first.train_and_act(EnvironmentSteps(3 * ticks)))
+    second.load_state_dict(first.state_dict())
+    assert_same_state(rest(second), rest(first))
