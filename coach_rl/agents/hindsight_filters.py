@@ -4,6 +4,8 @@ Goals are read from what the agent keeps, put into it and rewarded by their dist
 units of the environment; sub-goals that were achieved go back through the OutputFilter.
 """
 
+from collections.abc import Set
+
 import numpy as np
 from gymnasium import spaces
 
@@ -30,28 +32,24 @@ def check_filters(agent: FilteredAgent, memory: MemoryParameters, place: LevelPl
     """
     if not isinstance(memory, ReplayMemoryParameters) or memory.hindsight is None:
         return
-    shows_sub_goals = memory.hindsight_actions is not None and place.sub_goal is not None
+    sub_goal = None if memory.hindsight_actions is None else place.sub_goal
     keys = {GOAL_KEY, memory.hindsight.at(place).goal.key}
-    if shows_sub_goals:
-        assert place.sub_goal is not None
-        keys.add(place.sub_goal.key)
-    changed = sorted(keys & agent.input_filter.changed_keys)
+    if sub_goal is not None:
+        keys.add(sub_goal.key)
+    changed = keys & agent.input_filter.changed_keys
     if changed:
-        named = ", ".join(f"'{key}'" for key in changed)
         raise ConfigurationError(
-            f"agent '{agent.name}': hindsight reads goals from {', '.join(map(repr, sorted(keys)))}"
-            f" as the environment shows them, and the InputFilter has filters for {named}; leave "
-            "those out and set normalise_observations, which normalises inside the networks"
+            f"agent '{agent.name}': hindsight reads goals from {_named(keys)} as the environment "
+            f"shows them, and the InputFilter has filters for {_named(changed)}; leave those out "
+            "and set normalise_observations, which normalises inside the networks"
         )
     if agent.input_filter.changes_reward:
         raise ConfigurationError(
             f"agent '{agent.name}': hindsight rewards a part of each batch as its goals do, which "
-            "the reward filters of the InputFilter would not see; leave InputFilter.reward out, "
-            "or set the memory's hindsight to None"
+            "the reward filters of the InputFilter would not see; leave InputFilter.reward out"
         )
-    if shows_sub_goals:
-        assert place.sub_goal is not None
-        reason = _no_way_back(agent.output_filter, place.sub_goal.space)
+    if sub_goal is not None:
+        reason = _no_way_back(agent.output_filter, sub_goal.space)
         if reason is not None:
             raise ConfigurationError(
                 f"agent '{agent.name}': hindsight actions are sub-goals that were achieved, and "
@@ -59,6 +57,10 @@ def check_filters(agent: FilteredAgent, memory: MemoryParameters, place: LevelPl
                 "LinearBoxToBoxMap or none, or show sub-goals as they were asked for (hindsight "
                 "actions None)"
             )
+
+
+def _named(keys: Set[str]) -> str:
+    return ", ".join(f"'{key}'" for key in sorted(keys))
 
 
 def _no_way_back(output_filter: OutputFilter, sub_goals: spaces.Box) -> str | None:
