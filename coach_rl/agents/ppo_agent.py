@@ -358,17 +358,20 @@ class PPOAgent(FilteredAgent):
         grid, count = self._memory.grid(), len(self._memory)
         columns, estimates = self._batch_columns(data), self._estimates(data, grid)
         variance = explained_variance(estimates["/values"][:count], estimates["/targets"][:count])
-        metrics: dict[str, float] = {}
+        per_epoch: list[dict[str, float]] = []  # of equally many gradient steps each
         steps = 0
         for epoch in range(algorithm.epochs):
             if epoch and algorithm.recompute_advantages:
                 estimates = self._estimates(data, grid)
             steps += self._learn_one_epoch(columns | estimates, count)
             if algorithm.stop_at_kl is not None:
-                metrics = self.engine.drain_metrics()
-                if metrics["approx_kl"] > algorithm.stop_at_kl:
+                per_epoch.append(self.engine.drain_metrics())
+                if per_epoch[-1]["approx_kl"] > algorithm.stop_at_kl:
                     break
-        metrics = self.engine.drain_metrics() or metrics
+        per_epoch = per_epoch or [self.engine.drain_metrics()]
+        metrics = {
+            name: float(np.mean([each[name] for each in per_epoch])) for name in per_epoch[0]
+        }
         metrics["explained_variance"] = float(variance)
         if algorithm.objective == "kl":
             self._kl_coefficient = adapted_kl_coefficient(

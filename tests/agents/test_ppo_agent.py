@@ -569,6 +569,13 @@ def test_a_round_goes_on_while_the_policy_stays_near():
     assert 2 < steps < 80
 
 
+def test_metrics_of_a_round_that_may_end_early_are_means_over_all_its_epochs():
+    def scalars(limit):
+        return Bandit(build(stop_at_kl=limit, epochs=6, rate=0.01), flat_pay).round().scalars
+
+    assert scalars(1e9) == pytest.approx(scalars(None), rel=1e-5)
+
+
 def test_advantages_are_recomputed_before_each_epoch_where_asked():
     def calls(**algorithm):
         agent, count = build(epochs=3, **algorithm), []
