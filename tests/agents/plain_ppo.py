@@ -151,10 +151,9 @@ class PlainPPO:
                     )
                 )
             said += of_epoch
-            if settings.stop_at_kl is not None:
-                said = of_epoch  # each epoch reports on its own
-                if np.mean([each["approx_kl"] for each in of_epoch]) > settings.stop_at_kl:
-                    break
+            limit = settings.stop_at_kl
+            if limit is not None and np.mean([each["approx_kl"] for each in of_epoch]) > limit:
+                break
         metrics = {name: float(np.mean([each[name] for each in said])) for name in said[0]}
         metrics["explained_variance"] = explained
         if settings.objective == "kl":
