@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError
 from coach_rl.core.interfaces import Agent, DrawableParameters, Environment, LevelPlace
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator, integer_seed
@@ -202,6 +202,18 @@ class GraphManager:
         """
         names = [params.name for params in self._levels]
         self._built().agents[names.index(level)].load_policy(state)
+
+    def require_savable(self) -> None:
+        """Raise a `ConfigurationError` where the environments of training cannot be saved.
+
+        Whoever is going to write checkpoints asks before hours go into a run that has none.
+        """
+        try:
+            self._training().state_dict()
+        except CheckpointError as error:
+            raise ConfigurationError(
+                f"a run saves checkpoints, and this experiment cannot be saved: {error}"
+            ) from error
 
     def state_dict(self) -> State:
         """Everything that is needed to go on exactly here; valid between two records."""
