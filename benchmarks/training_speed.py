@@ -60,7 +60,13 @@ def coach_rl_blocks(
     agent = replace(parameters.agent, update_mode="compiled")
     schedule = replace(parameters.schedule, evaluation_interval=None)
     manager = BasicRLGraphManager(replace(parameters, agent=agent, schedule=schedule))
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(
+        TaskParameters(
+            device="cpu",
+            threads=torch.get_num_threads(),
+            matmul_precision=torch.get_float32_matmul_precision(),
+        )
+    )
     for _ in manager.heatup(schedule.heatup):
         pass
     sinks = [

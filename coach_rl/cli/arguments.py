@@ -302,7 +302,8 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         "--threads",
         metavar="N",
         type=_positive,
-        help="threads of one tensor operation (default: 1, best for small networks)",
+        help="threads of one tensor operation (default: 1, best for small networks; with -crd the "
+        "run's own)",
     )
     group.add_argument(
         "--matmul_precision",

@@ -94,6 +94,7 @@ def _resume(arguments: Arguments, words: Sequence[str]) -> int:
             arguments.checkpoint_restore,
             steps=None if arguments.steps is None else EnvironmentSteps(arguments.steps),
             device=_device(arguments),
+            threads=arguments.threads,
             command=_command(words),
             settings=_settings(arguments),
             audience=_audience(arguments, console),
@@ -105,15 +106,15 @@ def _evaluate_run(arguments: Arguments) -> int:
     assert arguments.checkpoint_restore is not None
     assert arguments.evaluate is not None
     video = _video(arguments)
-    record, file = evaluate_run(
+    evaluation, file = evaluate_run(
         arguments.checkpoint_restore,
         episodes=EnvironmentEpisodes(arguments.evaluate),
         seed=arguments.seed,
         device=_device(arguments),
-        threads=_settings(arguments).threads,
+        threads=arguments.threads,
         video=video,
     )
-    _console_of(arguments).print(evaluation_table(record))
+    _console_of(arguments).print(evaluation_table(evaluation))
     print(f"written to {file}")
     for kind in () if video is None else video.formats:
         print(f"filmed as  {evaluation_film(file)}.{kind}")
@@ -122,14 +123,13 @@ def _evaluate_run(arguments: Arguments) -> int:
 
 def _evaluate_untrained(arguments: Arguments, graph_manager: GraphManager) -> int:
     assert arguments.evaluate is not None
-    record = evaluate_untrained(
+    evaluation = evaluate_untrained(
         graph_manager,
         _task(arguments),
         episodes=EnvironmentEpisodes(arguments.evaluate),
-        threads=_settings(arguments).threads,
     )
     print("agents as they are before any training:")
-    _console_of(arguments).print(evaluation_table(record))
+    _console_of(arguments).print(evaluation_table(evaluation))
     return 0
 
 
@@ -183,6 +183,7 @@ def _task(arguments: Arguments) -> TaskParameters:
         seed=arguments.seed or 0,
         device=_device(arguments) or "auto",
         matmul_precision=arguments.matmul_precision or "highest",
+        threads=arguments.threads or 1,
     )
 
 
@@ -194,7 +195,6 @@ def _settings(arguments: Arguments) -> RunSettings:
     return RunSettings(
         checkpoint_seconds=arguments.checkpoint_seconds,
         tensorboard=not arguments.no_tensorboard,
-        threads=arguments.threads or 1,
         video=_video(arguments),
     )
 

@@ -1,6 +1,6 @@
 """Evaluating an experiment apart from its training: at the end of a run, later, or before.
 
-record, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(100))
+evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(100))
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from coach_rl.experiment.strict_json import Json, plain_json, write_json
 from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import TaskParameters
-from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import VideoParameters
 
 FINAL_EPISODES = EnvironmentEpisodes(20)
@@ -29,17 +29,20 @@ def evaluate_run(
     episodes: EnvironmentEpisodes = FINAL_EPISODES,
     seed: int | None = None,
     device: str | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     video: VideoParameters | None = None,
-) -> tuple[LogRecord, Path]:
+) -> tuple[Evaluation, Path]:
     """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
+
+    Agents and their filters are loaded, and nothing of the environments they were trained in, so
+    it does not matter whether those can still be built or led to where they stood.
 
     Args:
         run: A run's folder, or one of its checkpoints.
         episodes: How many.
         seed: Of the episodes; None takes that of the run's final evaluation.
         device: Where networks live; None keeps the run's own.
-        threads: Threads of one tensor operation on the CPU.
+        threads: Threads of one tensor operation on the CPU; None keeps the run's own.
         video: How to film the first of the episodes, see `evaluation_film`; None films none.
 
     Returns:
@@ -50,19 +53,19 @@ def evaluate_run(
         raise CheckpointError(
             f"the run {folder.path} has no checkpoint yet that could be evaluated"
         )
-    graph_manager, task, _ = rebuild(folder, device, learns=False)
+    graph_manager, task, _ = rebuild(folder, device, threads=threads, learns=False)
     checkpoint = read_checkpoint(path)
     videos = None if video is None else Videos(graph_manager, video)
-    with live_graph(graph_manager, task, threads=threads):
-        graph_manager.load_state_dict(checkpoint.state)
-        record = final_evaluation(graph_manager, task, episodes, seed=seed)
+    with live_graph(graph_manager, task, training=False):
+        graph_manager.load_agents(checkpoint.state)
+        evaluation = final_evaluation(graph_manager, task, episodes, seed=seed)
     folder.evaluations.mkdir(exist_ok=True)
     file = _free_file(folder.evaluations, path.name)
     document = {"created": now(), "checkpoint": path.name, "seed": seed}
-    write_json(file, document | evaluation_json(record))
+    write_json(file, document | evaluation_json(evaluation))
     if videos is not None:
         videos.write(evaluation_film(file))
-    return record, file
+    return evaluation, file
 
 
 def evaluation_film(file: Path) -> Path:
@@ -75,10 +78,9 @@ def evaluate_untrained(
     task: TaskParameters,
     *,
     episodes: EnvironmentEpisodes = FINAL_EPISODES,
-    threads: int = 1,
-) -> LogRecord:
+) -> Evaluation:
     """Evaluate an experiment's agents as they are before any training; writes nothing."""
-    with live_graph(graph_manager, task, threads=threads):
+    with live_graph(graph_manager, task, training=False):
         load_levels(graph_manager)
         return final_evaluation(graph_manager, task, episodes)
 
@@ -89,7 +91,7 @@ def final_evaluation(
     episodes: EnvironmentEpisodes,
     *,
     seed: int | None = None,
-) -> LogRecord:
+) -> Evaluation:
     """An evaluation on starts that the evaluations while training have not seen.
 
     Args:
@@ -100,17 +102,19 @@ def final_evaluation(
     """
     if seed is None:
         seed = integer_seed(task.seed, "final evaluation")
-    *_, record = graph_manager.evaluate(episodes, seed=seed)
-    return record
+    *levels, record = graph_manager.evaluate(episodes, seed=seed)
+    return Evaluation(**vars(record), levels=tuple(levels))
 
 
-def evaluation_json(record: LogRecord) -> Json:
-    """An evaluation's numbers and its episodes, as JSON."""
+def evaluation_json(evaluation: Evaluation) -> Json:
+    """An evaluation's numbers, those of its levels, and its episodes, as JSON."""
+    episodes = {name: values.tolist() for name, values in evaluation.arrays.items()}
     return {
-        "environment_steps": record.environment_steps,
-        "training_steps": record.training_steps,
-        "scalars": plain_json(dict(record.scalars)),
-        "episodes": {name: plain_json(values.tolist()) for name, values in record.arrays.items()},
+        "environment_steps": evaluation.environment_steps,
+        "training_steps": evaluation.training_steps,
+        "scalars": plain_json(dict(evaluation.scalars)),
+        "levels": {record.level: plain_json(dict(record.scalars)) for record in evaluation.levels},
+        "episodes": plain_json(episodes),
     }
 
 

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, the state of the source, the hardware."""
+"""What a run was made with: versions, the process's settings, the state of the source, hardware."""
 
 import importlib.metadata
 import os
@@ -17,9 +17,10 @@ _GIT_SECONDS = 10
 
 
 def made_with() -> Json:
-    """What a manifest says of this process: versions, the state of the source, the hardware."""
+    """What a manifest says of this process: versions, settings, state of the source, hardware."""
     return {
         "versions": versions(),
+        "settings": settings(),
         "git": {
             "working_directory": git_state(Path.cwd()),
             "coach_rl": git_state(Path(__file__).parent),
@@ -32,11 +33,17 @@ def changes(then: Json, now: Json) -> list[str]:
     """What may change a run's numbers and is not what it was, e.g. "torch 2.12.0, now 2.13.0".
 
     Args:
-        then: What `made_with` returned for an earlier part of the run.
+        then: What `made_with` returned for an earlier part of the run; older ones lack settings.
         now: What it returns for this process.
     """
-    before = {**then["versions"], "processor": then["hardware"]["cpu"]}
-    after = {**now["versions"], "processor": now["hardware"]["cpu"]}
+    before, after = (
+        {
+            **part["versions"],
+            "processor": part["hardware"]["cpu"],
+            **{name.replace("_", " "): value for name, value in part.get("settings", {}).items()},
+        }
+        for part in (then, now)
+    )
     return [
         f"{name} {before[name]}, now {after.get(name)}"
         for name in before
@@ -47,6 +54,17 @@ def changes(then: Json, now: Json) -> list[str]:
 def versions() -> dict[str, str | None]:
     """Versions of Python and the packages above; None where one is not installed."""
     return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+def settings() -> Json:
+    """What is set for the whole process, may change a run's numbers, and is not the run's own."""
+    return {
+        "numpy_threads": _numpy_threads(),
+        "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "cudnn_deterministic": torch.backends.cudnn.deterministic,
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+    }
 
 
 def git_state(folder: Path) -> Json:
@@ -75,6 +93,16 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _numpy_threads() -> int | None:
+    """Threads of numpy's matrix products, by which OpenBLAS divides large ones."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        if os.environ.get(name, "").isdecimal():
+            return int(os.environ[name])
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -11,6 +11,7 @@
 The folder appears with its manifest in one step, so there is never one without.
 """
 
+import json
 import os
 import re
 import shutil
@@ -178,7 +179,11 @@ def now() -> str:
 
 
 def rebuild(
-    folder: RunFolder, device: str | None = None, *, learns: bool = True
+    folder: RunFolder,
+    device: str | None = None,
+    *,
+    threads: int | None = None,
+    learns: bool = True,
 ) -> tuple[GraphManager, TaskParameters, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
@@ -188,9 +193,11 @@ def rebuild(
 
     Args:
         folder: Where the run is.
-        device: Where networks live from now on; None keeps the run's own.
+        device: Where networks live from now on; None keeps the run's own, or takes `auto` where
+            this machine lacks it.
+        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
         learns: Whether it goes on learning; otherwise its replay memories keep nothing and take
-            no room.
+            no room, and of its environments only that of evaluations is looked at.
 
     Returns:
         The graph manager (not yet created), the task, and the manifest.
@@ -200,17 +207,22 @@ def rebuild(
         ConfigurationError: Its parameters do not fit the classes they name.
     """
     manifest = read_manifest(folder)
-    _warn_of_changes(folder, manifest)
+    task = _task_now(decode(manifest["task"], "task"), device, threads)
+    _warn_of_changes(folder, manifest, task)
+    document = manifest["parameters"]
+    if not learns:
+        document = _in_evaluations(document)
     if manifest["preset"] is not None:
-        _load_preset_copy(folder, manifest["preset"])
+        needed = learns or manifest["preset"]["module"] in json.dumps(
+            [manifest["graph_manager"], document]
+        )
+        _load_preset_copy(folder, manifest["preset"], needed=needed)
     graph_manager_type = resolve(manifest["graph_manager"], "graph_manager")
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
         raise ConfigurationError(
             f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
         )
-    task = decode(manifest["task"], "task")
-    task = task if device is None else replace(task, device=device)
-    parameters = decode(manifest["parameters"])
+    parameters = decode(document)
     if list_checkpoints(folder.checkpoints):
         parameters = _movable(parameters, task)
     if not learns:
@@ -271,9 +283,32 @@ def _publish(unfinished: Path, parent: Path) -> Path:
             return path
 
 
-def _warn_of_changes(folder: RunFolder, manifest: Json) -> None:
+def _task_now(recorded: TaskParameters, device: str | None, threads: int | None) -> TaskParameters:
+    """The run's task with what was asked for now, on a device that is here."""
+    if device is None and not _is_here(recorded.device):
+        device = "auto"
+    return replace(
+        recorded,
+        device=resolved_device(recorded.device if device is None else device),
+        threads=recorded.threads if threads is None else threads,
+    )
+
+
+def _is_here(device: str) -> bool:
+    try:
+        resolved_device(device)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _warn_of_changes(folder: RunFolder, manifest: Json, task: TaskParameters) -> None:
     parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
     changes = provenance.changes(parts[-1], provenance.made_with())
+    for name in ("device", "threads"):  # older manifests say `auto`, or nothing
+        then, now = manifest["task"].get(name, "auto"), getattr(task, name)
+        if then not in ("auto", now):
+            changes.append(f"{name} {then}, now {now}")
     if changes:
         warnings.warn(
             f"{folder.path} was made with {', '.join(changes)}; its numbers may differ from those "
@@ -306,6 +341,15 @@ def _without_memories(parameters: Any) -> Any:
     return replace_everywhere(parameters, KeepingParameters, emptied)[0]
 
 
+def _in_evaluations(document: Json) -> Json:
+    """Parameters, as JSON, whose environment is that of evaluations, where it has its own.
+
+    So a run can be evaluated where its environment of training does not exist any more.
+    """
+    own = document.get("evaluation_environment")
+    return document if own is None else {**document, "environment": own}
+
+
 def _preset_entry(preset: Preset) -> Json:
     return {
         "name": preset.reference.name,
@@ -315,10 +359,26 @@ def _preset_entry(preset: Preset) -> Json:
     }
 
 
-def _load_preset_copy(folder: RunFolder, entry: Json) -> None:
-    """Bring the preset's module back under its old name, so that its classes can be found."""
+def _load_preset_copy(folder: RunFolder, entry: Json, *, needed: bool) -> None:
+    """Bring the preset's module back under its old name, so that its classes can be found.
+
+    Args:
+        folder: Where the copy is.
+        entry: What the manifest says of the preset.
+        needed: Whether it is an error that the preset cannot run any more; else a warning says so.
+    """
     try:
         source = folder.preset.read_text(encoding="utf-8")
     except OSError as error:
         raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
-    load_module(entry["module"], source, path=folder.preset, file=Path(entry["file"]))
+    try:
+        load_module(entry["module"], source, path=folder.preset, file=Path(entry["file"]))
+    except ConfigurationError as error:
+        if needed:
+            raise
+        warnings.warn(
+            f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
+            "names it, so it goes on without",
+            CoachWarning,
+            stacklevel=2,
+        )

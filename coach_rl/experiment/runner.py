@@ -41,11 +41,11 @@ from coach_rl.experiment.run_logs import cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.experiment.videos import Videos
-from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.graph_manager import GraphManager, resolved_device
 from coach_rl.graph_managers.parameters import TaskParameters
 from coach_rl.telemetry.csv import CsvSink
 from coach_rl.telemetry.jsonl import JsonlSink
-from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.records import Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.sinks import Sink
 from coach_rl.telemetry.summary import Summary
@@ -61,7 +61,7 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """What does not change an experiment's numbers, except for threads in the last digits."""
+    """What does not change an experiment's numbers."""
 
     checkpoint_seconds: float | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
@@ -69,8 +69,6 @@ class RunSettings:
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
     """Whether to write TensorBoard files."""
-    threads: int = 1
-    """Threads of one tensor operation on the CPU; small networks are fastest with 1."""
     video: VideoParameters | None = None
     """How to film an episode of every evaluation; None films none."""
 
@@ -79,7 +77,6 @@ class RunSettings:
         require(
             seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
         )
-        require(self.threads >= 1, f"threads must be 1 or more, got {self.threads}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +124,7 @@ def run_experiment(
 
     Args:
         graph_manager: What to run; its graph is not yet created.
-        task: Seed and device; None takes their defaults.
+        task: Seed, device, threads and precision; None takes their defaults.
         name: The experiment's name, the folder above the run's.
         root: The folder of all experiments.
         origin: Where the experiment came from; None when from nowhere but this call.
@@ -135,13 +132,16 @@ def run_experiment(
         audience: Who hears of it besides the run's files; None for nobody.
 
     Raises:
-        ConfigurationError: The experiment cannot be built or its parameters cannot be recorded.
+        ConfigurationError: The experiment cannot be built or saved, or its parameters cannot be
+            recorded.
         RunError: Something went wrong while running.
     """
     task, settings = task or TaskParameters(), settings or RunSettings()
+    task = replace(task, device=resolved_device(task.device))
     check_name(name)
     videos = _videos(graph_manager, settings)
-    with live_graph(graph_manager, task, threads=settings.threads):
+    with live_graph(graph_manager, task):
+        graph_manager.require_savable()
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["loaded"] = loaded
@@ -157,6 +157,7 @@ def resume_experiment(
     *,
     steps: EnvironmentSteps | None = None,
     device: str | None = None,
+    threads: int | None = None,
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
@@ -170,6 +171,8 @@ def resume_experiment(
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
         steps: Environment steps to train to, in all; None keeps the run's own plan.
         device: Where to run from now on; None keeps the run's own.
+        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
+            Another number changes the numbers, which a `CoachWarning` says.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Who hears of it besides the run's files; None for nobody.
@@ -180,11 +183,12 @@ def resume_experiment(
     """
     settings = settings or RunSettings()
     folder, path = find_run(run)
-    graph_manager, task, manifest = rebuild(folder, device)
+    graph_manager, task, manifest = rebuild(folder, device, threads=threads)
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
     checkpoint = None if path is None else read_checkpoint(path)
     videos = _videos(graph_manager, settings)
-    with live_graph(graph_manager, task, threads=settings.threads), locked(folder.path):
+    with live_graph(graph_manager, task), locked(folder.path):
+        graph_manager.require_savable()
         keeper = _keeper(graph_manager, folder, settings)
         if checkpoint is None:
             load_levels(graph_manager, manifest)
@@ -227,7 +231,7 @@ class _Run:
             self._train(sinks, stop)
             summary = None
             if stop.signal is None and self.settings.final_episodes.count > 0:
-                summary = self._summarise()
+                summary = self._summarise(sinks)
         return RunResult(
             folder=self.folder,
             environment_steps=self.graph_manager.clock.environment_steps,
@@ -265,16 +269,18 @@ class _Run:
         reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
         self.keeper.save(reason, record.environment_steps, reward)
 
-    def _summarise(self) -> Summary:
+    def _summarise(self, sinks: Sequence[Sink]) -> Summary:
         """The final evaluation, also written into the run's folder."""
-        record = final_evaluation(self.graph_manager, self.task, self.settings.final_episodes)
+        evaluation = final_evaluation(self.graph_manager, self.task, self.settings.final_episodes)
+        for record in (*evaluation.levels, evaluation):
+            _write(sinks, _as_final(record))
         if self.videos is not None:
-            self.videos.write(self.folder.videos / f"step_{record.environment_steps}_final")
+            self.videos.write(self.folder.videos / f"step_{evaluation.environment_steps}_final")
         checkpoints, best = self.folder.checkpoints, self.keeper.best
         seconds = self.graph_manager.training_seconds
         summary = Summary(
-            evaluation=record,
-            steps_per_second=record.environment_steps / seconds if seconds else 0.0,
+            evaluation=evaluation,
+            steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
             best_checkpoint=None if best is None else f"{checkpoints.name}/{best.checkpoint}",
             last_checkpoint=f"{checkpoints.name}/{find_checkpoint(checkpoints).name}",
         )
@@ -283,7 +289,7 @@ class _Run:
             "seed": self.task.seed,
             **summary.as_json(),
             "best_evaluation": None if best is None else vars(best),
-            "evaluated_episodes": evaluation_json(record)["episodes"],
+            "evaluated_episodes": evaluation_json(evaluation)["episodes"],
         }
         write_json(self.folder.summary, plain_json(document))
         return summary
@@ -332,6 +338,13 @@ def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
     if record.kind != "progress" or not (taken := resources.sample_if_due()):
         return record
     return replace(record, scalars={**record.scalars, **taken})
+
+
+def _as_final(record: LogRecord) -> LogRecord:
+    """A record of the final evaluation under names of its own: its starts are not those before."""
+    kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
+    scalars = {f"final_{name}": value for name, value in record.scalars.items()}
+    return replace(record, kind=kind, scalars=scalars)
 
 
 def _write(sinks: Sequence[Sink], record: LogRecord) -> None:

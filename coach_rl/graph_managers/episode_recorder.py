@@ -169,7 +169,7 @@ class _Take:
         """Step and reward; the number of its goal for each level that has one."""
         words = [f"step {self._step}", f"reward {self._reward:.5g}"]
         if ended is not None:
-            words.append(_ending(ended))
+            words.append(self._ending(ended))
         lines = [CaptionLine(", ".join(words))]
         for index, level in enumerate(self._levels):
             if level.goals is None:
@@ -178,13 +178,12 @@ class _Take:
             lines.append(CaptionLine(text, level_colour(index), has_dot=True))
         return lines
 
+    def _ending(self, ended: FinishedEpisodes) -> str:
+        if not self._tracker.tells_success:
+            return "the end"
+        return "success" if ended.success[ended.rows == _ROW][0] else "no success"
+
 
 def level_colour(index: int) -> RGB:
     """The colour of the goals of a level below the top; 0 is the one right below."""
     return LEVEL_COLOURS[index % len(LEVEL_COLOURS)]
-
-
-def _ending(ended: FinishedEpisodes) -> str:
-    if ended.success is None:
-        return "the end"
-    return "success" if ended.success[ended.rows == _ROW][0] else "no success"

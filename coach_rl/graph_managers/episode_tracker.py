@@ -1,11 +1,12 @@
 """What each row's real episode has brought so far."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from coach_rl.core.agent_info import agent_rewards
-from coach_rl.core.records import EnvResponse, FloatArray, IntArray
+from coach_rl.core.records import Array, EnvResponse, FloatArray, IntArray
 from coach_rl.core.state import State
 
 SUCCESS_KEYS = ("is_success", "success")
@@ -21,10 +22,10 @@ class FinishedEpisodes:
     """Sum of raw rewards."""
     length: IntArray
     """Simulator steps."""
-    success: FloatArray | None
-    """1.0 where the last step was a success; None where the environment doesn't say."""
-    success_any: FloatArray | None
-    """1.0 where any step was; None where the environment doesn't say."""
+    success: FloatArray
+    """1.0 where the last step was called a success; means something where `tells_success`."""
+    success_any: FloatArray
+    """1.0 where any step was."""
     agents: dict[str, FloatArray] = field(default_factory=dict)
     """Sums of the raw rewards of single agents, [E] each by name, where the environment tells them
     (see `core.agent_info`)."""
@@ -34,7 +35,10 @@ class FinishedEpisodes:
 
 
 class EpisodeTracker:
-    """Adds up rewards and steps per row.
+    """Adds up rewards and steps per row, and notes success.
+
+    Many environments tell of success only when there is one, so a row that is not told of it has
+    none. That an environment tells of it at all is known from the first time it does.
 
     Args:
         num_rows: N.
@@ -44,7 +48,13 @@ class EpisodeTracker:
         self._reward = np.zeros(num_rows, np.float64)
         self._length = np.zeros(num_rows, np.int64)
         self._succeeded = np.zeros(num_rows, np.bool_)
+        self._tells_success = False
         self._agents: dict[str, FloatArray] = {}
+
+    @property
+    def tells_success(self) -> bool:
+        """Whether any row was ever told of success."""
+        return self._tells_success
 
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
         """Take in an answer of the simulator; the episodes it ended, None when it ended none."""
@@ -54,9 +64,10 @@ class EpisodeTracker:
         for name, reward in agent_rewards(answer.info).items():
             total = self._agents.setdefault(name, np.zeros_like(self._reward))
             total[rows] += reward
-        key = next((key for key in SUCCESS_KEYS if key in answer.info), None)
-        if key is not None:
-            self._succeeded[rows] |= answer.info[key].astype(np.bool_)
+        success = _success(answer.info)
+        if success is not None:
+            self._tells_success = True
+            self._succeeded[rows] |= success.astype(np.bool_)
         over = answer.terminated | answer.truncated
         if not over.any():
             return None
@@ -65,8 +76,8 @@ class EpisodeTracker:
             rows=ended,
             reward=self._reward[ended],
             length=self._length[ended],
-            success=None if key is None else answer.info[key][over].astype(np.float64),
-            success_any=None if key is None else self._succeeded[ended].astype(np.float64),
+            success=np.zeros(len(ended)) if success is None else success[over],
+            success_any=self._succeeded[ended].astype(np.float64),
             agents={name: total[ended] for name, total in self._agents.items()},
         )
         for total in (self._reward, *self._agents.values()):
@@ -76,11 +87,12 @@ class EpisodeTracker:
         return finished
 
     def state_dict(self) -> State:
-        """Sums of the open episodes."""
+        """Sums of the open episodes, and whether success is told."""
         return {
             "reward": self._reward.copy(),
             "length": self._length.copy(),
             "succeeded": self._succeeded.copy(),
+            "tells_success": self._tells_success,
             "agents": {name: total.copy() for name, total in self._agents.items()},
         }
 
@@ -89,4 +101,15 @@ class EpisodeTracker:
         self._reward[:] = state["reward"]
         self._length[:] = state["length"]
         self._succeeded[:] = state["succeeded"]
+        self._tells_success = state.get("tells_success", False)  # older checkpoints don't say
         self._agents = {name: total.copy() for name, total in state["agents"].items()}
+
+
+def _success(info: Mapping[str, Array]) -> FloatArray | None:
+    """Success of the rows that answered, [R]; None where none of them was told."""
+    key = next((key for key in SUCCESS_KEYS if key in info), None)
+    if key is None:
+        return None
+    success = info[key].astype(np.float64)
+    told = info.get(f"_{key}")
+    return success if told is None else np.where(told, success, 0.0)

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.interfaces import Agent, DrawableParameters, LevelPlace
+from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError
+from coach_rl.core.interfaces import Agent, DrawableParameters, Environment, LevelPlace
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -33,6 +33,7 @@ from coach_rl.graph_managers.parameters import (
     TaskParameters,
 )
 from coach_rl.graph_managers.stack import Stack, build_stack
+from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.telemetry.records import Kind, LogRecord
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
 
@@ -47,7 +48,10 @@ class Graph:
     task: TaskParameters
     agents: tuple[Agent, ...]
     """One per level, top first."""
-    training: Stack
+    clock: Clock
+    """Phase and counters of training."""
+    training: Stack | None
+    """None in a graph that only evaluates."""
     evaluation: Stack
     tracker: EpisodeTracker
     """Open training episodes."""
@@ -67,6 +71,7 @@ class GraphManager:
         self._recorder: EpisodeRecorder | None = None
         self._next_evaluation = 0
         self._evaluated_at = 0
+        self._evaluations_tell_success = False
         self._next_progress = 0
         self._is_settled = True
         self._training_seconds = 0.0
@@ -75,8 +80,8 @@ class GraphManager:
 
     @property
     def clock(self) -> Clock:
-        """Phase and counters of the training stack."""
-        return self._built().training.clock
+        """Phase and counters of training."""
+        return self._built().clock
 
     @property
     def is_settled(self) -> bool:
@@ -98,70 +103,29 @@ class GraphManager:
             raise ConfigurationError("the graph is built; call watch_evaluations() before that")
         self._recorder = recorder
 
-    def create_graph(self, task: TaskParameters | None = None) -> None:
+    def create_graph(self, task: TaskParameters | None = None, *, training: bool = True) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
+
+        The task's threads and precision hold whenever the graph computes, and only then: between
+        two records torch's settings are the process's own.
 
         Args:
             task: What is known only when a run starts; None takes its defaults.
+            training: Whether to build environments to train in. A graph without them can be given
+                agents by `load_agents` or `load_level`, and evaluate.
         """
         if self._graph is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
         task = task or TaskParameters()
         task = replace(task, device=resolved_device(task.device))
-        parameters, schedule = self.parameters, self.parameters.schedule
-        agents: dict[int, Agent] = {}
-
-        def made(index: int, spaces: EnvironmentSpaces) -> Agent:
-            if index not in agents:
-                level = self._levels[index]
-                with naming(level, self._levels):
-                    agents[index] = level.agent.build(
-                        spaces=spaces,
-                        num_envs=parameters.num_envs,
-                        device=task.device,
-                        seed=integer_seed(task.seed, "agent", level.name),
-                        planned_steps=planned_decisions(self._levels, index, schedule),
-                        place=LevelPlace(
-                            level=level,
-                            below=self._levels[index + 1] if index + 1 in agents else None,
-                            agent_below=agents.get(index + 1),
-                        ),
-                    )
-            return agents[index]
-
-        training = build_stack(
-            self._levels,
-            parameters.environment.build(num_envs=parameters.num_envs),
-            agent=made,
-            clock=Clock(planned_steps=schedule.training.count),
-            seed=task.seed,
-            purpose="training",
-            discount=parameters.reward_discount,
-        )
-        testing_envs = min(schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS)
-        tested_in = parameters.evaluation_environment or parameters.environment
-        if self._recorder is not None and isinstance(tested_in, DrawableParameters):
-            tested_in = tested_in.drawable()
-        evaluation = build_stack(
-            self._levels,
-            tested_in.build(num_envs=testing_envs),
-            agent=made,
-            clock=Clock(phase=Phase.TEST, planned_steps=schedule.training.count),
-            seed=task.seed,
-            purpose="evaluation",
-            discount=parameters.reward_discount,
-        )
-        self._graph = Graph(
-            task=task,
-            agents=tuple(agents[index] for index in range(len(agents))),
-            training=training,
-            evaluation=evaluation,
-            tracker=EpisodeTracker(parameters.num_envs),
-        )
-        self._check_evaluation_spaces()
-        training.reset(integer_seed(task.seed, "training", "environment"))
-        if self._recorder is not None:
-            self._recorder.prepare(evaluation, self._evaluation_seed(task))
+        with torch_settings(task):
+            self._graph = graph = self._build(task, training=training)
+            if graph.training is not None:
+                self._check_evaluation_spaces(graph.training, graph.evaluation)
+                graph.training.reset(integer_seed(task.seed, "training", "environment"))
+            if self._recorder is not None:
+                self._recorder.prepare(graph.evaluation, self._evaluation_seed(task))
+        schedule = self.parameters.schedule
         interval = schedule.evaluation_interval
         self._next_evaluation = schedule.heatup.count + (interval.count if interval else 0)
         self._next_progress = schedule.progress_interval.count
@@ -175,7 +139,7 @@ class GraphManager:
         """
         if self._graph is None:
             self.create_graph()
-        clock, schedule = self.clock, self.parameters.schedule
+        clock, schedule = self._training().clock, self.parameters.schedule
         self._since = time.perf_counter() - self._wall_seconds
         if clock.environment_steps < schedule.heatup.count:
             yield from self.heatup(schedule.heatup - EnvironmentSteps(clock.environment_steps))
@@ -217,8 +181,158 @@ class GraphManager:
                 so that evaluations of one run are compared on the same starts.
         """
         graph = self._built()
-        stack = graph.evaluation
         seed = self._evaluation_seed(graph.task) if seed is None else seed
+        with torch_settings(graph.task):
+            played = self._play(graph.evaluation, episodes, seed)
+        scalars, arrays = _evaluation_summary(played, tells_success=self._success_is_told())
+        evaluation = self._record("evaluation", scalars, phase=Phase.TEST, arrays=arrays)
+        yield from self._said([*self._level_records(graph.evaluation), evaluation])
+
+    def description(self) -> str:
+        """The levels and their agents, for people."""
+        levels, parameters = self._training().levels, self.parameters
+        return describe_stack(levels, self._levels, self._built().agents, parameters.environment)
+
+    def load_level(self, level: str, state: State) -> None:
+        """Let a level's agent start from what one knew elsewhere; see `Agent.load_policy`.
+
+        Args:
+            level: The level's name.
+            state: What that agent's `state_dict` returned.
+        """
+        names = [params.name for params in self._levels]
+        self._built().agents[names.index(level)].load_policy(state)
+
+    def require_savable(self) -> None:
+        """Raise a `ConfigurationError` where the environments of training cannot be saved.
+
+        Whoever is going to write checkpoints asks before hours go into a run that has none.
+        """
+        try:
+            self._training().state_dict()
+        except CheckpointError as error:
+            raise ConfigurationError(
+                f"a run saves checkpoints, and this experiment cannot be saved: {error}"
+            ) from error
+
+    def state_dict(self) -> State:
+        """Everything that is needed to go on exactly here; valid between two records."""
+        graph = self._built()
+        return {
+            "agents": {
+                level.name: agent.state_dict()
+                for level, agent in zip(self._levels, graph.agents, strict=True)
+            },
+            "training": self._training().state_dict(),
+            "tracker": graph.tracker.state_dict(),
+            "next_evaluation": self._next_evaluation,
+            "evaluated_at": self._evaluated_at,
+            "evaluations_tell_success": self._success_is_told(),
+            "next_progress": self._next_progress,
+            "training_seconds": self._training_seconds,
+            "wall_seconds": self._elapsed(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a state saved by an equally built graph."""
+        training = self._training()
+        self.load_agents(state)
+        training.load_state_dict(state["training"])
+        self._built().tracker.load_state_dict(state["tracker"])
+        self._next_evaluation = state["next_evaluation"]
+        self._evaluated_at = state["evaluated_at"]
+        self._next_progress = state["next_progress"]
+
+    def load_agents(self, state: State) -> None:
+        """Take over agents, with their filters, and counters of a saved state; no environments.
+
+        Args:
+            state: What the `state_dict` of an equally described graph returned.
+        """
+        graph = self._built()
+        for level, agent in zip(self._levels, graph.agents, strict=True):
+            agent.load_state_dict(state["agents"][level.name])
+        graph.clock.load_state_dict(state["training"]["clock"])
+        # Older checkpoints don't say whether success is told.
+        self._evaluations_tell_success = state.get("evaluations_tell_success", False)
+        self._training_seconds = state["training_seconds"]
+        self._wall_seconds = state["wall_seconds"]
+        self._since = time.perf_counter() - self._wall_seconds
+
+    def close(self) -> None:
+        """Close the environments; harmless when repeated or when nothing was built."""
+        if self._graph is not None:
+            if self._graph.training is not None:
+                self._graph.training.close()
+            self._graph.evaluation.close()
+            self._graph = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _build(self, task: TaskParameters, *, training: bool) -> Graph:
+        parameters, schedule = self.parameters, self.parameters.schedule
+        agents: dict[int, Agent] = {}
+
+        def made(index: int, spaces: EnvironmentSpaces) -> Agent:
+            if index not in agents:
+                level = self._levels[index]
+                with naming(level, self._levels):
+                    agents[index] = level.agent.build(
+                        spaces=spaces,
+                        num_envs=parameters.num_envs,
+                        device=task.device,
+                        seed=integer_seed(task.seed, "agent", level.name),
+                        planned_steps=planned_decisions(self._levels, index, schedule),
+                        place=LevelPlace(
+                            level=level,
+                            below=self._levels[index + 1] if index + 1 in agents else None,
+                            agent_below=agents.get(index + 1),
+                        ),
+                    )
+            return agents[index]
+
+        def stack(purpose: str, environment: Environment, clock: Clock) -> Stack:
+            return build_stack(
+                self._levels,
+                environment,
+                agent=made,
+                clock=clock,
+                seed=task.seed,
+                purpose=purpose,
+                discount=parameters.reward_discount,
+            )
+
+        planned = schedule.training.count
+        clock, trained = Clock(planned_steps=planned), None
+        if training:
+            environment = parameters.environment.build(num_envs=parameters.num_envs)
+            trained = stack("training", environment, clock)
+        testing_envs = min(schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS)
+        tested_in = parameters.evaluation_environment or parameters.environment
+        if self._recorder is not None and isinstance(tested_in, DrawableParameters):
+            tested_in = tested_in.drawable()
+        evaluation = stack(
+            "evaluation",
+            tested_in.build(num_envs=testing_envs),
+            Clock(phase=Phase.TEST, planned_steps=planned),
+        )
+        return Graph(
+            task=task,
+            agents=tuple(agents[index] for index in range(len(agents))),
+            clock=clock,
+            training=trained,
+            evaluation=evaluation,
+            tracker=EpisodeTracker(parameters.num_envs),
+        )
+
+    def _play(
+        self, stack: Stack, episodes: EnvironmentEpisodes, seed: int
+    ) -> list[FinishedEpisodes]:
+        """Episodes of an evaluation."""
         share, rest = divmod(episodes.count, stack.num_envs)
         due = np.full(stack.num_envs, share)
         due[:rest] += 1
@@ -239,70 +353,13 @@ class GraphManager:
                 counted = due[finished.rows] > 0
                 due[finished.rows[counted]] -= 1
                 played.append(_selected(finished, counted))
-        scalars, arrays = _evaluation_summary(played)
-        evaluation = self._record("evaluation", scalars, phase=Phase.TEST, arrays=arrays)
-        yield from self._said([*self._level_records(stack), evaluation])
+        self._evaluations_tell_success |= tracker.tells_success
+        return played
 
-    def description(self) -> str:
-        """The levels and their agents, for people."""
-        graph, parameters = self._built(), self.parameters
-        return describe_stack(
-            graph.training.levels, self._levels, graph.agents, parameters.environment
-        )
-
-    def load_level(self, level: str, state: State) -> None:
-        """Let a level's agent start from what one knew elsewhere; see `Agent.load_policy`.
-
-        Args:
-            level: The level's name.
-            state: What that agent's `state_dict` returned.
-        """
-        names = [params.name for params in self._levels]
-        self._built().agents[names.index(level)].load_policy(state)
-
-    def state_dict(self) -> State:
-        """Everything that is needed to go on exactly here; valid between two records."""
-        graph = self._built()
-        return {
-            "agents": {
-                level.name: agent.state_dict()
-                for level, agent in zip(graph.training.levels, graph.agents, strict=True)
-            },
-            "training": graph.training.state_dict(),
-            "tracker": graph.tracker.state_dict(),
-            "next_evaluation": self._next_evaluation,
-            "evaluated_at": self._evaluated_at,
-            "next_progress": self._next_progress,
-            "training_seconds": self._training_seconds,
-            "wall_seconds": self._elapsed(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a state saved by an equally built graph."""
-        graph = self._built()
-        for level, agent in zip(graph.training.levels, graph.agents, strict=True):
-            agent.load_state_dict(state["agents"][level.name])
-        graph.training.load_state_dict(state["training"])
-        graph.tracker.load_state_dict(state["tracker"])
-        self._next_evaluation = state["next_evaluation"]
-        self._evaluated_at = state["evaluated_at"]
-        self._next_progress = state["next_progress"]
-        self._training_seconds = state["training_seconds"]
-        self._wall_seconds = state["wall_seconds"]
-        self._since = time.perf_counter() - self._wall_seconds
-
-    def close(self) -> None:
-        """Close the environments; harmless when repeated or when nothing was built."""
-        if self._graph is not None:
-            self._graph.training.close()
-            self._graph.evaluation.close()
-            self._graph = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def _success_is_told(self) -> bool:
+        """Whether the environment of evaluations is known to tell of success."""
+        same = self.parameters.evaluation_environment is None
+        return self._evaluations_tell_success or (same and self._built().tracker.tells_success)
 
     def _evaluate_if_due(self) -> Iterator[LogRecord]:
         """Evaluate at every interval and at the end of training, once each."""
@@ -317,18 +374,19 @@ class GraphManager:
             yield from self.evaluate(schedule.evaluation_episodes)
 
     def _act(self, phase: Phase, steps: EnvironmentSteps) -> Iterator[LogRecord]:
-        graph = self._built()
-        clock = graph.training.clock
+        graph, training = self._built(), self._training()
+        clock = graph.clock
         until = clock.environment_steps + steps.count
         if clock.phase is not phase or clock.environment_steps == 0:
             clock.phase = phase
             yield self._record("phase", {})
         while clock.environment_steps < until:
             started = time.perf_counter()
-            finished = graph.tracker.note(graph.training.tick())
-            if finished is not None:
-                clock.episodes += len(finished)
-            learned = list(self._learn(graph)) if phase is Phase.TRAIN else []
+            with torch_settings(graph.task):
+                finished = graph.tracker.note(training.tick())
+                if finished is not None:
+                    clock.episodes += len(finished)
+                learned = list(self._learn(graph)) if phase is Phase.TRAIN else []
             self._training_seconds += time.perf_counter() - started
             # All of the tick's state is settled before the first record leaves.
             due = clock.environment_steps >= self._next_progress
@@ -341,7 +399,7 @@ class GraphManager:
             ]
             if due:
                 records.append(self._record("progress", self._speed()))
-                records += self._level_records(graph.training)
+                records += self._level_records(training)
             yield from self._said(records)
 
     def _said(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
@@ -358,9 +416,9 @@ class GraphManager:
         for index in reversed(range(len(graph.agents))):
             if self._levels[index].frozen:
                 continue
-            report = graph.agents[index].train(graph.training.clock)
+            report = graph.agents[index].train(graph.clock)
             if report is not None:
-                graph.training.clock.training_steps += report.training_steps
+                graph.clock.training_steps += report.training_steps
                 own = {self._levels[index].agent.name: report.scalars}
                 for name, scalars in {**own, **report.members}.items():
                     if scalars:
@@ -372,9 +430,8 @@ class GraphManager:
                 "episode/reward": float(finished.reward[episode]),
                 "episode/length": float(finished.length[episode]),
             }
-            if finished.success is not None:
+            if self._built().tracker.tells_success:
                 scalars["episode/success"] = float(finished.success[episode])
-            if finished.success_any is not None:
                 scalars["episode/success_any"] = float(finished.success_any[episode])
             for name, reward in finished.agents.items():
                 scalars[f"episode/reward/{name}"] = float(reward[episode])
@@ -426,11 +483,10 @@ class GraphManager:
     def _evaluation_seed(task: TaskParameters) -> int:
         return integer_seed(task.seed, "evaluation", "environment")
 
-    def _check_evaluation_spaces(self) -> None:
+    def _check_evaluation_spaces(self, training: Stack, evaluation: Stack) -> None:
         """Raise a `SpaceError` unless evaluations show and take what training does."""
-        graph = self._built()
-        ours = graph.training.levels[-1].environment.spaces
-        theirs = graph.evaluation.levels[-1].environment.spaces
+        ours = training.levels[-1].environment.spaces
+        theirs = evaluation.levels[-1].environment.spaces
         for what in ("observation", "action"):
             mine, other = getattr(ours, what), getattr(theirs, what)
             if mine != other:
@@ -448,6 +504,15 @@ class GraphManager:
         if self._graph is None:
             raise ConfigurationError("the graph is not built yet; call create_graph() first")
         return self._graph
+
+    def _training(self) -> Stack:
+        training = self._built().training
+        if training is None:
+            raise ConfigurationError(
+                "this graph was built to evaluate only; close() it and call create_graph() "
+                "without training=False"
+            )
+        return training
 
 
 @contextmanager
@@ -491,14 +556,14 @@ def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:
         rows=finished.rows[mask],
         reward=finished.reward[mask],
         length=finished.length[mask],
-        success=None if finished.success is None else finished.success[mask],
-        success_any=None if finished.success_any is None else finished.success_any[mask],
+        success=finished.success[mask],
+        success_any=finished.success_any[mask],
         agents={name: reward[mask] for name, reward in finished.agents.items()},
     )
 
 
 def _evaluation_summary(
-    played: list[FinishedEpisodes],
+    played: list[FinishedEpisodes], *, tells_success: bool
 ) -> tuple[dict[str, float], dict[str, Array]]:
     reward = np.concatenate([part.reward for part in played])
     length = np.concatenate([part.length for part in played])
@@ -513,11 +578,12 @@ def _evaluation_summary(
         "evaluation/reward_iqm_high": high,
         "evaluation/length_mean": float(length.mean()),
     }
-    for name, rate in (("success", "success_rate"), ("success_any", "success_any_rate")):
-        told = [success for part in played if (success := getattr(part, name)) is not None]
-        if told:
-            arrays[f"episode/{name}"] = np.concatenate(told)
-            scalars[f"evaluation/{rate}"] = float(arrays[f"episode/{name}"].mean())
+    if tells_success:
+        success = np.concatenate([part.success for part in played])
+        success_any = np.concatenate([part.success_any for part in played])
+        arrays |= {"episode/success": success, "episode/success_any": success_any}
+        scalars["evaluation/success_rate"] = float(success.mean())
+        scalars["evaluation/success_any_rate"] = float(success_any.mean())
     for name in played[0].agents:
         own = np.concatenate([part.agents[name] for part in played])
         arrays[f"episode/reward/{name}"] = own

@@ -27,9 +27,13 @@ class TaskParameters:
     bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.
     What that costs in score: benchmarks/results/off_policy_mujoco.md.
     """
+    threads: int = 1
+    """Threads of one tensor operation on the CPU; small networks are fastest with 1. With another
+    number, sums of many elements differ in their last digits."""
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, f"seed must be 0 or more, got {self.seed}")
+        require(self.threads >= 1, f"threads must be 1 or more, got {self.threads}")
         require(
             self.matmul_precision in MATMUL_PRECISIONS,
             f"matmul_precision must be one of {', '.join(MATMUL_PRECISIONS)}, "

@@ -8,7 +8,7 @@ run takes of the machine; `video` writes what an episode looked like. Start with
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.csv import CsvSink
 from coach_rl.telemetry.jsonl import JsonlSink
-from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.sinks import Sink
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
@@ -19,6 +19,7 @@ from coach_rl.telemetry.video import Film, VideoParameters, write_video
 __all__ = [
     "ConsoleSink",
     "CsvSink",
+    "Evaluation",
     "Film",
     "JsonlSink",
     "Kind",

@@ -61,6 +61,8 @@ class ConsoleSink:
         self._best = math.nan
         self._success = ""
         """Share of successes in the newest evaluation; empty where nobody says."""
+        self._final = ""
+        """What the final evaluation came to; empty before."""
         self._learned: dict[str, Mapping[str, float]] = {}
         """The newest training metrics of each level."""
 
@@ -84,7 +86,7 @@ class ConsoleSink:
         self._last = record
         now = time.monotonic()
         if self._plain:
-            important = record.kind in ("phase", "evaluation")
+            important = record.kind in ("phase", "evaluation", "final_evaluation")
             if important or now - self._shown >= PLAIN_SECONDS:
                 self._shown = now
                 self._console.print(
@@ -112,8 +114,10 @@ class ConsoleSink:
             case "evaluation":
                 self._evaluated = scalars["evaluation/reward_mean"]
                 self._best = float(np.fmax(self._best, self._evaluated))
-                if (rate := scalars.get("evaluation/success_rate")) is not None:
-                    self._success = f", {rate:.0%} success"
+                self._success = _success(scalars.get("evaluation/success_rate"))
+            case "final_evaluation":
+                reward = _number(scalars["final_evaluation/reward_mean"])
+                self._final = reward + _success(scalars.get("final_evaluation/success_rate"))
             case "train":
                 self._learned[record.level] = scalars
 
@@ -160,6 +164,8 @@ class ConsoleSink:
         )
         table.add_row("updates", f"{record.training_steps:,}", "best", _number(self._best))
         table.add_row("episodes", f"{record.episodes:,}", "elapsed", _duration(record.wall_seconds))
+        if self._final:
+            table.add_row("", "", "final evaluation", self._final)
         return table
 
     def _losses(self) -> Table:
@@ -184,6 +190,8 @@ class ConsoleSink:
         if not math.isnan(self._evaluated):
             best = f"(best {_number(self._best)})"
             parts.append(f"evaluation {_number(self._evaluated)}{self._success} {best}")
+        if self._final:
+            parts.append(f"final evaluation {self._final}")
         for level, scalars in self._learned.items():
             of = f"{level} " if len(self._learned) > 1 else ""
             parts += [
@@ -222,6 +230,11 @@ def _shown(scalars: Mapping[str, float]) -> list[tuple[str, str]]:
 
 def _training_seconds(record: LogRecord) -> float:
     return record.scalars["time/training_seconds"]
+
+
+def _success(rate: float | None) -> str:
+    """The share of successes, to stand behind a reward; empty where nobody says."""
+    return "" if rate is None else f", {rate:.0%} success"
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Log records as tables: a file per agent, one for episodes, one for evaluations."""
+"""Log records as tables: a file per agent, one for episodes, one for evaluations, ..."""
 
 import csv
 import os
@@ -9,7 +9,12 @@ from urllib.parse import quote
 from coach_rl.telemetry.records import LogRecord
 
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
-FILES = {"episode": "episodes", "evaluation": "evaluations", "progress": "progress"}
+FILES = {
+    "episode": "episodes",
+    "evaluation": "evaluations",
+    "final_evaluation": "final_evaluation",
+    "progress": "progress",
+}
 """Files of the records that speak of the whole graph."""
 
 

@@ -11,13 +11,22 @@ from typing import Literal
 from coach_rl.core.clock import Phase
 from coach_rl.core.records import Array
 
-Kind = Literal["phase", "progress", "episode", "train", "level", "evaluation", "checkpoint"]
+Kind = Literal[
+    "phase",
+    "progress",
+    "episode",
+    "train",
+    "level",
+    "evaluation",
+    "final_evaluation",
+    "checkpoint",
+]
 """What a record speaks of.
 
 phase: a phase begins. progress: speed and time, about every thousand environment steps. episode: a
 training episode has ended. train: an agent's `train` was due and has learned. level: how a level's
 sub-episodes have gone, after a progress and before an evaluation record. evaluation: an evaluation
-is over. checkpoint: one was written.
+is over. final_evaluation: the one at a run's end is over. checkpoint: one was written.
 """
 
 
@@ -44,3 +53,11 @@ class LogRecord:
     """Numbers by `room/quantity`; booleans as 0 and 1."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
     """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(LogRecord):
+    """The record of an evaluation together with those of its levels."""
+
+    levels: tuple[LogRecord, ...] = ()
+    """How the sub-episodes of each level of a hierarchy have gone, top first."""

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.records import Evaluation, LogRecord
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """A finished run in numbers."""
 
-    evaluation: LogRecord
-    """The final evaluation's record; its counters are the run's."""
+    evaluation: Evaluation
+    """The final evaluation; its counters are the run's."""
     steps_per_second: float
     """Environment steps per second of training, updates included, evaluations not."""
     best_checkpoint: str | None
@@ -41,6 +41,10 @@ class Summary:
                 "success_rate": scalars.get("evaluation/success_rate"),
                 "success_any_rate": scalars.get("evaluation/success_any_rate"),
             },
+            "levels": {
+                level.level: {_short(name): value for name, value in level.scalars.items()}
+                for level in record.levels
+            },
             "best_checkpoint": self.best_checkpoint,
             "last_checkpoint": self.last_checkpoint,
         }
@@ -57,9 +61,9 @@ class Summary:
         return table
 
 
-def evaluation_table(record: LogRecord) -> Table:
-    """Mean, deviation, interquartile mean with its interval, of an `evaluation` record."""
-    scalars = record.scalars
+def evaluation_table(evaluation: Evaluation) -> Table:
+    """Mean, deviation, interquartile mean with its interval, success, and a line for each level."""
+    scalars = evaluation.scalars
     low, high = scalars["evaluation/reward_iqm_low"], scalars["evaluation/reward_iqm_high"]
     table = Table(show_header=False, title="Evaluation", title_justify="left")
     table.add_column(style="dim", no_wrap=True)
@@ -76,4 +80,20 @@ def evaluation_table(record: LogRecord) -> Table:
         at_the_end = f"{scalars['evaluation/success_rate']:.1%}"
         any_time = f"{scalars['evaluation/success_any_rate']:.1%}"
         table.add_row("success rate", f"{at_the_end}  (at any step {any_time})")
+    for level in evaluation.levels:
+        table.add_row(f"level {level.level}", _level_line(level))
     return table
+
+
+def _level_line(level: LogRecord) -> str:
+    """How a level's sub-episodes went."""
+    of = {_short(name): value for name, value in level.scalars.items()}
+    line = f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"
+    if of["goal_share"] == of["distance"] == 0:  # a level without goals, which is nowhere near one
+        return line
+    return f"{line}, {of['goal_share']:.1%} reach the goal, distance {of['distance']:.3g}"
+
+
+def _short(name: str) -> str:
+    """A metric's name without its room."""
+    return name.rpartition("/")[2]

@@ -64,7 +64,7 @@ class WalkGraphManager(GraphManager):
     def clock(self) -> Clock:
         return self._clock
 
-    def create_graph(self, task: TaskParameters | None = None) -> None:
+    def create_graph(self, task: TaskParameters | None = None, *, training: bool = True) -> None:
         task = task or TaskParameters()
         if self.parameters.environment.level == "moon":
             raise ConfigurationError("unknown level 'moon'")
@@ -113,6 +113,11 @@ class WalkGraphManager(GraphManager):
             "evaluation/reward_iqm_high": float(reward.mean()),
         }
         yield replace(self._record("evaluation", scalars), arrays={"episode/reward": reward})
+
+    def require_savable(self) -> None: ...
+
+    def load_agents(self, state: State) -> None:
+        self.load_state_dict(state)
 
     def description(self) -> str:
         return "level main: walk\n  3 weights"

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.experiment import provenance
 from coach_rl.experiment.checkpoint import write_checkpoint
@@ -21,6 +22,8 @@ from coach_rl.experiment.run_folder import (
     make_manifest,
     rebuild,
 )
+from coach_rl.experiment.runner import RunSettings, run_experiment
+from coach_rl.graph_managers.graph_manager import resolved_device
 from coach_rl.graph_managers.parameters import TaskParameters
 
 FAKE = Path(__file__).with_name("fake_preset.py")
@@ -53,7 +56,7 @@ def test_the_manifest_rebuilds_the_experiment(tmp_path: Path) -> None:
     folder = make(tmp_path, preset, learning_rate=0.25)
     manager, task, manifest = rebuild(folder)
     assert manager.parameters == preset.build({"learning_rate": 0.25}).parameters
-    assert task == TaskParameters(seed=5)
+    assert task == TaskParameters(seed=5, device=resolved_device("auto"))
     assert manifest["preset"]["name"] == "fake_preset"
     assert folder.preset.read_text() == FAKE.read_text()
 
@@ -85,7 +88,8 @@ def test_a_run_from_a_gpu_comes_back_without_one(
     preset = load_preset(find_preset("Pendulum_DDPG"))
     folder = from_a_gpu(tmp_path, preset, {field: value})
     write_checkpoint(folder.checkpoints / "step_100", {}, notes={})
-    rebuilt, task, _ = rebuild(folder, "cpu")
+    with pytest.warns(CoachWarning, match="device cuda, now cpu"):
+        rebuilt, task, _ = rebuild(folder, "cpu")
     assert task.device == "cpu"
     assert rebuilt.parameters == preset.configure({field: expected}).parameters
 
@@ -95,8 +99,34 @@ def test_one_that_begins_anew_keeps_what_it_asked_for(
     tmp_path: Path, change: dict[str, str]
 ) -> None:
     preset = load_preset(find_preset("Pendulum_DDPG"))
-    rebuilt, _, _ = rebuild(from_a_gpu(tmp_path, preset, change), "cpu")
+    folder = from_a_gpu(tmp_path, preset, change)
+    with pytest.warns(CoachWarning, match="device cuda, now cpu"):
+        rebuilt, _, _ = rebuild(folder, "cpu")
     assert rebuilt.parameters == preset.configure(change).parameters
+
+
+def test_the_device_that_auto_was_is_remembered(tmp_path: Path) -> None:
+    folder = run_experiment(
+        load_preset(find_preset(str(FAKE))).build(),
+        TaskParameters(device="auto"),
+        name="walk",
+        root=tmp_path,
+        settings=RunSettings(tensorboard=False),
+    ).folder
+    here = resolved_device("auto")
+    assert json.loads(folder.manifest.read_text())["task"]["device"] == here
+    assert rebuild(folder)[1].device == here
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA devices")
+def test_a_run_from_a_gpu_that_is_not_here_goes_on_with_a_warning(tmp_path: Path) -> None:
+    preset = load_preset(find_preset("Pendulum_DDPG"))
+    folder = from_a_gpu(tmp_path, preset, {})
+    with pytest.warns(CoachWarning, match="was made with device cuda, now cpu; its numbers may"):
+        _, task, _ = rebuild(folder)
+    assert task.device == "cpu"
+    with pytest.raises(ConfigurationError, match="device 'cuda' asked for, but there are 0 GPUs"):
+        rebuild(folder, "cuda")
 
 
 def test_a_run_that_does_not_learn_has_no_memory(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     kinds = [line["kind"] for line in log_of(result.folder)]
     assert kinds.count("episode") == 10
     assert kinds.count("evaluation") == 5
+    assert kinds[-1] == "final_evaluation"
 
 
 def test_the_best_evaluation_keeps_its_checkpoint(tmp_path: Path) -> None:
@@ -291,26 +293,93 @@ def torch_settings() -> tuple[int, str]:
     return torch.get_num_threads(), torch.get_float32_matmul_precision()
 
 
-def test_threads_and_precision_are_put_back_and_a_resumed_run_keeps_its_precision(
+class Settings:
+    """Torch's settings whenever a run begins or goes on."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, str]] = []
+        self.audience = Audience(on_start=lambda *_: self.seen.append(torch_settings()))
+
+
+def run_with(task: TaskParameters, root: Path, audience: Audience) -> RunResult:
+    return run_experiment(
+        PRESET.build(), task, name="walk", root=root, settings=SETTINGS, audience=audience
+    )
+
+
+def task_of(result: RunResult) -> dict[str, Any]:
+    return dict(json.loads(result.folder.manifest.read_text())["task"])
+
+
+def test_a_resumed_run_keeps_its_threads_and_precision_and_both_are_put_back(
     tmp_path: Path,
 ) -> None:
-    before = torch_settings()
+    before, settings = torch_settings(), Settings()
     assert before[1] == "highest"
-    seen: list[tuple[int, str]] = []
-    settings = RunSettings(tensorboard=False, threads=before[0] + 1)
-    audience = Audience(on_start=lambda graph_manager, folder: seen.append(torch_settings()))
-    result = run_experiment(
-        PRESET.build(),
-        TaskParameters(matmul_precision="medium"),
-        name="walk",
-        root=tmp_path,
-        settings=settings,
-        audience=audience,
-    )
+    threads = before[0] + 1
+    task = TaskParameters(threads=threads, matmul_precision="medium")
+    result = run_with(task, tmp_path, settings.audience)
     more = EnvironmentSteps(result.environment_steps + 10)
-    resume_experiment(result.folder.path, steps=more, settings=settings, audience=audience)
-    assert seen == [(before[0] + 1, "medium")] * 2
+    resumed = resume_experiment(
+        result.folder.path, steps=more, settings=SETTINGS, audience=settings.audience
+    )
+    assert settings.seen == [(threads, "medium")] * 2
     assert torch_settings() == before
+    assert task_of(resumed)["threads"] == threads
+
+
+def test_other_threads_are_followed_with_a_warning_and_remembered(tmp_path: Path) -> None:
+    settings = Settings()
+    result = run_with(TaskParameters(threads=2), tmp_path, settings.audience)
+    for threads, kept in ((3, None), (None, 3)):
+        more = EnvironmentSteps(result.environment_steps + 10)
+        expected = [] if threads is None else [f"{result.folder.path} was made with threads 2, now"]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = resume_experiment(
+                result.folder.path,
+                steps=more,
+                threads=threads,
+                settings=SETTINGS,
+                audience=settings.audience,
+            )
+        said = [str(warning.message) for warning in caught]
+        assert [line[: len(start)] for line, start in zip(said, expected, strict=True)] == expected
+        assert settings.seen[-1][0] == (threads or kept) == task_of(result)["threads"]
+    with pytest.warns(CoachWarning, match="threads 3, now 1; its numbers may differ"):
+        evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1), threads=1)
+    evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
+
+
+def test_a_run_from_before_threads_were_remembered_takes_the_default(tmp_path: Path) -> None:
+    settings = Settings()
+    result = run_with(TaskParameters(threads=2), tmp_path, settings.audience)
+    manifest = json.loads(result.folder.manifest.read_text())
+    del manifest["task"]["threads"]
+    result.folder.manifest.write_text(json.dumps(manifest))
+    more = EnvironmentSteps(result.environment_steps + 10)
+    with pytest.warns(CoachWarning, match="before TaskParameters had the field threads; it takes"):
+        resume_experiment(
+            result.folder.path, steps=more, settings=SETTINGS, audience=settings.audience
+        )
+    assert settings.seen[-1][0] == 1
+
+
+def test_what_the_process_has_set_is_remembered_and_compared(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    manifest = json.loads(result.folder.manifest.read_text())
+    set_then = manifest["settings"]
+    assert set_then["default_dtype"] == "float32"
+    assert set_then["deterministic_algorithms"] is False
+    changed = set_then | {"numpy_threads": 64, "deterministic_algorithms": True}
+    manifest["settings"] = changed
+    result.folder.manifest.write_text(json.dumps(manifest))
+    now = f"numpy threads 64, now {set_then['numpy_threads']}, deterministic algorithms True, now F"
+    with pytest.warns(CoachWarning, match=now):
+        evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
+    del manifest["settings"]  # as in older runs
+    result.folder.manifest.write_text(json.dumps(manifest))
+    evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
 
 
 def test_the_audience_hears_every_record_and_closes_its_own_sinks(tmp_path: Path) -> None:

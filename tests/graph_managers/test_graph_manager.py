@@ -232,6 +232,108 @@ def test_a_new_process_goes_on_bit_for_bit(tmp_path, stop_at):
     assert_same_state(read_checkpoint(tmp_path / "whole").state, straight)
 
 
+class Probe:
+    """An agent that notes torch's settings whenever it computes."""
+
+    def __init__(self, agent):
+        self.seen = {}
+        for name in ("act", "train"):
+            setattr(agent, name, self._noting(name, getattr(agent, name)))
+
+    def _noting(self, name, call):
+        def noting(*arguments, **keywords):
+            self.seen.setdefault(name, set()).add(torch_settings())
+            return call(*arguments, **keywords)
+
+        return noting
+
+
+def torch_settings():
+    return torch.get_num_threads(), torch.get_float32_matmul_precision()
+
+
+def test_threads_and_precision_of_a_task_hold_while_the_graph_computes_and_nowhere_else():
+    before = torch_settings()
+    wanted = before[0] + 1, "medium"
+    manager = BasicRLGraphManager(parameters())
+    task = TaskParameters(device="cpu", threads=wanted[0], matmul_precision=wanted[1])
+    manager.create_graph(task)
+    assert torch_settings() == before
+    probe = Probe(manager._graph.agents[0])
+    between = {torch_settings() for _ in manager.improve()}
+    assert probe.seen == {"act": {wanted}, "train": {wanted}}
+    assert between == {before}
+    probe.seen.clear()
+    list(manager.evaluate(EnvironmentEpisodes(2)))
+    assert probe.seen == {"act": {wanted}}
+    manager.close()
+    assert torch_settings() == before
+
+
+def test_one_thread_is_the_default_whatever_the_process_uses():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with BasicRLGraphManager(parameters()) as manager:
+            manager.create_graph(TaskParameters(device="cpu"))
+            probe = Probe(manager._graph.agents[0])
+            manager.run()
+        assert {threads for seen in probe.seen.values() for threads, _ in seen} == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_torch_settings_are_put_back_where_computing_fails():
+    before = torch_settings()
+    manager = BasicRLGraphManager(parameters())
+    manager.create_graph(TaskParameters(device="cpu", threads=before[0] + 1))
+    manager._graph.agents[0].act = lambda *_, **__: 1 / 0
+    with manager, pytest.raises(ZeroDivisionError):
+        manager.run()
+    assert torch_settings() == before
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_threads_must_be_positive(threads):
+    with pytest.raises(ParameterError, match=f"threads must be 1 or more, got {threads}"):
+        TaskParameters(threads=threads)
+
+
+def test_a_graph_without_training_environments_evaluates_what_it_is_given(monkeypatch):
+    built = []
+    build = MujocoParameters.build
+
+    def noted(self, *, num_envs):
+        built.append(num_envs)
+        return build(self, num_envs=num_envs)
+
+    monkeypatch.setattr(MujocoParameters, "build", noted)
+    described = everything_on()
+    manager = BasicRLGraphManager(described)
+    manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    manager.run()
+    state = manager.state_dict()
+    (expected,) = manager.evaluate(EnvironmentEpisodes(3))
+    manager.close()
+    assert built == [described.num_envs, 2]
+    state["training"]["top"] = state["tracker"] = None  # of environments
+    tester = BasicRLGraphManager(described)
+    tester.create_graph(TaskParameters(seed=3, device="cpu"), training=False)
+    assert built == [described.num_envs, 2, 2]
+    tester.load_agents(state)
+    (record,) = tester.evaluate(EnvironmentEpisodes(3))
+    assert record.scalars == expected.scalars
+    assert record.environment_steps == expected.environment_steps == 900
+    assert record.training_steps == expected.training_steps > 0
+    assert record.episodes == expected.episodes > 0
+    for call in (tester.run, tester.state_dict, lambda: tester.load_state_dict(state)):
+        with pytest.raises(ConfigurationError, match="built to evaluate only"):
+            call()
+    tester.close()
+    tester.close()
+
+
 def test_evaluation_plays_every_row_its_share():
     manager = BasicRLGraphManager(parameters(evaluation_episodes=EnvironmentEpisodes(16)))
     manager.create_graph(TaskParameters(device="cpu"))

@@ -219,3 +219,27 @@ def test_an_announcement_stands_below_the_panel_or_goes_out_at_once(capfd):
     sink.close()
     assert re.search(r"coach: stopping\s*(\x1b\S*)?$", output.getvalue())
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_final_evaluation_is_shown_beside_those_while_training(clock, terminal):
+    sink, output = sink_and_output(terminal=terminal)
+    speak(sink)
+    final = {"final_evaluation__reward_mean": 912.5, "final_evaluation__success_rate": 0.25}
+    sink.write(record("final_evaluation", 4000, Phase.TEST, **final))
+    sink.close()
+    last = output.getvalue()[-1200:]
+    assert re.search(r"912\.5, 25%", last)
+    assert "900.5" in last
+    assert "1,250.0" in last  # the best of those while training
+
+
+def test_success_is_that_of_the_newest_evaluation(clock):
+    sink, output = sink_and_output(terminal=False)
+    told = {"evaluation__reward_mean": 1.0, "evaluation__success_rate": 0.5}
+    sink.write(record("evaluation", 1000, Phase.TEST, **told))
+    sink.write(record("evaluation", 2000, Phase.TEST, evaluation__reward_mean=2.0))
+    sink.close()
+    first, second = output.getvalue().splitlines()
+    assert "50% success" in first
+    assert "success" not in second

@@ -4,7 +4,7 @@ import json
 from rich.console import Console
 
 from coach_rl.core.clock import Phase
-from coach_rl.telemetry import LogRecord, Summary
+from coach_rl.telemetry import Evaluation, LogRecord, Summary
 
 SCALARS = {
     "evaluation/episodes": 20.0,
@@ -17,16 +17,24 @@ SCALARS = {
 }
 
 
-def summary(best="checkpoints/step_90000", **scalars):
+COUNTERS = {
+    "phase": Phase.TEST,
+    "environment_steps": 100_000,
+    "training_steps": 15_000,
+    "episodes": 100,
+    "wall_seconds": 20.5,
+}
+
+
+def of_level(name, **scalars):
+    named = {f"evaluation_level/{key}": value for key, value in scalars.items()}
+    return LogRecord(kind="level", level=name, scalars=named, **COUNTERS)
+
+
+def summary(best="checkpoints/step_90000", levels=(), **scalars):
     return Summary(
-        evaluation=LogRecord(
-            kind="evaluation",
-            phase=Phase.TEST,
-            environment_steps=100_000,
-            training_steps=15_000,
-            episodes=100,
-            wall_seconds=20.5,
-            scalars=SCALARS | scalars,
+        evaluation=Evaluation(
+            kind="evaluation", scalars=SCALARS | scalars, levels=tuple(levels), **COUNTERS
         ),
         steps_per_second=5000.0,
         best_checkpoint=best,
@@ -56,6 +64,7 @@ def test_the_keys_of_summary_json():
             "success_rate": None,
             "success_any_rate": None,
         },
+        "levels": {},
         "best_checkpoint": "checkpoints/step_90000",
         "last_checkpoint": "checkpoints/step_100000",
     }
@@ -73,6 +82,26 @@ def test_success_where_it_is_reported():
     assert "75.0%  (at any step 87.5%)" in shown(reported.table())
     assert "75.0%" in shown(reported.table())
     assert "success" not in shown(summary().table())
+
+
+def test_levels_are_in_the_summary_and_have_a_line_each():
+    levels = [
+        of_level("top", sub_episodes=20.0, decisions=7.5, goal_share=0.0, distance=0.0),
+        of_level("low", sub_episodes=1_150.0, decisions=9.0, goal_share=0.8125, distance=0.0625),
+    ]
+    told = summary(levels=levels)
+    assert told.as_json()["levels"] == {
+        "top": {"sub_episodes": 20.0, "decisions": 7.5, "goal_share": 0.0, "distance": 0.0},
+        "low": {
+            "sub_episodes": 1_150.0,
+            "decisions": 9.0,
+            "goal_share": 0.8125,
+            "distance": 0.0625,
+        },
+    }
+    text = " ".join(shown(told.table()).replace("│", " ").split())
+    assert "level top 20 sub-episodes of 7.5 decisions level low" in text  # it has no goals
+    assert "1,150 sub-episodes of 9.0 decisions, 81.2% reach the goal, distance 0.0625" in text
 
 
 def test_the_table_has_what_one_quotes_and_fits_a_terminal():

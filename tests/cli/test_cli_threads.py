@@ -1,0 +1,87 @@
+"""The number of threads belongs to a run: it is remembered, and going on takes it up."""
+
+import json
+import os
+import signal
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coach_rl.cli.main import main
+from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.testing.states import assert_same_state
+
+LARGE = Path(__file__).with_name("large_batch_preset.py")
+FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+ROUND = 40_960
+FLAGS = ("-ntb", "-c", "--plain")
+
+
+@pytest.fixture(autouse=True)
+def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def coach(*words: Any) -> int:
+    return main([str(word) for word in words])
+
+
+def only_run(name: str) -> Path:
+    (run,) = Path("experiments", name).iterdir()
+    return run
+
+
+def train(name: str, *words: Any, exit_code: int = 0) -> Path:
+    assert coach("-p", LARGE, *FLAGS, "-e", name, *words) == exit_code
+    return only_run(name)
+
+
+def state_of(run: Path) -> Any:
+    return read_checkpoint(find_checkpoint(run / "checkpoints")).state
+
+
+def said(run: Path) -> list[dict[str, Any]]:
+    """The log without what takes time and without checkpoints, which a stop adds."""
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["wall_seconds"] = 0
+        for name in [name for name in line["scalars"] if name.startswith(("time/", "resources/"))]:
+            del line["scalars"][name]
+    return [line for line in lines if line["kind"] != "checkpoint"]
+
+
+def learned(run: Path) -> list[Any]:
+    return [line["scalars"] for line in said(run) if line["kind"] == "train"]
+
+
+def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole, one = train("whole", "--threads", 2), train("one", "--steps", 2 * ROUND)
+    assert learned(one) != learned(whole)[:2], "threads change no number here"
+    words = ("--threads", 2, "-cp", f"sigterm_at={2 * ROUND}")
+    stopped = train("stopped", *words, exit_code=128 + signal.SIGTERM)
+    assert state_of(stopped)["training"]["clock"]["environment_steps"] == 2 * ROUND
+    capsys.readouterr()
+    assert coach("-crd", stopped, "-ntb", "--plain") == 0
+    assert capsys.readouterr().err == ""
+    assert_same_state(state_of(stopped), state_of(whole))
+    assert said(stopped) == said(whole)
+    assert json.loads((stopped / "manifest.json").read_text())["task"]["threads"] == 2
+
+
+def test_resuming_with_other_threads_warns_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-p", FAKE, "-ntb", "--steps", 20, "--threads", 2) == 0
+    run = only_run("fake_preset")
+    capsys.readouterr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert coach("-crd", run, "-ntb", "--plain", "--steps", 40, "--threads", 1) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        f"coach: warning: {os.path.abspath(run)} was made with threads 2, now 1; its numbers may "
+        "differ from those of a run that was never stopped"
+    )
+    assert json.loads((run / "manifest.json").read_text())["task"]["threads"] == 1

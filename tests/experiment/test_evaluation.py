@@ -1,0 +1,283 @@
+"""Evaluating agents apart from the environments they were trained in."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
+    EventAccumulator,
+)
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import Origin
+from coach_rl.experiment.runner import (
+    Audience,
+    RunResult,
+    RunSettings,
+    resume_experiment,
+    run_experiment,
+)
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    GraphManager,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.telemetry import ConsoleSink
+
+STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
+EPISODES = EnvironmentEpisodes(3)
+TASK = TaskParameters(seed=3, device="cpu")
+
+RESTLESS = """
+import gymnasium, numpy as np
+from gymnasium import spaces
+
+class Restless(gymnasium.Env):
+    observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._step = 0
+        return np.random.uniform(-1, 1, 1).astype(np.float32), {}  # not self.np_random
+
+    def step(self, action):
+        self._step += 1
+        seen = np.random.uniform(-1, 1, 1).astype(np.float32)
+        return seen, 1.0, self._step == 40, False, {}
+"""
+GONE = """
+from dataclasses import dataclass
+from coach_rl.environments.toy import PointMassParameters
+
+@dataclass(frozen=True, kw_only=True)
+class GoneParameters(PointMassParameters):
+    pass
+"""
+PRESET_OF_GONE = """
+import gone
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+
+{definitions}
+
+def graph_manager():
+    return {manager}(
+        BasicGraphParameters(
+            agent=PPOAgentParameters(update_mode="eager"),
+            environment=gone.GoneParameters(),
+            evaluation_environment=PointMassParameters(),
+            schedule=ScheduleParameters(training=EnvironmentSteps(60), evaluation_interval=None),
+        )
+    )
+"""
+
+
+def described(
+    environment: EnvironmentParameters, tested_in: EnvironmentParameters | None = None
+) -> GraphManager:
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=PPOAgentParameters(
+                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=16),
+                update_mode="eager",
+            ),
+            environment=environment,
+            evaluation_environment=tested_in,
+            num_envs=2,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(100),
+                evaluation_interval=EnvironmentSteps(50),
+                evaluation_episodes=EnvironmentEpisodes(2),
+            ),
+        )
+    )
+
+
+def run(graph_manager: GraphManager, root: Path, **more: Any) -> RunResult:
+    settings = RunSettings(tensorboard=False, final_episodes=EPISODES)
+    return run_experiment(
+        graph_manager, TASK, **{"name": "run", "root": root / "runs", "settings": settings} | more
+    )
+
+
+@pytest.fixture
+def folder_of_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path; its modules are forgotten afterwards."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "restless.py").write_text(RESTLESS)
+    (modules / "gone.py").write_text(GONE)
+    monkeypatch.syspath_prepend(str(modules))
+    yield modules
+    forget()
+
+
+def forget() -> None:
+    for name in ("restless", "gone"):
+        sys.modules.pop(name, None)
+
+
+def uninstall(modules: Path) -> None:
+    (modules / "gone.py").unlink()
+    forget()
+    with pytest.raises(ModuleNotFoundError):
+        __import__("gone")
+
+
+def test_a_training_environment_that_cannot_be_replayed_does_not_stand_in_the_way(
+    tmp_path: Path, folder_of_modules: Path
+) -> None:
+    result = run(described(GymnasiumParameters(level="restless:Restless")), tmp_path)
+    with pytest.raises(CheckpointError, match="the environment is not reproducible"):
+        resume_experiment(result.folder.path, steps=EnvironmentSteps(200))
+    evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
+    assert evaluation.scalars["evaluation/reward_mean"] == 40.0
+
+
+def test_a_training_environment_that_is_not_installed_any_more_does_not_either(
+    tmp_path: Path, folder_of_modules: Path
+) -> None:
+    import gone  # type: ignore[import-not-found]  # written above
+
+    result = run(described(gone.GoneParameters(), PointMassParameters()), tmp_path)
+    assert result.summary is not None
+    uninstall(folder_of_modules)
+    with pytest.raises(ConfigurationError, match="needs the module 'gone'"):
+        resume_experiment(result.folder.path, steps=EnvironmentSteps(200))
+    evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
+    assert evaluation.scalars == result.summary.evaluation.scalars
+
+
+@pytest.mark.parametrize("of_preset", [False, True])
+def test_a_preset_that_cannot_be_loaded_any_more_is_done_without_where_nothing_names_it(
+    tmp_path: Path, folder_of_modules: Path, of_preset: bool
+) -> None:
+    file = tmp_path / "preset.py"
+    own = ("class Own(BasicRLGraphManager):\n    pass\n", "Own")
+    definitions, manager = own if of_preset else ("", "BasicRLGraphManager")
+    file.write_text(PRESET_OF_GONE.format(definitions=definitions, manager=manager))
+    preset = load_preset(find_preset(str(file)))
+    result = run(preset.build(), tmp_path, origin=Origin(preset=preset))
+    assert result.summary is not None
+    uninstall(folder_of_modules)
+    del sys.modules[preset.module_name]
+    if of_preset:
+        with pytest.raises(ConfigurationError, match="No module named 'gone'"):
+            evaluate_run(result.folder.path, episodes=EPISODES)
+        return
+    with pytest.warns(CoachWarning, match="preset cannot be loaded: .*No module named 'gone'"):
+        evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
+    assert evaluation.scalars == result.summary.evaluation.scalars
+
+
+VECTOR = GymnasiumParameters(level="CartPole-v1", vectorization="vector")
+SINGLE = GymnasiumParameters(level="CartPole-v1")
+
+
+def test_a_ready_vector_environment_is_refused_before_the_run_begins(tmp_path: Path) -> None:
+    message = r"'CartPole-v1' is a ready vector environment, .*; use vectorization='sync' or 'sub"
+    with pytest.raises(ConfigurationError, match=message):
+        run(described(VECTOR), tmp_path)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_ready_vector_environment_trains_and_evaluates_where_nothing_is_saved() -> None:
+    with described(VECTOR) as manager:
+        manager.create_graph(TASK)
+        kinds = [record.kind for record in manager.improve()]
+    assert kinds.count("evaluation") == 2
+    evaluation = evaluate_untrained(described(VECTOR), TASK, episodes=EPISODES)
+    assert evaluation.scalars["evaluation/episodes"] == 3
+
+
+def test_evaluations_may_be_played_in_a_ready_vector_environment(tmp_path: Path) -> None:
+    result = run(described(SINGLE, VECTOR), tmp_path)
+    evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
+    assert evaluation.scalars["evaluation/episodes"] == 3
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> None:
+    output = io.StringIO()
+    console = ConsoleSink(console=Console(file=output, width=200), plain=True)
+    result = run(
+        load_preset(find_preset(str(STACK))).build(),
+        tmp_path,
+        settings=RunSettings(final_episodes=EPISODES),
+        audience=Audience(sinks=(console,)),
+    )
+    folder, summary = result.folder.path, json.loads(result.folder.summary.read_text())
+    assert result.summary is not None
+    final = result.summary.evaluation
+    assert [level.level for level in final.levels] == ["top", "low"]
+    reward = final.scalars["evaluation/reward_mean"]
+    share = final.levels[1].scalars["evaluation_level/goal_share"]
+    sub_episodes = final.levels[1].scalars["evaluation_level/sub_episodes"]
+
+    *_, of_level, of_all = lines_of(folder)
+    assert (of_level["kind"], of_level["level"], of_level["phase"]) == ("level", "low", "test")
+    assert of_level["scalars"]["final_evaluation_level/goal_share"] == share
+    assert of_all["kind"] == "final_evaluation"
+    assert of_all["scalars"]["final_evaluation/reward_mean"] == reward
+    assert len(of_all["arrays"]["episode/reward"]) == 3
+
+    assert summary["levels"]["low"]["sub_episodes"] == sub_episodes > 0
+    (row,) = table(folder / "final_evaluation.csv")
+    assert float(row["final_evaluation/reward_mean"]) == reward
+    assert len(table(folder / "evaluations.csv")) == 2  # those while training, as before
+    assert float(table(folder / "low.csv")[-1]["final_evaluation_level/goal_share"]) == share
+
+    events = EventAccumulator(str(folder / "tensorboard")).Reload()
+    for name, value in (
+        ("final_evaluation/reward_mean", reward),
+        ("low/final_evaluation_level/goal_share", share),
+    ):
+        (event,) = events.Scalars(name)
+        assert event.value == pytest.approx(value)
+        assert event.step == result.environment_steps
+    assert "final evaluation " in output.getvalue().splitlines()[-1]
+
+    again, file = evaluate_run(folder, episodes=EPISODES)
+    assert again.levels[1].scalars == final.levels[1].scalars
+    document = json.loads(file.read_text())
+    assert document["levels"]["low"]["evaluation_level/goal_share"] == share
+
+
+def test_a_resumed_run_makes_its_final_evaluation_anew(tmp_path: Path) -> None:
+    result = run(described(PointMassParameters()), tmp_path)
+    resumed = resume_experiment(
+        result.folder.path,
+        steps=EnvironmentSteps(150),
+        settings=RunSettings(tensorboard=False, final_episodes=EPISODES),
+    )
+    assert resumed.summary is not None
+    (line,) = [line for line in lines_of(result.folder.path) if line["kind"] == "final_evaluation"]
+    assert line["environment_steps"] == 150
+    assert len(table(result.folder.path / "final_evaluation.csv")) == 1
