@@ -174,7 +174,8 @@ def test_parameters_of_a_users_own_stay_as_they_are_wherever_a_run_goes(tmp_path
     write_checkpoint(folder.checkpoints / "step_100", {}, notes={})
     own = preset.build().parameters.environment
     for learns, storage in ((True, "cpu"), (False, "none")):
-        parameters = rebuild(folder, "cpu", learns=learns)[0].parameters
+        with pytest.warns(CoachWarning, match="device cuda, now cpu"):
+            parameters = rebuild(folder, "cpu", learns=learns)[0].parameters
         assert parameters.environment == own
         assert parameters.agent.memory.storage == storage
         assert parameters.agent.memory.shelves == 7
