@@ -273,8 +273,10 @@ def test_ppo_table_names_every_parameter_and_the_presets_that_differ():
     expected = {field.name: set() for field in fields(default)}
     for name, path in shipped_presets().items():
         graph_manager = load_preset(PresetReference(path=path)).build()
-        for level in graph_manager.parameters.levels:
-            algorithm = getattr(level.agent, "algorithm", None)
+        agents = [level.agent for level in graph_manager.parameters.levels]
+        agents += [member.agent for each in agents for member in getattr(each, "members", ())]
+        for agent in agents:
+            algorithm = getattr(agent, "algorithm", None)
             if not isinstance(algorithm, PPOAlgorithmParameters):
                 continue
             for field in expected:
