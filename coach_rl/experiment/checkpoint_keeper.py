@@ -21,7 +21,7 @@ from coach_rl.experiment.checkpoint import (
     write_checkpoint,
 )
 from coach_rl.experiment.run_folder import RunFolder
-from coach_rl.experiment.run_logs import log_lengths
+from coach_rl.experiment.run_logs import event_file_lengths, log_lengths
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]
@@ -125,6 +125,7 @@ class CheckpointKeeper:
             "reason": reason,
             "best": None if self.best is None else vars(self.best),
             "logs": log_lengths(self._folder.path),
+            "event_files": event_file_lengths(self._folder.tensorboard),
         }
 
     def _remove_unwanted(self) -> None:

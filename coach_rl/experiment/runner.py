@@ -14,7 +14,7 @@ from pathlib import Path
 
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.experiment.checkpoint import Checkpoint, find_checkpoint, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
@@ -37,7 +37,7 @@ from coach_rl.experiment.run_folder import (
     rebuild,
 )
 from coach_rl.experiment.run_lock import locked
-from coach_rl.experiment.run_logs import cut_logs
+from coach_rl.experiment.run_logs import cut_event_files, cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.experiment.videos import Videos
@@ -193,7 +193,7 @@ def resume_experiment(
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         keeper.restore(checkpoint)
-        cut_logs(folder.path, {} if checkpoint is None else checkpoint.notes["logs"])
+        _cut_back(folder, checkpoint)
         folder.summary.unlink(missing_ok=True)
         start = None if checkpoint is None else checkpoint.path.name
         manifest["resumes"].append(
@@ -293,7 +293,8 @@ class _Run:
         folder = self.folder.path
         sinks: list[Sink] = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
         if self.settings.tensorboard:
-            sinks.append(TensorBoardSink(folder / "tensorboard"))
+            done = self.graph_manager.clock.environment_steps
+            sinks.append(TensorBoardSink(self.folder.tensorboard, resumed_at=done or None))
         for sink in sinks:
             stack.callback(sink.close)
         return sinks
@@ -305,6 +306,14 @@ def _keeper(
     return CheckpointKeeper(
         folder, graph_manager.state_dict, period_seconds=settings.checkpoint_seconds
     )
+
+
+def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
+    """Drop what the logs say after a checkpoint, or everything where there is none."""
+    notes = {"logs": {}, "event_files": {}} if checkpoint is None else checkpoint.notes
+    cut_logs(folder.path, notes["logs"])
+    if "event_files" in notes:  # not in checkpoints of earlier versions, whose files stay as is
+        cut_event_files(folder.tensorboard, notes["event_files"])
 
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
