@@ -12,9 +12,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import ConfigurationError, DivergedError, require
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.checkpoint import Checkpoint, find_checkpoint, read_checkpoint
+from coach_rl.experiment.checkpoint import (
+    Checkpoint,
+    find_checkpoint,
+    list_checkpoints,
+    read_checkpoint,
+)
 from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
@@ -224,7 +229,10 @@ class _Run:
         with ExitStack() as stack:
             stop = stack.enter_context(StopRequests(self.audience.announce))
             sinks = [*self._own_sinks(stack), *self.audience.sinks]
-            self._train(sinks, stop)
+            try:
+                self._train(sinks, stop)
+            except DivergedError as error:
+                raise DivergedError(f"{error}. {self._progress_and_checkpoint()}") from error
             summary = None
             if stop.signal is None and self.settings.final_episodes.count > 0:
                 summary = self._summarise()
@@ -264,6 +272,17 @@ class _Run:
         _write(sinks, blank)
         reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
         self.keeper.save(reason, record.environment_steps, reward)
+
+    def _progress_and_checkpoint(self) -> str:
+        """How far the run came, and what is left of it."""
+        checkpoints = self.folder.checkpoints
+        kept = (
+            f"its last checkpoint, {find_checkpoint(checkpoints)}, was written before"
+            if list_checkpoints(checkpoints)
+            else "it had written no checkpoint"
+        )
+        done = self.graph_manager.clock.environment_steps
+        return f"The run had done {done} environment steps; {kept}"
 
     def _summarise(self) -> Summary:
         """The final evaluation, also written into the run's folder."""
