@@ -219,7 +219,7 @@ class UpdateEngine:
         Raises:
             DivergedError: Some of it is not.
         """
-        # The sum of squares is a quick test, which only very large numbers fail without being wrong.
+        # The sum of squares is a quick test; sound answers fail it only where they are huge.
         if not math.isfinite(np.vdot(answers, answers)) and not np.isfinite(answers).all():
             raise self._diverged(answer=float(answers[~np.isfinite(answers)][0]))
         return answers

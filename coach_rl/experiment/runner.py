@@ -20,7 +20,12 @@ from coach_rl.experiment.checkpoint import (
     list_checkpoints,
     read_checkpoint,
 )
-from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
+from coach_rl.experiment.checkpoint_keeper import (
+    Best,
+    CheckpointKeeper,
+    Reason,
+    require_same_seed,
+)
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     evaluation_json,
@@ -152,7 +157,7 @@ def run_experiment(
         manifest["loaded"] = loaded
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
-            keeper = _keeper(graph_manager, folder, settings)
+            keeper = _keeper(graph_manager, task, folder, settings)
             listeners = audience or Audience()
             return _Run(graph_manager, task, folder, settings, listeners, keeper, videos).go()
 
@@ -188,9 +193,11 @@ def resume_experiment(
     graph_manager, task, manifest = rebuild(folder, device)
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
     checkpoint = None if path is None else read_checkpoint(path)
+    if checkpoint is not None:
+        require_same_seed(checkpoint, task.seed)
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, threads=settings.threads), locked(folder.path):
-        keeper = _keeper(graph_manager, folder, settings)
+        keeper = _keeper(graph_manager, task, folder, settings)
         if checkpoint is None:
             load_levels(graph_manager, manifest)
         else:
@@ -320,10 +327,13 @@ class _Run:
 
 
 def _keeper(
-    graph_manager: GraphManager, folder: RunFolder, settings: RunSettings
+    graph_manager: GraphManager, task: TaskParameters, folder: RunFolder, settings: RunSettings
 ) -> CheckpointKeeper:
     return CheckpointKeeper(
-        folder, graph_manager.state_dict, period_seconds=settings.checkpoint_seconds
+        folder,
+        graph_manager.state_dict,
+        period_seconds=settings.checkpoint_seconds,
+        seed=task.seed,
     )
 
 
