@@ -20,7 +20,7 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import Torso
 from coach_rl.architectures.update_engine import Batch, UpdateEngine
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, ConfigurationError, require
+from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
 from coach_rl.core.interfaces import (
     ALONE,
     InputFilterParameters,
@@ -308,7 +308,7 @@ class OffPolicyAgent(FilteredAgent):
         clock: Clock,
     ) -> ActionInfo:
         """The network's choice, with exploration where it isn't quiet."""
-        values = self.policy(observation)
+        values = self.engine.checked(self.policy(observation))
         if quiet.all():
             return ActionInfo(action=self.greedy(observation, values))
         state = row_state.exploration
@@ -359,7 +359,7 @@ class OffPolicyAgent(FilteredAgent):
             batch = self.memory.sample(self._learning.batch)
             outputs = self.learn_from_batch(batch)
             if self.memory.is_prioritised:
-                self.memory.note_errors(batch["/positions"], outputs["td_error"])
+                self._note_errors(batch["/positions"], outputs["td_error"])
         return TrainingReport(training_steps=due, scalars=self._news(clock, rates))
 
     def learn_from_batch(self, batch: Batch) -> Batch:
@@ -394,7 +394,7 @@ class OffPolicyAgent(FilteredAgent):
         """Go on from a saved state."""
         for name, network in self.networks.items():
             network.load_state_dict(state["networks"][name])
-        self.engine.load_state_dict(state["engine"])
+        self.engine.load_state_dict(state["engine"], steps=state["training_steps"])
         self.memory.load_state_dict(state["memory"])
         self.load_filters_state_dict(state["filters"])
         if self.normaliser is not None:
@@ -457,6 +457,13 @@ class OffPolicyAgent(FilteredAgent):
             values = self.perturbed.actions(state, rows, observation, greedy, starts)
             state = state.actions
         return self.exploration.explore(state, rows, values, starts=starts, clock=clock)
+
+    def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
+        try:
+            self.memory.note_errors(positions, errors)
+        except NonFiniteError:
+            self.engine.require_finite()  # which can say why
+            raise
 
     def _news(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
         """What there is to log once in `report_every` gradient steps, else nothing."""

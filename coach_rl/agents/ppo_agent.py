@@ -187,6 +187,7 @@ class PPOAgentParameters(MovableParameters):
             device=torch.device(device),
             seed=seed,
             planned_steps=planned_steps,
+            place=place,
         )
 
 
@@ -202,6 +203,7 @@ class PPOAgent(FilteredAgent):
         device: torch.device,
         seed: int,
         planned_steps: int,
+        place: LevelPlace = ALONE,
     ) -> None:
         super().__init__(
             name=params.name,
@@ -224,6 +226,7 @@ class PPOAgent(FilteredAgent):
             (Objective(network=self.network, loss=self._loss, optimizer=params.optimizer),),
             mode=params.update_mode,
             planned_updates=rounds * params.algorithm.updates_per_round,
+            owner=place.owner(params.name),
         )
         # A tick brings a transition of every row at most, and a round follows when there are
         # enough. Decisions still open when acting turns random come in without one, once a row.
@@ -257,7 +260,7 @@ class PPOAgent(FilteredAgent):
         """Sample from the policy, or take its mode where `quiet`; keeps the log-probability."""
         noise = row_state.exploration
         assert isinstance(noise, RowNoise)
-        parameters = self._policy(observation)
+        parameters = self.engine.checked(self._policy(observation))
         if not quiet.any():
             action, log_prob = self._sampler.draw(parameters, noise.draw(rows))
         else:
@@ -326,7 +329,7 @@ class PPOAgent(FilteredAgent):
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         self.network.load_state_dict(state["network"])
-        self.engine.load_state_dict(state["engine"])
+        self.engine.load_state_dict(state["engine"], steps=state["training_steps"])
         self._memory.load_state_dict(state["memory"])
         self.load_filters_state_dict(state["filters"])
         self._returns.load_state_dict(state["returns"])

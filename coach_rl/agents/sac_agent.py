@@ -171,6 +171,7 @@ class SACAgent(OffPolicyAgent):
             mode=params.update_mode,
             planned_updates=self.planned_updates,
             repaid_after=REPAID_AFTER,
+            owner=context.place.owner(params.name),
         )
 
     @property

@@ -6,6 +6,7 @@ ScriptedAgentParameters(policy="desired_goal")           # one that is built in
 """
 
 import importlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -106,7 +107,8 @@ class ScriptedAgent:
         self.name = params.name
         self._space = space
         self._label = _label(params.policy)
-        self._policy = _found(params.policy) if isinstance(params.policy, str) else params.policy
+        found = _found(params.policy) if isinstance(params.policy, str) else params.policy
+        self._policy = _checked(found, self._label)
 
     def new_rows(self, num_envs: int, seed: int) -> ScriptedRows:
         """Nothing is remembered."""
@@ -158,6 +160,18 @@ def _label(policy: Policy | str) -> str:
     if isinstance(policy, str):
         return f"'{policy}'"
     return f"'{policy.__module__}:{getattr(policy, '__qualname__', policy)}'"
+
+
+def _checked(policy: Policy, label: str) -> Policy:
+    """The script, if it can be called with observations and a space; nothing else ever is."""
+    try:
+        inspect.signature(policy).bind({}, None)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"the script {label} cannot act: {error}; a script is a function of (observation, "
+            "space) that returns actions"
+        ) from error
+    return policy
 
 
 def _found(name: str) -> Policy:

@@ -133,6 +133,7 @@ class TD3Agent(OffPolicyAgent):
             mode=params.update_mode,
             planned_updates=self.planned_updates,
             repaid_after=REPAID_AFTER,
+            owner=context.place.owner(params.name),
         )
 
     @property

@@ -8,7 +8,7 @@
     engine.set_scalars(learning_rate=3e-4, clip=0.2)
     for index in minibatches:
         engine.step(data, index)                  # no host synchronisation
-    metrics = engine.drain_metrics()              # one
+    metrics = engine.drain_metrics()              # one; raises where learning has diverged
 
 An actor and its critics are several objectives, stepped in their order: each sees the parameters
 that those before it have just moved, and what they computed for every sample.
@@ -21,16 +21,21 @@ seconds; it never captures.
 """
 
 import gc
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from coach_rl.architectures.divergence import Learner, diagnosis
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.core.errors import CoachWarning, require
+from coach_rl.architectures.step_metrics import StepMetrics
+from coach_rl.core.errors import CoachWarning, DivergedError, require
+from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
@@ -122,12 +127,16 @@ class TargetSync:
 class UpdateEngine:
     """Gradient steps on networks' online parameters, and the sync of their targets.
 
+    Whether all numbers are finite is looked at where the device is waited for anyway: with every
+    report of metrics, and before anything is saved. A `DivergedError` says what went wrong.
+
     Args:
         objectives: What a step does, in this order.
         targets: Networks whose targets follow, and how; counted in whole steps.
         mode: How to run a step.
         planned_updates: How many steps the run will take, for `auto`.
         repaid_after: Steps after which compiling has repaid itself, for `auto`.
+        owner: Whose networks they are, for errors; see `LevelPlace.owner`.
     """
 
     def __init__(
@@ -138,13 +147,16 @@ class UpdateEngine:
         mode: UpdateMode,
         planned_updates: int,
         repaid_after: int = COMPILE_REPAID_AFTER,
+        owner: str = "an agent",
     ) -> None:
         self._objectives, self._targets = tuple(objectives), tuple(targets)
+        self._owner = owner
         self._device = objectives[0].network.online.device
         self.mode = _resolved(mode, self._device, planned_updates, repaid_after)
         self._optimizers = {each.name: _Adam(each) for each in self._objectives}
         self._scalars: Batch = {}
-        self._means = _Means()
+        self._metrics = StepMetrics()
+        self._batch: Batch = {}  # what the last step learned from, for a diagnosis
         self._taken = 0  # whole steps, which the targets count
         self._made: dict[tuple[tuple[str, ...], bool], Callable[[Batch, Tensor | None], Batch]] = {}
         for each in self._objectives:
@@ -174,6 +186,7 @@ class UpdateEngine:
         names = tuple(each.name for each in self._objectives) if only is None else only
         if (names, only is None) not in self._made:
             self._made[names, only is None] = self._prepared(names, sync=only is None)
+        self._batch = data
         outputs = self._made[names, only is None](data, index)
         if only is None:
             self._taken += 1
@@ -183,27 +196,62 @@ class UpdateEngine:
         return outputs
 
     def drain_metrics(self) -> dict[str, float]:
-        """Means of the losses' metrics over the steps since the last call; waits for the device."""
-        return self._means.drain()
+        """Means of the losses' metrics over the steps since the last call; waits for the device.
+
+        Raises:
+            DivergedError: A gradient or a parameter is not finite.
+        """
+        self.require_finite()
+        self._batch = {}
+        return self._metrics.drain()
+
+    def require_finite(self) -> None:
+        """Raise a `DivergedError` where a gradient or a parameter is not finite; waits."""
+        faults = self._metrics.faults()
+        norms = [each.named("gradient_norm") for each in self._objectives]
+        if any(norm in faults for norm in norms) or not all(
+            each.is_finite for each in self._learners()
+        ):
+            raise self._diverged()
+
+    def checked(self, answers: FloatArray) -> FloatArray:
+        """What a network answered for acting, [R, ...], if all of it is finite.
+
+        Raises:
+            DivergedError: Some of it is not.
+        """
+        # The sum of squares is a quick test; sound answers fail it only where they are huge.
+        if not math.isfinite(np.vdot(answers, answers)) and not np.isfinite(answers).all():
+            raise self._diverged(answer=float(answers[~np.isfinite(answers)][0]))
+        return answers
 
     def state_dict(self) -> State:
-        """Adam's moments and powers, and the mode, which must not change during a run."""
+        """Adam's moments and powers, and the mode, which must not change during a run.
+
+        Raises:
+            DivergedError: A gradient or a parameter is not finite; nobody could go on from it.
+        """
+        self.require_finite()
         return {
             "mode": self.mode,
             "taken": self._taken,
             "optimizers": {name: adam.state_dict() for name, adam in self._optimizers.items()},
-            "means": self._means.state_dict(),
+            "means": self._metrics.state_dict(),
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, *, steps: int = 0) -> None:
         """Go on with the saved moments, in the saved mode.
 
         Where that cannot run, the first step says so by a `CoachWarning` and is taken eagerly.
+
+        Args:
+            state: What `state_dict` returned.
+            steps: Gradient steps behind it, which a diagnosis counts on from.
         """
-        self._taken = state["taken"]
+        self._taken, self._metrics.steps = state["taken"], steps
         for name, adam in self._optimizers.items():
             adam.load_state_dict(state["optimizers"][name])
-        self._means.load_state_dict(state["means"], self._device)
+        self._metrics.load_state_dict(state["means"])
         if state["mode"] != self.mode:
             self.mode = state["mode"]
             self._made.clear()
@@ -249,7 +297,7 @@ class UpdateEngine:
     def _eager(self, whole_step: WholeStep) -> Callable[[Batch, Tensor | None], Batch]:
         def step(data: Batch, index: Tensor | None) -> Batch:
             means, outputs = whole_step(_gathered(data, index), self._scalars)
-            self._means.add(*means)
+            self._metrics.add(*means)
             return outputs
 
         return step
@@ -274,7 +322,7 @@ class UpdateEngine:
             nonlocal is_new
             with torch.inference_mode():
                 means, outputs = compiled(data, index, self._scalars)
-                self._means.add(*means)
+                self._metrics.add(*means)
             if is_new:
                 is_new = False
                 # The compiler leaves so many objects that looking for garbage among them again and
@@ -316,11 +364,33 @@ class UpdateEngine:
                 else:
                     torch.index_select(data[name], 0, index, out=buffer)
             graph.replay()
-            means, outputs = results[0]
-            self._means.add(*means)
+            (names, values), outputs = results[0]
+            self._metrics.add(names, values.clone())  # the next replay writes to it again
             return outputs
 
         return step
+
+    def _learners(self) -> list[Learner]:
+        return [
+            Learner(
+                name=each.name,
+                network=each.network,
+                learning_rate=float(self._scalars[each.named("learning_rate")]),
+                max_gradient_norm=each.optimizer.max_gradient_norm,
+            )
+            for each in self._objectives
+        ]
+
+    def _diverged(self, answer: float | None = None) -> DivergedError:
+        return DivergedError(
+            diagnosis(
+                self._owner,
+                faults=self._metrics.faults(),
+                learners=self._learners(),
+                batch=self._batch,
+                answer=answer,
+            )
+        )
 
     def _mutable(self) -> list[Tensor]:
         """Every tensor a step writes to."""
@@ -377,45 +447,6 @@ class _Adam:
         self._first.copy_(state["first_moment"])
         self._second.copy_(state["second_moment"])
         self._powers.copy_(state["powers"])
-
-
-class _Means:
-    """Running sums of metrics on the device; a metric counts the steps it was part of."""
-
-    def __init__(self) -> None:
-        self._totals: dict[tuple[str, ...], Tensor] = {}
-        self._counts: dict[tuple[str, ...], int] = {}
-
-    def add(self, names: tuple[str, ...], values: Tensor) -> None:
-        if names in self._totals:
-            self._totals[names] += values
-            self._counts[names] += 1
-        else:
-            self._totals[names], self._counts[names] = values.clone(), 1  # may be written to again
-
-    def drain(self) -> dict[str, float]:
-        totals: dict[str, float] = {}
-        counts: dict[str, int] = {}
-        for names, values in self._totals.items():
-            for name, total in zip(names, values.tolist(), strict=True):
-                totals[name] = totals.get(name, 0.0) + total
-                counts[name] = counts.get(name, 0) + self._counts[names]
-        self._totals.clear()
-        self._counts.clear()
-        return {name: total / counts[name] for name, total in totals.items()}
-
-    def state_dict(self) -> State:
-        return {
-            "names": [list(names) for names in self._totals],
-            "totals": [values.clone() for values in self._totals.values()],
-            "counts": list(self._counts.values()),
-        }
-
-    def load_state_dict(self, state: State, device: torch.device) -> None:
-        keys = [tuple(names) for names in state["names"]]
-        totals = [values.clone().to(device) for values in state["totals"]]
-        self._totals = dict(zip(keys, totals, strict=True))
-        self._counts = dict(zip(keys, state["counts"], strict=True))
 
 
 def _gathered(data: Batch, index: Tensor | None) -> Batch:

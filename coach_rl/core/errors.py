@@ -8,6 +8,7 @@ CoachError
 └── RunError                something went wrong while running (exit code 1)
     ├── EnvironmentFault    an environment broke its contract or died
     ├── NonFiniteError      NaN or infinity where a number was needed
+    │   └── DivergedError   what an agent has learned is not finite any more
     ├── ActionError         an action outside its space, or for a row that cannot take one
     └── CheckpointError     a checkpoint that cannot be written or read
 
@@ -66,6 +67,10 @@ class EnvironmentFault(RunError):
 
 class NonFiniteError(RunError):
     """NaN or infinity where a finite number was needed."""
+
+
+class DivergedError(NonFiniteError):
+    """What an agent has learned is not finite any more: its gradients, parameters or answers."""
 
 
 class ActionError(RunError):

@@ -370,6 +370,11 @@ class LevelPlace:
     agent_below: "Agent | None" = None
     """Who decides there."""
 
+    def owner(self, agent: str) -> str:
+        """An agent of that name at this place, for messages: "agent 'ppo' of level 'main'"."""
+        of = "" if self.level is None else f" of level '{self.level.name}'"
+        return f"agent '{agent}'{of}"
+
     @property
     def goal(self) -> GoalSpace | None:
         """The goals by which it is rewarded; None where the environment rewards it."""

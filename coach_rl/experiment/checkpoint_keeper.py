@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from coach_rl.core.errors import CheckpointError
 from coach_rl.core.state import State
 from coach_rl.experiment.checkpoint import (
     BEST,
@@ -21,7 +22,7 @@ from coach_rl.experiment.checkpoint import (
     write_checkpoint,
 )
 from coach_rl.experiment.run_folder import RunFolder
-from coach_rl.experiment.run_logs import log_lengths
+from coach_rl.experiment.run_logs import event_file_lengths, log_lengths
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]
@@ -40,6 +41,21 @@ class Best:
     """The name of the checkpoint taken then."""
 
 
+def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
+    """Raise `CheckpointError` where a checkpoint is of a run with another seed than the manifest's.
+
+    Evaluations and rows of later runs draw from the seed, so nothing else would tell. Checkpoints
+    of earlier versions don't know theirs.
+    """
+    taken_with = checkpoint.notes.get("seed", seed)
+    if taken_with != seed:
+        raise CheckpointError(
+            f"the manifest says seed {seed}, but {checkpoint.path} was taken with seed "
+            f"{taken_with}; the manifest has been changed or damaged: put its seed back, or start "
+            "a new run"
+        )
+
+
 AT_MOST_LOST_SECONDS = 600.0
 """How long a run goes without a checkpoint: what a killed process can lose."""
 
@@ -51,14 +67,20 @@ class CheckpointKeeper:
         folder: The run's folder.
         state: What to save: the graph manager's `state_dict`.
         period_seconds: Seconds between periodic checkpoints, which stay; None for none of them.
+        seed: The run's, kept beside the state for `require_same_seed`.
     """
 
     def __init__(
-        self, folder: RunFolder, state: Callable[[], State], *, period_seconds: float | None
+        self,
+        folder: RunFolder,
+        state: Callable[[], State],
+        *,
+        period_seconds: float | None,
+        seed: int = 0,
     ) -> None:
         self._folder = folder
         self._state = state
-        self._period_seconds = period_seconds
+        self._period_seconds, self._seed = period_seconds, seed
         self._last_save = self._last_periodic = time.monotonic()
         self.best: Best | None = None
 
@@ -124,7 +146,9 @@ class CheckpointKeeper:
         return {
             "reason": reason,
             "best": None if self.best is None else vars(self.best),
+            "seed": self._seed,
             "logs": log_lengths(self._folder.path),
+            "event_files": event_file_lengths(self._folder.tensorboard),
         }
 
     def _remove_unwanted(self) -> None:

@@ -9,6 +9,7 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.checkpoint import read_checkpoint
+from coach_rl.experiment.checkpoint_keeper import require_same_seed
 from coach_rl.experiment.live_graph import live_graph
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.run_folder import RunFolder, find_run, now, rebuild
@@ -55,6 +56,7 @@ def evaluate_run(
         )
     graph_manager, task, _ = rebuild(folder, device, threads=threads, learns=False)
     checkpoint = read_checkpoint(path)
+    require_same_seed(checkpoint, task.seed)
     videos = None if video is None else Videos(graph_manager, video)
     with live_graph(graph_manager, task, training=False):
         graph_manager.load_agents(checkpoint.state)

@@ -3,10 +3,10 @@
 A frozen dataclass becomes `{"$type": "module:QualName", field: value, ...}`, a tuple a JSON array,
 an enum member `{"$enum": "module:QualName", "value": ...}`, a class or function `{"$reference":
 "module:QualName"}`. Numbers, strings, booleans and None stand for themselves. Reading back builds
-the dataclasses through their constructors, so every `__post_init__` checks again; names that do
-not resolve to a dataclass, an enum, a class or a function are refused. A field that its class got
-only after the document was written takes its default, and a `CoachWarning` says so: give a new
-field the default under which nothing changes.
+the dataclasses through their constructors, so every `__post_init__` checks again. Nothing but
+frozen dataclasses and enums is ever called; modules that are named are imported. A field that its
+class got only after the document was written takes its default, and a `CoachWarning` says so: give
+a new field the default under which nothing changes.
 
     >>> decode(encode(EnvironmentSteps(5)))
     EnvironmentSteps(count=5)
@@ -59,7 +59,7 @@ def encode(value: object, path: str = "parameters") -> Json:
             return _encode_mapping(value, path)
         case type() | types.FunctionType() | types.BuiltinFunctionType():
             return {REFERENCE_TAG: reference(value, path)}
-    if is_dataclass(value):
+    if _is_frozen_dataclass(type(value)):
         document: dict[str, Json] = {TYPE_TAG: reference(type(value), path)}
         for field in constructor_fields(type(value)):
             document[field.name] = encode(getattr(value, field.name), f"{path}.{field.name}")
@@ -153,8 +153,8 @@ def _decode_object(document: dict[str, Json], path: str) -> Any:
 def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
     name = document[TYPE_TAG]
     dataclass_type = resolve(name, path)
-    if not (isinstance(dataclass_type, type) and is_dataclass(dataclass_type)):
-        raise ConfigurationError(f"{path} names '{name}', which is not a dataclass")
+    if not _is_frozen_dataclass(dataclass_type):
+        raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
     known = {field.name: field for field in constructor_fields(dataclass_type)}
     given = [key for key in document if key != TYPE_TAG]
     for key in given:
@@ -178,6 +178,10 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
     return value
 
 
+def _is_frozen_dataclass(thing: Any) -> bool:
+    return isinstance(thing, type) and is_dataclass(thing) and thing.__dataclass_params__.frozen
+
+
 def _has_default(field: Field[Any]) -> bool:
     return field.default is not MISSING or field.default_factory is not MISSING
 
@@ -185,7 +189,8 @@ def _has_default(field: Field[Any]) -> bool:
 def _decode_enum(document: dict[str, Json], path: str) -> Enum:
     name = document[ENUM_TAG]
     enum_type = resolve(name, path)
-    if not (isinstance(enum_type, type) and issubclass(enum_type, Enum)):
+    is_enum = isinstance(enum_type, type) and issubclass(enum_type, Enum)
+    if not is_enum or not len(enum_type):  # without members, a call would make a new class
         raise ConfigurationError(f"{path} names '{name}', which is not an enum")
     try:
         return enum_type(decode(document["value"], path))

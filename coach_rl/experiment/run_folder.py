@@ -86,6 +86,11 @@ class RunFolder:
         return self.path / "evaluations"
 
     @property
+    def tensorboard(self) -> Path:
+        """The folder of TensorBoard's event files; exists once there is one."""
+        return self.path / "tensorboard"
+
+    @property
     def videos(self) -> Path:
         """The folder of videos; exists once there is one."""
         return self.path / "videos"

@@ -1,7 +1,7 @@
 """A run's log files, cut back to where a checkpoint was taken.
 
 A resumed run says everything after its checkpoint again, so what the stopped run said after it
-must go.
+must go. Text is counted in lines, TensorBoard's event files in bytes.
 """
 
 import os
@@ -38,6 +38,43 @@ def cut_logs(folder: Path, lengths: dict[str, int]) -> None:
                     )
             file.truncate()
             os.fsync(file.fileno())
+
+
+def event_file_lengths(folder: Path) -> dict[str, int]:
+    """Bytes of every event file in a TensorBoard folder, by file name."""
+    return {path.name: path.stat().st_size for path in _event_files(folder)}
+
+
+def cut_event_files(folder: Path, lengths: dict[str, int]) -> None:
+    """Drop what every event file holds after its first `lengths[name]` bytes; others go as a whole.
+
+    TensorBoard's own way, a mark in the next file that takes back all from a step on, would also
+    take what was said at the checkpoint's own step before it, and works only if that file is read
+    last.
+
+    Args:
+        folder: The run's TensorBoard folder; need not exist.
+        lengths: What `event_file_lengths` said when the checkpoint was taken.
+
+    Raises:
+        CheckpointError: A file is shorter than it was then.
+    """
+    for path in _event_files(folder):
+        if path.name not in lengths:
+            path.unlink()
+            continue
+        size, wanted = path.stat().st_size, lengths[path.name]
+        if size < wanted:
+            raise CheckpointError(
+                f"{path} has {size} bytes, but had {wanted} when the checkpoint was taken"
+            )
+        with path.open("rb+") as file:
+            file.truncate(wanted)
+            os.fsync(file.fileno())
+
+
+def _event_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("events.out.tfevents.*"))
 
 
 def _log_files(folder: Path) -> list[Path]:

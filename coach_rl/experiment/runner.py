@@ -12,10 +12,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import ConfigurationError, DivergedError, require
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
-from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
+from coach_rl.experiment.checkpoint import (
+    Checkpoint,
+    find_checkpoint,
+    list_checkpoints,
+    read_checkpoint,
+)
+from coach_rl.experiment.checkpoint_keeper import (
+    Best,
+    CheckpointKeeper,
+    Reason,
+    require_same_seed,
+)
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     evaluation_json,
@@ -37,7 +47,7 @@ from coach_rl.experiment.run_folder import (
     rebuild,
 )
 from coach_rl.experiment.run_lock import locked
-from coach_rl.experiment.run_logs import cut_logs
+from coach_rl.experiment.run_logs import cut_event_files, cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.experiment.videos import Videos
@@ -147,7 +157,7 @@ def run_experiment(
         manifest["loaded"] = loaded
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
-            keeper = _keeper(graph_manager, folder, settings)
+            keeper = _keeper(graph_manager, task, folder, settings)
             listeners = audience or Audience()
             return _Run(graph_manager, task, folder, settings, listeners, keeper, videos).go()
 
@@ -186,10 +196,12 @@ def resume_experiment(
     graph_manager, task, manifest = rebuild(folder, device, threads=threads)
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
     checkpoint = None if path is None else read_checkpoint(path)
+    if checkpoint is not None:
+        require_same_seed(checkpoint, task.seed)
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task), locked(folder.path):
         graph_manager.require_savable()
-        keeper = _keeper(graph_manager, folder, settings)
+        keeper = _keeper(graph_manager, task, folder, settings)
         if checkpoint is None:
             load_levels(graph_manager, manifest)
         else:
@@ -197,7 +209,7 @@ def resume_experiment(
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         keeper.restore(checkpoint)
-        cut_logs(folder.path, {} if checkpoint is None else checkpoint.notes["logs"])
+        _cut_back(folder, checkpoint)
         folder.summary.unlink(missing_ok=True)
         start = None if checkpoint is None else checkpoint.path.name
         manifest["resumes"].append(
@@ -228,7 +240,10 @@ class _Run:
         with ExitStack() as stack:
             stop = stack.enter_context(StopRequests(self.audience.announce))
             sinks = [*self._own_sinks(stack), *self.audience.sinks]
-            self._train(sinks, stop)
+            try:
+                self._train(sinks, stop)
+            except DivergedError as error:
+                raise DivergedError(f"{error}. {self._progress_and_checkpoint()}") from error
             summary = None
             if stop.signal is None and self.settings.final_episodes.count > 0:
                 summary = self._summarise(sinks)
@@ -269,6 +284,17 @@ class _Run:
         reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
         self.keeper.save(reason, record.environment_steps, reward)
 
+    def _progress_and_checkpoint(self) -> str:
+        """How far the run came, and what is left of it."""
+        checkpoints = self.folder.checkpoints
+        kept = (
+            f"its last checkpoint, {find_checkpoint(checkpoints)}, was written before"
+            if list_checkpoints(checkpoints)
+            else "it had written no checkpoint"
+        )
+        done = self.graph_manager.clock.environment_steps
+        return f"The run had done {done} environment steps; {kept}"
+
     def _summarise(self, sinks: Sequence[Sink]) -> Summary:
         """The final evaluation, also written into the run's folder."""
         evaluation = final_evaluation(self.graph_manager, self.task, self.settings.final_episodes)
@@ -299,18 +325,30 @@ class _Run:
         folder = self.folder.path
         sinks: list[Sink] = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
         if self.settings.tensorboard:
-            sinks.append(TensorBoardSink(folder / "tensorboard"))
+            done = self.graph_manager.clock.environment_steps
+            sinks.append(TensorBoardSink(self.folder.tensorboard, resumed_at=done or None))
         for sink in sinks:
             stack.callback(sink.close)
         return sinks
 
 
 def _keeper(
-    graph_manager: GraphManager, folder: RunFolder, settings: RunSettings
+    graph_manager: GraphManager, task: TaskParameters, folder: RunFolder, settings: RunSettings
 ) -> CheckpointKeeper:
     return CheckpointKeeper(
-        folder, graph_manager.state_dict, period_seconds=settings.checkpoint_seconds
+        folder,
+        graph_manager.state_dict,
+        period_seconds=settings.checkpoint_seconds,
+        seed=task.seed,
     )
+
+
+def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
+    """Drop what the logs say after a checkpoint, or everything where there is none."""
+    notes = {"logs": {}, "event_files": {}} if checkpoint is None else checkpoint.notes
+    cut_logs(folder.path, notes["logs"])
+    if "event_files" in notes:  # not in checkpoints of earlier versions, whose files stay as is
+        cut_event_files(folder.tensorboard, notes["event_files"])
 
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:

@@ -14,26 +14,29 @@ class TensorBoardSink:
     """Writes every scalar of every record; on disk after ten seconds or at a checkpoint.
 
     An agent's scalars stand under `<level>/<agent>/`, so a hierarchy's levels lie side by side.
-    Where the folder holds event files already, the run is resumed: TensorBoard is told to forget
-    what they say from the first record written here on, because it is said again.
 
     Args:
         folder: For the event files; made where there is none.
+        resumed_at: Environment steps at which a resumed run goes on; None for a new one. A
+            TensorBoard that has been open since before is told to forget what the stopped run said
+            after them. On disk that must be gone already, see `experiment.run_logs`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._resumes = any(folder.glob("events.out.tfevents.*"))
+        self._forgotten_from = None if resumed_at is None else resumed_at + 1
         self._writer: SummaryWriter | None = None
-        """None until the first scalars, which say from where on to forget."""
+        """None until the first scalars: a run without any has no event file."""
 
     def write(self, record: LogRecord) -> None:
         """Its scalars."""
         if not record.scalars:
             return
         if self._writer is None:
-            self._writer = self._open(record.environment_steps)
+            self._writer = SummaryWriter(
+                str(self._folder), purge_step=self._forgotten_from, flush_secs=FLUSH_SECONDS
+            )
         prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
         summary = summary_pb2.Summary(
             value=[
@@ -44,17 +47,10 @@ class TensorBoardSink:
         # One event a record takes half the time of one `add_scalar` for each of three scalars.
         events = self._writer._get_file_writer()  # type: ignore[no-untyped-call]  # torch's
         events.add_summary(summary, record.environment_steps)
-        if record.kind == "checkpoint":  # who goes on from it has what was said before it
+        if record.kind == "checkpoint":  # which notes how long the file is
             events.flush()
 
     def close(self) -> None:
         """Flush and close."""
         if self._writer is not None:
             self._writer.close()
-
-    def _open(self, environment_steps: int) -> SummaryWriter:
-        return SummaryWriter(
-            str(self._folder),
-            purge_step=environment_steps if self._resumes else None,
-            flush_secs=FLUSH_SECONDS,
-        )

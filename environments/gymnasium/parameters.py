@@ -21,8 +21,8 @@ class GymnasiumParameters:
     """Any Gymnasium environment."""
 
     level: str
-    """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or a class or
-    function (`module:Class`) that makes an environment."""
+    """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the
+    `module:Class` of an environment, or a `module:function` annotated to return one."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the environment, e.g. `{"render_mode": "rgb_array"}`."""
     wrappers: tuple[Wrapper, ...] = ()

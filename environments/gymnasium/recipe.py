@@ -1,10 +1,12 @@
 """From a level's name to a Gymnasium environment; a recipe can be sent to another process."""
 
 import importlib
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import FunctionType
+from typing import Any, get_origin, get_type_hints
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
@@ -18,6 +20,9 @@ EXTRAS = {
     "pettingzoo": "pettingzoo",
 }
 """Modules that come with an extra of ours."""
+
+_ENV = "gymnasium.Env"
+_OTHER_ADAPTER = " (PettingZoo's are described by PettingZooParameters)"
 
 Env = gymnasium.Env[Any, Any]
 Wrapper = str | tuple[str, Mapping[str, Any]]
@@ -49,8 +54,7 @@ class Recipe:
         if not isinstance(env, gymnasium.Env):
             raise ConfigurationError(
                 f"'{self.level}' made a {type(env).__name__}, not a gymnasium.Env; "
-                "name a class of environments or a function that returns one "
-                "(PettingZoo's are described by PettingZooParameters)"
+                f"name a class of environments or a function that returns one{_OTHER_ADAPTER}"
             )
         made: Env = wrapped(env, self.wrappers)
         return made
@@ -81,16 +85,20 @@ def resolved(
 
     Raises:
         UnknownNameError: No such id, module, class or wrapper.
-        ConfigurationError: The module or a package it needs cannot be imported.
+        ConfigurationError: The module or a package it needs cannot be imported, or what is named
+            doesn't say that it makes environments.
     """
     for wrapper in wrappers:
         entry_point(_wrapper_name(wrapper), kind="wrapper")
+    spec = registered(level)
+    if spec is None:
+        entry_point(level, kind="environment")
     return Recipe(
         level=level,
         kwargs=kwargs,
         wrappers=wrappers,
         max_episode_steps=max_episode_steps,
-        spec=registered(level),
+        spec=spec,
     )
 
 
@@ -111,12 +119,29 @@ def registered(level: str) -> EnvSpec | None:
     raise UnknownNameError("environment", level, _offers(module_name, module))
 
 
-def entry_point(name: str, *, kind: str) -> Callable[..., Any]:
-    """What `module:Class` names.
+def entry_point(
+    name: str,
+    *,
+    kind: str,
+    makes: tuple[type, ...] = (gymnasium.Env,),
+    said_by: tuple[str, ...] = (),
+) -> Callable[..., Any]:
+    """What `module:Class` names, if it says of itself that it makes environments.
+
+    A name may come from a run folder that somebody else has made, together with the arguments of
+    the call. So nothing is called but a class that is derived from what is wanted, or a function
+    that is annotated to return it.
+
+    Args:
+        name: `module:Class` or `module:function`.
+        kind: What it is looked up for, for messages.
+        makes: What the call shall return, one of these.
+        said_by: Names of functions that say it without an annotation.
 
     Raises:
         UnknownNameError: The module has nothing callable of that name.
-        ConfigurationError: The name has no colon, or the module cannot be imported.
+        ConfigurationError: The name has no colon, the module cannot be imported, or what it names
+            makes something else, or doesn't say what.
     """
     module_name, colon, attribute = name.rpartition(":")
     if not colon:
@@ -133,6 +158,17 @@ def entry_point(name: str, *, kind: str) -> Callable[..., Any]:
             if callable(value) and not other.startswith("_")
         ]
         raise UnknownNameError(kind, name, offers)
+    is_function = isinstance(found, FunctionType)
+    made = _returned(found) if is_function else found
+    if not (isinstance(made, type) and issubclass(made, makes)) and not (
+        is_function and attribute in said_by
+    ):
+        wanted = _public_name(makes[0])
+        raise ConfigurationError(
+            f"{kind} '{name}' does not say that it makes a {wanted}, and is not called; name a "
+            f"class derived from {wanted}, or a function whose return type is annotated as one: "
+            f"def {attribute}(...) -> {wanted}{_OTHER_ADAPTER if wanted == _ENV else ''}"
+        )
     return found  # type: ignore[no-any-return]  # callable() cannot say what it returns
 
 
@@ -157,12 +193,14 @@ def imported(module_name: str, *, kind: str) -> Any:
         ) from error
 
 
-def wrapped(env: Any, wrappers: tuple[Wrapper, ...]) -> Any:
-    """The environment inside its wrappers, the last one outermost."""
+def wrapped(
+    env: Any, wrappers: tuple[Wrapper, ...], *, makes: tuple[type, ...] = (gymnasium.Env,)
+) -> Any:
+    """The environment inside its wrappers, the last one outermost; see `entry_point`."""
     for wrapper in wrappers:
         name = _wrapper_name(wrapper)
         kwargs = {} if isinstance(wrapper, str) else wrapper[1]
-        apply = entry_point(name, kind="wrapper")
+        apply = entry_point(name, kind="wrapper", makes=makes)
         env = guarded(apply, env, what=f"wrapper '{name}'", **kwargs)
     return env
 
@@ -188,6 +226,26 @@ def guarded(make: Callable[..., Any], *arguments: Any, what: str, **kwargs: Any)
         raise ConfigurationError(
             f"{what} cannot be made: {type(error).__name__}: {error}; check its kwargs"
         ) from error
+
+
+def _public_name(kind: type) -> str:
+    """The shortest path by which a class can be imported, e.g. gymnasium.Env."""
+    parts = kind.__module__.split(".")
+    paths = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return next(
+        f"{path}.{kind.__name__}"
+        for path in paths
+        if getattr(sys.modules.get(path), kind.__name__, None) is kind
+    )
+
+
+def _returned(function: FunctionType) -> Any:
+    """The class a function is annotated to return; None where it isn't, or by an unknown name."""
+    try:
+        returned = get_type_hints(function).get("return")
+    except (AttributeError, NameError, SyntaxError, TypeError):
+        return None
+    return get_origin(returned) or returned
 
 
 def _known(level: str) -> EnvSpec:

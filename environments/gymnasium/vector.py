@@ -272,7 +272,7 @@ def vector_environment(
 
     Args:
         level: An id registered with a vector entry point, or `module:Class` of a VectorEnv or of a
-            function that returns one; called with `num_envs` and `kwargs`.
+            function annotated to return one; called with `num_envs` and `kwargs`.
         kwargs: Its keyword arguments.
         wrappers: Vector wrappers, `module:Class` or pairs of that and keyword arguments.
         num_envs: N.
@@ -284,7 +284,10 @@ def vector_environment(
     what = f"vector environment '{level}'"
     if spec is None:
         vector = guarded(
-            entry_point(level, kind="environment"), what=what, num_envs=num_envs, **kwargs
+            entry_point(level, kind="environment", makes=(VectorEnv,)),
+            what=what,
+            num_envs=num_envs,
+            **kwargs,
         )
     elif spec.vector_entry_point is None:
         raise ConfigurationError(
@@ -302,7 +305,7 @@ def vector_environment(
     if not isinstance(vector, VectorEnv) or vector.num_envs != num_envs:
         made = f"{type(vector).__name__} with {getattr(vector, 'num_envs', 'no')} rows"
         raise ConfigurationError(f"{what} is a {made}; it must be a VectorEnv with {num_envs} rows")
-    return VectorEnvironment(wrapped(vector, wrappers), level=level)
+    return VectorEnvironment(wrapped(vector, wrappers, makes=(VectorEnv,)), level=level)
 
 
 def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:

@@ -34,8 +34,8 @@ class PettingZooParameters:
     """
 
     level: str
-    """A module that has a `parallel_env` (`mpe2.simple_spread_v3`), or `module:function` or
-    `module:Class` that makes a `pettingzoo.ParallelEnv`."""
+    """A module that has a `parallel_env` (`mpe2.simple_spread_v3`), or the `module:Class` of a
+    `pettingzoo.ParallelEnv`, or a `module:function` annotated to return one."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the environment, e.g. `{"render_mode": "rgb_array"}`."""
     wrappers: tuple[Wrapper, ...] = ()
@@ -109,10 +109,12 @@ class ParallelRecipe(Recipe):
             ConfigurationError: It cannot be made with these arguments, needs a missing package, or
                 is not a parallel environment.
         """
-        parallel_env = imported("pettingzoo", kind="environment").ParallelEnv
+        pettingzoo = imported("pettingzoo", kind="environment")
+        parallel_env, makes = pettingzoo.ParallelEnv, (pettingzoo.ParallelEnv, pettingzoo.AECEnv)
         name = self.level if ":" in self.level else f"{self.level}:{MAKER}"
-        made = guarded(entry_point(name, kind="environment"), what=f"'{self.level}'", **self.kwargs)
-        parallel = wrapped(made, self.wrappers)
+        maker = entry_point(name, kind="environment", makes=makes, said_by=(MAKER,))
+        made = guarded(maker, what=f"'{self.level}'", **self.kwargs)
+        parallel = wrapped(made, self.wrappers, makes=makes)
         if not isinstance(parallel, parallel_env):
             raise ConfigurationError(
                 f"'{self.level}' made a {type(parallel).__name__}, not a pettingzoo.ParallelEnv; "

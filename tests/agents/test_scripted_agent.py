@@ -1,5 +1,7 @@
 """Scripts: by function and by name, in every phase, kept apart from everything that learns."""
 
+import os
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -100,6 +102,12 @@ def test_a_script_that_no_manifest_could_name_is_refused_there():
 )
 def test_a_script_that_is_not_there_takes_one_line(policy, message):
     with pytest.raises(ConfigurationError, match=message):
+        build(policy)
+
+
+@pytest.mark.parametrize("policy", ["os:system", os.system, "os:getcwd", abs])
+def test_what_takes_other_arguments_than_a_script_is_not_called(policy):
+    with pytest.raises(ConfigurationError, match=r"cannot act: .*function of \(observation, space"):
         build(policy)
 
 

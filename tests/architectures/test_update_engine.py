@@ -1,5 +1,6 @@
 import copy
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ from coach_rl.architectures.update_engine import (
     UpdateEngine,
 )
 from coach_rl.core import update_modes
-from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.errors import CoachWarning, DivergedError, ParameterError
 from coach_rl.core.update_modes import compiler_present
 
 CPU = torch.device("cpu")
@@ -135,6 +136,79 @@ def test_a_loss_reads_the_scalars():
     engine.set_scalars(weight=6.0)
     engine.step(data(), torch.arange(8))
     assert engine.drain_metrics()["gradient_norm"] == pytest.approx(3 * first, rel=1e-5)
+
+
+def test_the_first_number_that_is_not_finite_is_named_with_its_gradient_step():
+    network, engine = made(AdamParameters(learning_rate=0.02))
+    columns = data()
+    for index in minibatches(3):
+        engine.step(columns, index)
+    assert engine.drain_metrics()["error"] > 0
+    columns["y"][5] = torch.inf
+    for index in ([0, 1], [2, 3], [4, 5], [6, 7]):
+        engine.step(columns, torch.tensor(index))
+    with pytest.raises(DivergedError) as caught:
+        engine.drain_metrics()
+    message = str(caught.value)
+    assert "has diverged: at gradient step 6 its error was inf" in message
+    assert f"{network.size} of {network.size} parameters" in message
+    assert "'0.weight'" in message
+    assert "Learning rate 0.02" in message
+    assert "gradients not clipped" in message
+    assert "the last batch held y up to inf, x up to " in message
+
+
+def test_a_gradient_that_is_not_finite_is_told_where_clipping_kept_the_parameters_from_it():
+    network, engine = made()
+    columns = data()
+    columns["y"][5] = 1e30  # its squared error is more than float32 holds
+    engine.step(columns, torch.tensor([4, 5]))
+    assert torch.isfinite(network.online).all()
+    with pytest.raises(DivergedError, match=r"error was inf, .* gradients clipped at 0\.5"):
+        engine.drain_metrics()
+
+
+def test_a_restored_engine_counts_its_gradient_steps_on():
+    _, engine = made()
+    for index in minibatches(3):
+        engine.step(data(), index)
+    state = engine.state_dict()
+    _, again = made()
+    again.load_state_dict(state, steps=3)
+    columns = data()
+    columns["x"][:] = torch.nan
+    again.step(columns, torch.arange(8))
+    with pytest.raises(DivergedError, match="at gradient step 4 its error was nan"):
+        again.drain_metrics()
+
+
+def test_parameters_that_are_not_finite_are_not_saved():
+    network, engine = made()
+    engine.step(data(), torch.arange(8))
+    network.online[-1] = torch.inf
+    with pytest.raises(DivergedError, match=f"1 of {network.size} parameters are .* '2.bias'"):
+        engine.state_dict()
+
+
+def test_answers_that_are_not_finite_are_refused():
+    _, engine = made()
+    answers = np.array([[1.0, -2.0]], np.float32)
+    assert engine.checked(answers) is answers
+    answers[0, 1] = 1e30  # whose square is more than float32 holds
+    assert engine.checked(answers) is answers
+    answers[0, 1] = np.inf
+    with pytest.raises(DivergedError, match="its network answers inf though its parameters are"):
+        engine.checked(answers)
+
+
+def test_sums_of_metrics_do_not_depend_on_when_they_are_looked_at():
+    _, engine = made()
+    _, looked_at = made()
+    for index in minibatches(10):
+        engine.step(data(), index)
+        looked_at.step(data(), index)
+        looked_at.state_dict()
+    assert engine.drain_metrics() == looked_at.drain_metrics()
 
 
 def test_a_restored_engine_goes_on_identically():

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from coach_rl.cli.main import main
+from coach_rl.experiment.checkpoint import read_checkpoint
 
 STACK = Path(__file__).parent / "stack_preset.py"
 
@@ -49,6 +51,25 @@ def test_levels_that_do_not_fit_take_one_line(
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert list(Path().iterdir()) == []
+
+
+def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkpoint(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    override = "levels.1.agent.optimizer.learning_rate=1e38"
+    words = ("-p", STACK, "-ntb", "-c", "-e", "nan", "--plain", "-s", "1e-9", "-cp", override)
+    assert coach(*words) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("coach: error: agent 'agent' of level 'low' has diverged: at gradient ")
+    assert "Learning rate 1e+38" in error
+    (run,) = Path("experiments/nan").iterdir()
+    last = run.absolute() / "checkpoints" / "step_0"
+    assert "had done 16 environment steps; its last checkpoint, " in error
+    assert f"{run / 'checkpoints' / 'step_0'}, was written before" in error
+    assert last.is_dir()
+    assert [path.name for path in last.parent.glob("step_*")] == ["step_0"]
+    state = read_checkpoint(last).state["agents"]["low"]["network"]["online"]
+    assert all(bool(torch.isfinite(values).all()) for values in state.values())
 
 
 def test_one_level_comes_from_another_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -210,21 +210,21 @@ class VectorBonus(gymnasium.vector.VectorRewardWrapper):
         return rewards + 5
 
 
-def not_an_environment():
+def not_an_environment() -> gymnasium.Env:
     return "nothing"
 
 
-def needs_a_package():
+def needs_a_package() -> gymnasium.Env:
     raise gymnasium.error.DependencyNotInstalled(
         "swimsuit is not installed, run `pip install swim`"
     )
 
 
-def walks(num_envs, mode="NextStep", limit=12):
+def walks(num_envs, mode="NextStep", limit=12) -> VectorEnv:
     return SyncVectorEnv([lambda: Walk(limit)] * num_envs, autoreset_mode=mode)
 
 
-def plains(num_envs, mode="NextStep"):
+def plains(num_envs, mode="NextStep") -> VectorEnv:
     return SyncVectorEnv([Plain] * num_envs, autoreset_mode=mode)
 
 

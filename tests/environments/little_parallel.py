@@ -1,6 +1,7 @@
 """A small PettingZoo parallel environment and its misbehaving kin, as `little_parallel:Class`."""
 
 import numpy as np
+import pettingzoo
 from gymnasium import spaces
 from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
@@ -101,5 +102,5 @@ class Louder(BaseParallelWrapper):
         return seen, {name: self.by * reward for name, reward in rewards.items()}, *rest
 
 
-def turn_based():
+def turn_based() -> pettingzoo.AECEnv:
     return parallel_to_aec(Hunt())

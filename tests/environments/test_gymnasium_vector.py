@@ -3,6 +3,7 @@
 import little_environments
 import numpy as np
 import pytest
+from gymnasium.vector import VectorEnv
 
 from coach_rl.core.errors import (
     ActionError,
@@ -184,7 +185,7 @@ def test_cannot_be_saved():
     [
         ("little_environments:SilentVector", "autoreset_mode None in its metadata; allowed"),
         ("Pendulum-v1", "not registered with a vector entry point"),
-        ("little_environments:Plain", "cannot be made"),
+        ("little_environments:Plain", "does not say that it makes a gymnasium.vector.VectorEnv"),
     ],
 )
 def test_what_is_no_vector_environment(level, line):
@@ -193,9 +194,10 @@ def test_what_is_no_vector_environment(level, line):
 
 
 def test_the_wrong_number_of_rows(monkeypatch):
-    monkeypatch.setattr(
-        little_environments, "plains", lambda num_envs: little_environments.walks(num_envs + 1)
-    )
+    def one_more(num_envs) -> VectorEnv:
+        return little_environments.walks(num_envs + 1)
+
+    monkeypatch.setattr(little_environments, "plains", one_more)
     with pytest.raises(
         ConfigurationError, match=r"SyncVectorEnv with 4 rows; it must be .* 3 rows"
     ):

@@ -154,7 +154,7 @@ def test_what_could_not_come_back_is_refused(value: object, message: str) -> Non
     ("change", "message"),
     [
         ({"rat": 1.0}, "unknown field of Leaf in parameters 'rat'; did you mean 'rate'"),
-        ({"$type": "os:system"}, "'os:system', which is not a dataclass"),
+        ({"$type": "os:system"}, "'os:system', which is not a frozen dataclass"),
         ({"$type": "os:sytem"}, "unknown name in module 'os' 'sytem'; did you mean 'system'"),
         ({"$type": "no.such.module:X"}, "needs the module 'no.such.module'"),
         ({"$type": "nonsense"}, "expected 'module:QualName'"),

@@ -243,16 +243,25 @@ def test_tensorboard_reads_every_scalar_over_environment_steps(tmp_path):
 
 
 def test_tensorboard_forgets_what_a_resumed_run_says_again(tmp_path):
-    def part(steps, value):
-        sink = TensorBoardSink(tmp_path)
+    def part(steps, value, resumed_at=None):
+        sink = TensorBoardSink(tmp_path, resumed_at=resumed_at)
         sink.write(record("phase", steps[0]))
         for step in steps:
             sink.write(record("episode", step, scalars={"episode/reward": value}))
         sink.close()
 
     part([10, 20, 30, 40], 1.0)
-    part([30, 50], 2.0)  # from a checkpoint after 20
+    part([30, 50], 2.0, resumed_at=20)
     assert curve(tmp_path, "episode/reward") == [(10, 1.0), (20, 1.0), (30, 2.0), (50, 2.0)]
+
+
+def test_tensorboard_keeps_what_was_said_at_the_step_a_run_is_resumed_at(tmp_path):
+    for value, resumed_at in ((1.0, None), (2.0, 20)):
+        sink = TensorBoardSink(tmp_path, resumed_at=resumed_at)
+        sink.write(record("episode", 20, scalars={f"part/{value:.0f}": value}))
+        sink.close()
+    assert curve(tmp_path, "part/1") == [(20, 1.0)]
+    assert curve(tmp_path, "part/2") == [(20, 2.0)]
 
 
 def test_tensorboard_has_at_a_checkpoint_what_was_said_before_it(tmp_path):

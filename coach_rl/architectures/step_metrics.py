@@ -1,0 +1,99 @@
+"""What the losses say over many gradient steps: means, and what of it was not finite."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coach_rl.core.records import FloatArray
+from coach_rl.core.state import State
+
+Names = tuple[str, ...]
+FOLD_AT = 10_000
+"""Steps whose numbers are kept apart at most, for the memory they take."""
+
+
+class StepMetrics:
+    """Numbers of gradient steps, left on the device until somebody asks for them.
+
+    They are kept step by step, so that the first one that is not finite can be told by its step;
+    adding them up when asked costs less than at every step, and gives the same sums.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        """Gradient steps ever taken; who restores an engine sets it."""
+        self._new: list[tuple[Names, Tensor]] = []
+        """Of the last steps, not yet in the sums."""
+        self._totals: dict[Names, FloatArray] = {}
+        self._counts: dict[Names, int] = {}
+        self._faults: dict[str, tuple[int, float]] = {}
+
+    def add(self, names: Names, values: Tensor) -> None:
+        """Take in a step's numbers [M], which nobody may write to any more."""
+        self.steps += 1
+        self._new.append((names, values))
+        if len(self._new) >= FOLD_AT:
+            self._fold()
+
+    def faults(self) -> dict[str, tuple[int, float]]:
+        """Since the last `drain`: each metric that was not finite, when first, and what it was.
+
+        In the order in which they came; waits for the device.
+        """
+        self._fold()
+        return dict(sorted(self._faults.items(), key=lambda item: item[1][0]))
+
+    def drain(self) -> dict[str, float]:
+        """Means since the last call, a metric counts the steps it was part of."""
+        self._fold()
+        totals: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        for names, values in self._totals.items():
+            for name, total in zip(names, values.tolist(), strict=True):
+                totals[name] = totals.get(name, 0.0) + total
+                counts[name] = counts.get(name, 0) + self._counts[names]
+        self._totals.clear()
+        self._counts.clear()
+        self._faults.clear()
+        return {name: total / counts[name] for name, total in totals.items()}
+
+    def state_dict(self) -> State:
+        """The sums."""
+        self._fold()
+        return {
+            "names": [list(names) for names in self._totals],
+            "totals": [torch.from_numpy(values.copy()) for values in self._totals.values()],
+            "counts": list(self._counts.values()),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on with the saved sums."""
+        keys = [tuple(names) for names in state["names"]]
+        totals = [values.cpu().numpy().copy() for values in state["totals"]]
+        self._new, self._faults = [], {}
+        self._totals = dict(zip(keys, totals, strict=True))
+        self._counts = dict(zip(keys, state["counts"], strict=True))
+
+    def _fold(self) -> None:
+        """Bring the new steps into the sums, each metric one by one in its order."""
+        groups: dict[Names, list[tuple[int, Tensor]]] = {}
+        for step, (names, values) in enumerate(self._new, start=self.steps - len(self._new) + 1):
+            groups.setdefault(names, []).append((step, values))
+        self._new = []
+        for names, entries in groups.items():
+            numbers: FloatArray = torch.stack([values for _, values in entries]).cpu().numpy()
+            self._note_faults(names, [step for step, _ in entries], numbers)
+            if names in self._totals:
+                numbers = np.concatenate([self._totals[names][None], numbers])  # [1 + S, M]
+            with np.errstate(all="ignore"):  # NaN and infinity are noted already
+                self._totals[names] = np.add.accumulate(numbers, axis=0)[-1]
+            self._counts[names] = self._counts.get(names, 0) + len(entries)
+
+    def _note_faults(self, names: Names, steps: list[int], numbers: FloatArray) -> None:
+        bad = ~np.isfinite(numbers)  # [S, M]
+        for metric in np.flatnonzero(bad.any(axis=0)):
+            first = int(bad[:, metric].argmax())
+            fault = steps[first], float(numbers[first, metric])
+            known = self._faults.get(names[metric])
+            if known is None or fault[0] < known[0]:
+                self._faults[names[metric]] = fault

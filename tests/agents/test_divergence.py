@@ -1,0 +1,157 @@
+"""An agent whose numbers cease to be finite stops at once and says why."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.core.errors import DivergedError
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.update_modes import compiler_present
+from coach_rl.environments.toy import OneStepParameters, PointMassParameters
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.memories.prioritised import PrioritisedParameters
+from coach_rl.memories.replay_memory import ReplayMemoryParameters
+
+HUGE = AdamParameters(learning_rate=1e38)
+SMALL = ReplayMemoryParameters(capacity=500)
+SOON = LearningParameters(batch=8, learning_starts=8, report_every=20)
+ROLLOUT = PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=8, epochs=4)
+
+
+def ppo(mode="eager"):
+    return PPOAgentParameters(name="me", algorithm=ROLLOUT, optimizer=HUGE, update_mode=mode)
+
+
+def dqn(mode="eager", memory=SMALL):
+    return DQNAgentParameters(
+        name="me", learning=SOON, memory=memory, optimizer=HUGE, update_mode=mode
+    )
+
+
+def continuous(kind):
+    return kind(
+        name="me",
+        learning=SOON,
+        memory=SMALL,
+        actor_optimizer=HUGE,
+        critic_optimizer=HUGE,
+        update_mode="eager",
+    )
+
+
+def manager(agent, environment, steps=2_000, **schedule):
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=agent,
+            environment=environment,
+            num_envs=4,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(steps),
+                evaluation_episodes=EnvironmentEpisodes(1),
+                **schedule,
+            ),
+        )
+    )
+
+
+def diverging(agent, environment, **schedule):
+    """Runs until it stops; the error and the environment steps done."""
+    with manager(agent, environment, **schedule) as graph_manager:
+        graph_manager.create_graph(TaskParameters(seed=1, device="cpu"))
+        with pytest.raises(DivergedError) as caught:
+            graph_manager.run()
+        return str(caught.value), graph_manager.clock.environment_steps
+
+
+def test_ppo_with_discrete_actions_stops_in_the_round_that_diverges():
+    message, steps = diverging(ppo(), OneStepParameters())
+    assert steps <= 2 * ROLLOUT.rollout.count
+    assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
+    for part in ("not finite", "Learning rate 1e+38", "gradients not clipped", "/targets up to"):
+        assert part in message
+    assert "Lower the learning rate, scale the rewards down" in message
+
+
+def test_dqn_stops_within_report_every_steps():
+    message, steps = diverging(dqn(), OneStepParameters())
+    assert steps <= SOON.learning_starts + 4 + 4 * SOON.report_every
+    assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
+    assert "/rewards up to " in message
+    assert "q_loss" in message
+
+
+def test_prioritised_dqn_gives_the_same_diagnosis():
+    memory = ReplayMemoryParameters(capacity=500, prioritised=PrioritisedParameters())
+    message, _ = diverging(dqn(memory=memory), OneStepParameters())
+    assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
+
+
+@pytest.mark.parametrize("kind", [DDPGAgentParameters, TD3AgentParameters, SACAgentParameters])
+def test_continuous_agents_stop_with_a_diagnosis_instead_of_sending_nan_actions(kind):
+    message, _ = diverging(continuous(kind), PointMassParameters())
+    assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
+    assert "critic's learning rate 1e+38" in message
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
+@pytest.mark.parametrize("make", [ppo, dqn])
+def test_compiled_updates_are_checked_as_eager_ones(make):
+    eager, compiled = (
+        diverging(make(mode), OneStepParameters())[0] for mode in ("eager", "compiled")
+    )
+    steps = [re.search(r"gradient step ([\d,]+)", message)[1] for message in (eager, compiled)]
+    assert steps[0] == steps[1]
+
+
+@pytest.mark.parametrize(
+    ("agent", "environment"),
+    [
+        (ppo(), OneStepParameters()),
+        (dqn(), OneStepParameters()),
+        (continuous(SACAgentParameters), PointMassParameters()),
+    ],
+    ids=["ppo", "dqn", "sac"],
+)
+def test_nan_parameters_are_neither_evaluated_nor_saved(agent, environment):
+    with manager(agent, environment) as graph_manager:
+        graph_manager.create_graph(TaskParameters(seed=1, device="cpu"))
+        state = graph_manager.state_dict()
+        graph_manager.load_state_dict(poisoned(state))
+        with pytest.raises(DivergedError, match="agent 'me' of level 'main' has diverged: "):
+            list(graph_manager.evaluate(EnvironmentEpisodes(1)))
+        with pytest.raises(DivergedError, match=r"\d+ of \d+ parameters (of \w+ )?are not finite"):
+            graph_manager.state_dict()
+        graph_manager.load_state_dict(state)  # the agent itself is sound
+        assert list(graph_manager.evaluate(EnvironmentEpisodes(1)))
+
+
+def poisoned(state):
+    """The state with one NaN in every online parameter of every network."""
+    if isinstance(state, dict):
+        return {
+            key: nan_in(part) if key == "online" else poisoned(part) for key, part in state.items()
+        }
+    return state
+
+
+def nan_in(parameters):
+    return {
+        name: values.index_fill(0, torch.tensor([0]), np.nan) for name, values in parameters.items()
+    }

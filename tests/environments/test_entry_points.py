@@ -1,0 +1,117 @@
+"""What levels and wrappers may name: nothing is called that doesn't say it makes environments."""
+
+import pytest
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.pettingzoo import PettingZooParameters
+
+CODE = """
+import gymnasium
+from gymnasium.envs.classic_control import PendulumEnv
+
+class Env:                                          # of that name, but not derived from it
+    def __init__(self, path):
+        open(path, "w").close()
+
+def unsaid(path):
+    open(path, "w").close()
+
+def something_else(path) -> str:
+    open(path, "w").close()
+
+def unknown(path) -> "Nowhere":
+    open(path, "w").close()
+
+def said(g=10.0) -> gymnasium.Env:
+    return PendulumEnv(g=g)
+
+def said_in_quotes(env: "gymnasium.Env", by: float = 1.0) -> "gymnasium.Env[object, object]":
+    return gymnasium.wrappers.TransformReward(env, lambda reward: by * reward)
+
+maker = PendulumEnv().reset
+"""
+
+
+@pytest.fixture(autouse=True)
+def module_of_mine(tmp_path, monkeypatch):
+    (tmp_path / "makers_of_mine.py").write_text(CODE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def refused(tmp_path, **options):
+    """The message of a level that would write the file `told`, had it been called."""
+    with pytest.raises(ConfigurationError) as caught:
+        GymnasiumParameters(**options).build(num_envs=1)
+    assert not (tmp_path / "told").exists()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+CALLABLES = [
+    ("os:system", "command", "touch {}"),
+    ("os:mkdir", "path", "{}"),
+    ("subprocess:Popen", "args", ("touch", "{}")),
+    ("subprocess:getoutput", "cmd", "touch {}"),
+    ("pathlib:Path.touch", "self", "{}"),
+    ("makers_of_mine:Env", "path", "{}"),
+    ("makers_of_mine:unsaid", "path", "{}"),
+    ("makers_of_mine:something_else", "path", "{}"),
+    ("makers_of_mine:unknown", "path", "{}"),
+    ("makers_of_mine:maker", "seed", "{}"),
+]
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess", "vector"])
+@pytest.mark.parametrize(("name", "argument", "value"), CALLABLES)
+def test_a_level_that_makes_no_environment_is_not_called(
+    tmp_path, name, argument, value, vectorization
+):
+    told = str(tmp_path / "told")
+    filled = tuple(part.format(told) for part in value) if isinstance(value, tuple) else None
+    kwargs = {argument: filled or value.format(told)}
+    message = refused(tmp_path, level=name, kwargs=kwargs, vectorization=vectorization)
+    assert message.startswith((f"environment '{name}' ", f"unknown environment '{name}'"))
+
+
+@pytest.mark.parametrize("name", ["os:system", "subprocess:Popen", "makers_of_mine:unsaid"])
+def test_a_wrapper_that_makes_no_environment_is_not_called(tmp_path, name):
+    message = refused(tmp_path, level="CartPole-v1", wrappers=(name,))
+    assert message.startswith(f"wrapper '{name}' ")
+    assert "a class derived from gymnasium.Env" in message
+
+
+def test_functions_that_say_what_they_return_make_environments_and_wrappers():
+    environment = GymnasiumParameters(
+        level="makers_of_mine:said",
+        kwargs={"g": 9.0},
+        wrappers=(("makers_of_mine:said_in_quotes", {"by": 0.0}),),
+    ).build(num_envs=2)
+    environment.reset(seed=0)
+    environment.close()
+
+
+def test_a_refusal_says_how_a_function_is_accepted(tmp_path):
+    message = refused(tmp_path, level="makers_of_mine:unsaid", kwargs={"path": "x"})
+    assert message == (
+        "environment 'makers_of_mine:unsaid' does not say that it makes a gymnasium.Env, and is "
+        "not called; name a class derived from gymnasium.Env, or a function whose return type is "
+        "annotated as one: def unsaid(...) -> gymnasium.Env (PettingZoo's are described by "
+        "PettingZooParameters)"
+    )
+
+
+def test_a_parallel_environment_is_held_to_the_same(tmp_path):
+    pytest.importorskip("pettingzoo")
+    told = tmp_path / "told"
+    for name, kwargs in (
+        ("os:system", {"command": f"touch {told}"}),
+        ("makers_of_mine:unsaid", {"path": str(told)}),
+    ):
+        with pytest.raises(ConfigurationError, match=f"environment '{name}' does not say that it"):
+            PettingZooParameters(level=name, kwargs=kwargs).build(num_envs=1)
+    with pytest.raises(ConfigurationError, match="wrapper 'os:system' does not say that it"):
+        PettingZooParameters(level="little_parallel:Hunt", wrappers=("os:system",)).build(
+            num_envs=1
+        )
+    assert not told.exists()

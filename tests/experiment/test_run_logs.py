@@ -1,0 +1,141 @@
+"""A run that was killed and resumed has the logs of one that never stopped."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from coach_rl.core.errors import CheckpointError
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import Origin
+from coach_rl.experiment.run_logs import cut_event_files, event_file_lengths
+from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.telemetry.records import LogRecord
+
+STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
+PRESET = load_preset(find_preset(str(STACK)))
+OFTEN = RunSettings(checkpoint_seconds=1e-9, final_episodes=EnvironmentEpisodes(0))
+"""A checkpoint whenever one can be taken."""
+
+
+class Killed(BaseException):
+    """Nothing in the package catches this, so nothing is saved after it."""
+
+
+class KillAt:
+    """Kills the run after its own files have taken in a record of a kind, phase and step."""
+
+    def __init__(self, *where: Any) -> None:
+        self.where = where
+
+    def write(self, record: LogRecord) -> None:
+        if (record.kind, record.phase.value, record.environment_steps) == self.where:
+            raise Killed
+
+    def close(self) -> None: ...
+
+
+def run(root: Path, killed_at: tuple[str, str, int] | None = None) -> Path:
+    sinks = () if killed_at is None else (KillAt(*killed_at),)
+    try:
+        run_experiment(
+            PRESET.build({}),
+            TaskParameters(seed=3),
+            name="stack",
+            root=root,
+            origin=Origin(preset=PRESET),
+            settings=OFTEN,
+            audience=Audience(sinks=sinks),
+        )
+    except Killed:
+        assert killed_at is not None
+    (folder,) = (root / "stack").iterdir()
+    return folder
+
+
+def curves(folder: Path) -> Counter[tuple[str, int, float]]:
+    """How often TensorBoard holds each number; times and checkpoints are each part's own."""
+    events = EventAccumulator(str(folder / "tensorboard"))
+    events.Reload()
+    return Counter(
+        (tag, event.step, event.value)
+        for tag in events.Tags()["scalars"]
+        if not tag.startswith(("time/", "resources/", "checkpoint/"))
+        for event in events.Scalars(tag)
+    )
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    read = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    kept = [line for line in read if line["kind"] not in ("checkpoint", "progress")]
+    return [{key: line[key] for key in line if key != "wall_seconds"} for line in kept]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.parametrize(
+    "killed_at",
+    [("train", "train", 80), ("level", "test", 120), ("evaluation", "test", 120)],
+    ids=["while training", "in an evaluation at a checkpoint's step", "after that evaluation"],
+)
+def test_tensorboard_after_a_kill_and_resume_equals_an_uninterrupted_run(
+    uninterrupted: Path, tmp_path: Path, killed_at: tuple[str, str, int]
+) -> None:
+    folder = run(tmp_path, killed_at)
+    resume_experiment(folder, settings=OFTEN)
+    assert lines(folder) == lines(uninterrupted)
+    assert curves(folder) == curves(uninterrupted)
+    assert set(curves(folder).values()) == {1}
+
+
+def test_tensorboard_has_no_doubles_where_the_older_event_file_sorts_last(
+    uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Event files are read by name, which begins with the clock's second."""
+    with monkeypatch.context() as patched:
+        ahead = SimpleNamespace(time=lambda: 9_999_999_999.0)
+        patched.setattr("tensorboard.summary.writer.event_file_writer.time", ahead)
+        folder = run(tmp_path, ("level", "test", 60))
+    resume_experiment(folder, settings=OFTEN)
+    assert curves(folder) == curves(uninterrupted)
+
+
+def test_a_run_killed_before_its_first_checkpoint_leaves_no_event_files_behind(
+    uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CheckpointKeeper, "save", killed)
+        folder = run(tmp_path, ("phase", "train", 0))
+    resume_experiment(folder, settings=OFTEN)
+    assert lines(folder) == lines(uninterrupted)
+    assert curves(folder) == curves(uninterrupted)
+
+
+def test_event_files_are_cut_to_the_bytes_they_had(tmp_path: Path) -> None:
+    first, second = (tmp_path / f"events.out.tfevents.{number}" for number in (1, 2))
+    first.write_bytes(b"12345")
+    lengths = event_file_lengths(tmp_path)
+    assert lengths == {first.name: 5}
+    first.write_bytes(b"1234567")
+    second.write_bytes(b"12")
+    (tmp_path / "mine.txt").write_bytes(b"kept")
+    cut_event_files(tmp_path, lengths)
+    assert first.read_bytes() == b"12345"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [first.name, "mine.txt"]
+    first.write_bytes(b"123")
+    with pytest.raises(CheckpointError, match="has 3 bytes, but had 5 when the checkpoint"):
+        cut_event_files(tmp_path, lengths)
