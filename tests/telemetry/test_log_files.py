@@ -251,6 +251,8 @@ def test_tensorboard_forgets_what_a_resumed_run_says_again(tmp_path):
         sink.close()
 
     part([10, 20, 30, 40], 1.0)
+    (file,) = tmp_path.iterdir()
+    file.rename(tmp_path / "events.out.tfevents.0")  # files are read by name: the first part first
     part([30, 50], 2.0, resumed_at=20)
     assert curve(tmp_path, "episode/reward") == [(10, 1.0), (20, 1.0), (30, 2.0), (50, 2.0)]
 
