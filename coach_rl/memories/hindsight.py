@@ -4,6 +4,7 @@ A share of a batch is relabelled: its goal becomes one that the same episode did
 reward what the goal space says of the states that followed. Nothing is stored twice.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -55,7 +56,10 @@ class HindsightParameters:
             f"HindsightParameters.strategy must be one of {', '.join(STRATEGIES)}, "
             f"got {self.strategy!r}",
         )
-        require(self.ratio >= 0, f"HindsightParameters.ratio must be 0 or more, got {self.ratio}")
+        require(
+            0 <= self.ratio < math.inf,
+            f"HindsightParameters.ratio must be 0 or more and finite, got {self.ratio}",
+        )
 
     def at(self, place: LevelPlace) -> "Hindsight":
         """What this means at a place in a stack.

@@ -354,6 +354,7 @@ def test_observations_without_goals_are_refused(parameters, message):
     [
         ({"strategy": "past"}, "must be one of future, final, episode, random, got 'past'"),
         ({"ratio": -1.0}, "ratio must be 0 or more"),
+        ({"ratio": float("inf")}, "ratio must be 0 or more and finite, got inf"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(parameters, message):
