@@ -69,6 +69,8 @@ class GraphManager:
         self._evaluated_at = 0
         self._next_progress = 0
         self._is_settled = True
+        self._has_begun = False
+        """Whether the first phase has been said."""
         self._training_seconds = 0.0
         self._wall_seconds = 0.0
         self._since = time.perf_counter()
@@ -273,6 +275,7 @@ class GraphManager:
             "next_evaluation": self._next_evaluation,
             "evaluated_at": self._evaluated_at,
             "next_progress": self._next_progress,
+            "has_begun": self._has_begun,
             "training_seconds": self._training_seconds,
             "wall_seconds": self._elapsed(),
         }
@@ -287,6 +290,8 @@ class GraphManager:
         self._next_evaluation = state["next_evaluation"]
         self._evaluated_at = state["evaluated_at"]
         self._next_progress = state["next_progress"]
+        # Checkpoints of earlier versions don't say it.
+        self._has_begun = state.get("has_begun", self.clock.environment_steps > 0)
         self._training_seconds = state["training_seconds"]
         self._wall_seconds = state["wall_seconds"]
         self._since = time.perf_counter() - self._wall_seconds
@@ -320,8 +325,8 @@ class GraphManager:
         graph = self._built()
         clock = graph.training.clock
         until = clock.environment_steps + steps.count
-        if clock.phase is not phase or clock.environment_steps == 0:
-            clock.phase = phase
+        if clock.phase is not phase or not self._has_begun:
+            clock.phase, self._has_begun = phase, True
             yield self._record("phase", {})
         while clock.environment_steps < until:
             started = time.perf_counter()
