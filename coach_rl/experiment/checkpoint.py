@@ -182,6 +182,9 @@ def pointed(checkpoints: Path, pointer: str) -> str | None:
 def find_checkpoint(checkpoints: Path, name: str = LAST) -> Path:
     """The folder of a checkpoint by its name or pointer.
 
+    Without a pointer, `last` is the latest one: of a run that was killed after its first checkpoint
+    had been written, and before the pointer had.
+
     Raises:
         CheckpointError: There is none at all.
         UnknownNameError: There is none of that name.
@@ -192,6 +195,8 @@ def find_checkpoint(checkpoints: Path, name: str = LAST) -> Path:
     }
     if not known:
         raise CheckpointError(f"there is no checkpoint in {checkpoints}; nothing can be resumed")
+    if LAST not in pointers:
+        pointers[LAST] = [*known][-1]
     target = pointers.get(name, name)
     if target not in known:
         raise UnknownNameError(f"checkpoint in {checkpoints}", target, [*known, *pointers])

@@ -74,6 +74,8 @@ class GraphManager:
         self._evaluations_tell_success = False
         self._next_progress = 0
         self._is_settled = True
+        self._has_begun = False
+        """Whether the first phase has been said."""
         self._training_seconds = 0.0
         self._wall_seconds = 0.0
         self._since = time.perf_counter()
@@ -229,6 +231,7 @@ class GraphManager:
             "evaluated_at": self._evaluated_at,
             "evaluations_tell_success": self._success_is_told(),
             "next_progress": self._next_progress,
+            "has_begun": self._has_begun,
             "training_seconds": self._training_seconds,
             "wall_seconds": self._elapsed(),
         }
@@ -242,6 +245,7 @@ class GraphManager:
         self._next_evaluation = state["next_evaluation"]
         self._evaluated_at = state["evaluated_at"]
         self._next_progress = state["next_progress"]
+        self._has_begun = state["has_begun"]
 
     def load_agents(self, state: State) -> None:
         """Take over agents, with their filters, and counters of a saved state; no environments.
@@ -377,8 +381,8 @@ class GraphManager:
         graph, training = self._built(), self._training()
         clock = graph.clock
         until = clock.environment_steps + steps.count
-        if clock.phase is not phase or clock.environment_steps == 0:
-            clock.phase = phase
+        if clock.phase is not phase or not self._has_begun:
+            clock.phase, self._has_begun = phase, True
             yield self._record("phase", {})
         while clock.environment_steps < until:
             started = time.perf_counter()

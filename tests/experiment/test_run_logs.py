@@ -86,8 +86,18 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "killed_at",
-    [("train", "train", 80), ("level", "test", 120), ("evaluation", "test", 120)],
-    ids=["while training", "in an evaluation at a checkpoint's step", "after that evaluation"],
+    [
+        ("train", "train", 16),
+        ("train", "train", 80),
+        ("level", "test", 120),
+        ("evaluation", "test", 120),
+    ],
+    ids=[
+        "after a checkpoint at step 0",
+        "while training",
+        "in an evaluation at a checkpoint's step",
+        "after that evaluation",
+    ],
 )
 def test_tensorboard_after_a_kill_and_resume_equals_an_uninterrupted_run(
     uninterrupted: Path, tmp_path: Path, killed_at: tuple[str, str, int]
@@ -108,6 +118,23 @@ def test_tensorboard_has_no_doubles_where_the_older_event_file_sorts_last(
         patched.setattr("tensorboard.summary.writer.event_file_writer.time", ahead)
         folder = run(tmp_path, ("level", "test", 60))
     resume_experiment(folder, settings=OFTEN)
+    assert curves(folder) == curves(uninterrupted)
+
+
+def test_a_run_killed_before_a_pointer_says_where_its_first_checkpoint_is_goes_on_from_it(
+    uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("coach_rl.experiment.checkpoint_keeper.point", killed)
+        folder = run(tmp_path, ("train", "train", 16))
+    assert [path.name for path in (folder / "checkpoints").iterdir()] == ["step_0"]
+    resume_experiment(folder, settings=OFTEN)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert [part["from"] for part in manifest["resumes"]] == ["step_0"]
+    assert lines(folder) == lines(uninterrupted)
     assert curves(folder) == curves(uninterrupted)
 
 
