@@ -179,7 +179,10 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
 
 
 def _is_frozen_dataclass(thing: Any) -> bool:
-    return isinstance(thing, type) and is_dataclass(thing) and thing.__dataclass_params__.frozen
+    if not (isinstance(thing, type) and is_dataclass(thing)):
+        return False
+    kind: Any = thing  # whose settings the type stubs don't know
+    return bool(kind.__dataclass_params__.frozen)
 
 
 def _has_default(field: Field[Any]) -> bool:
@@ -189,8 +192,8 @@ def _has_default(field: Field[Any]) -> bool:
 def _decode_enum(document: dict[str, Json], path: str) -> Enum:
     name = document[ENUM_TAG]
     enum_type = resolve(name, path)
-    is_enum = isinstance(enum_type, type) and issubclass(enum_type, Enum)
-    if not is_enum or not len(enum_type):  # without members, a call would make a new class
+    # Called without members of its own, an enum would make a new class.
+    if not (isinstance(enum_type, type) and issubclass(enum_type, Enum) and len(enum_type)):
         raise ConfigurationError(f"{path} names '{name}', which is not an enum")
     try:
         return enum_type(decode(document["value"], path))

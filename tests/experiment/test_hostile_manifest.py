@@ -98,9 +98,15 @@ def test_a_manifest_that_names_os_system_runs_nothing(
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"$type": "subprocess:Popen", "args": "true"}, "'subprocess:Popen', which is not a fro"),
+        (
+            {"$type": "subprocess:Popen", "args": "true"},
+            "'subprocess:Popen', which is not a frozen dataclass",
+        ),
         ({"$type": "subprocess:CompletedProcess"}, "which is not a frozen dataclass"),
-        ({"$type": f"{__name__}:Changeable", "number": 1}, "Changeable', which is not a frozen d"),
+        (
+            {"$type": f"{__name__}:Changeable", "number": 1},
+            "Changeable', which is not a frozen dataclass",
+        ),
         ({"$enum": "enum:Enum", "value": "x"}, "'enum:Enum', which is not an enum"),
         ({"$enum": "enum:Flag", "value": 1}, "'enum:Flag', which is not an enum"),
     ],
