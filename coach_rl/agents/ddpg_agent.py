@@ -94,6 +94,8 @@ class DDPGAgent(OffPolicyAgent):
             discount=params.algorithm.discount,
         )
         self._algorithm, self._params = params.algorithm, params
+        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
+        self._clip_targets = params.algorithm.clip_targets or params.critic.bounds
         spaces = self.observation_space, self.action_space
         actor = DeterministicActor(params.actor, *spaces, self.weights_rng, self.normaliser)
         critic = Critics(params.critic, *spaces, self.weights_rng, self.normaliser)
@@ -151,7 +153,7 @@ class DDPGAgent(OffPolicyAgent):
             next_action = self.actor.call(self.actor.target, after)
             next_value = self.critic.call(self.critic.target, after, next_action)[0]
             target = td_target(
-                batch["/rewards"], batch["/discounts"], next_value, algorithm.clip_targets
+                batch["/rewards"], batch["/discounts"], next_value, self._clip_targets
             )
         value = self.critic.call(flat, observations(batch), batch["/actions"])  # [1, B]
         error = value - target

@@ -133,7 +133,6 @@ class HACAgentParameters:
         )
         learner = replace(self.learner, name=self.name, memory=memory)
         if self.bound_values:
-            assert not isinstance(learner, SACAgentParameters)
             horizon = place.level.horizon
             if horizon is None:
                 raise ConfigurationError(
@@ -148,8 +147,4 @@ class HACAgentParameters:
                 )
             bounds = (-float(horizon), 0.0)
             learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
-            # A target beyond the bounds would drive the squashed value to where its gradient ends.
-            if learner.algorithm.clip_targets is None:
-                algorithm = replace(learner.algorithm, clip_targets=bounds)
-                learner = replace(learner, algorithm=algorithm)
         return learner

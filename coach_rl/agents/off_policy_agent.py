@@ -116,7 +116,8 @@ class ClippedTargetParameters(ValueLearningParameters):
     """What the settings of algorithms have whose values count rewards alone."""
 
     clip_targets: tuple[float, float] | None = None
-    """Bounds of what an action can be worth, where they are known; None does not clip."""
+    """Bounds of what an action can be worth, where they are known; None: those of the critic, if it
+    has any."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

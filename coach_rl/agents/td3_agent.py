@@ -104,6 +104,8 @@ class TD3Agent(OffPolicyAgent):
             discount=params.algorithm.discount,
         )
         self._algorithm, self._params = params.algorithm, params
+        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
+        self._clip_targets = params.algorithm.clip_targets or params.critic.bounds
         spaces = self.observation_space, self.action_space
         actor = DeterministicActor(params.actor, *spaces, self.weights_rng, self.normaliser)
         critics = Critics(params.critic, *spaces, self.weights_rng, self.normaliser, members=2)
@@ -171,7 +173,7 @@ class TD3Agent(OffPolicyAgent):
                 batch["/rewards"],
                 batch["/discounts"],
                 next_values.amin(dim=0),
-                algorithm.clip_targets,
+                self._clip_targets,
             )
         values = self.critics.call(flat, observations(batch), batch["/actions"])  # [2, B]
         error = values - target

@@ -325,13 +325,13 @@ def hopeless(agent, size):
 def test_targets_of_bounded_values_are_clipped_to_the_bounds():
     for kind in ("ddpg", "td3"):
         manager = built(parameters(stack((4, 3), kinds=(kind, kind))))
-        clips = [each._algorithm.clip_targets for each in manager._graph.agents]
+        clips = [each._clip_targets for each in manager._graph.agents]
         assert clips == [(-4.0, 0.0), (-3.0, 0.0)]
         manager.close()
     learner = replace(agent().learner, algorithm=DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0)))
     top, low = stack((4, 3))
     manager = built(parameters((top, replace(low, agent=agent(learner=learner)))))
-    assert manager._graph.agents[1]._algorithm.clip_targets == (-2.5, 0.0), "a learner's own stay"
+    assert manager._graph.agents[1]._clip_targets == (-2.5, 0.0), "a learner's own stay"
     manager.close()
 
 
