@@ -92,7 +92,9 @@ def test_functions_that_say_what_they_return_make_environments_and_wrappers():
 
 
 def test_a_refusal_says_how_a_function_is_accepted(tmp_path):
-    message = refused(tmp_path, level="makers_of_mine:unsaid", kwargs={"path": "x"})
+    message = refused(
+        tmp_path, level="makers_of_mine:unsaid", kwargs={"path": str(tmp_path / "told")}
+    )
     assert message == (
         "environment 'makers_of_mine:unsaid' does not say that it makes a gymnasium.Env, and is "
         "not called; name a class derived from gymnasium.Env, or a function whose return type is "
