@@ -442,7 +442,7 @@ class GraphManager:
 
     def _level_records(self, stack: Stack) -> Iterator[LogRecord]:
         """How the levels' sub-episodes have gone since they were last asked."""
-        if all(level.space is None for level in stack.levels):
+        if all(level.params.goal_space is None for level in stack.levels):
             return  # a single level whose sub-episodes are the episodes
         phase = stack.clock.phase
         room = "evaluation_level/" if phase is Phase.TEST else "level/"

@@ -7,7 +7,7 @@ import numpy as np
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, LevelSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Agent, Environment, LevelDescription
 from coach_rl.core.records import (
     Action,
@@ -25,7 +25,7 @@ from coach_rl.core.records import (
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.levels.judging import EndBits, Judgement, judged, moved_goals
+from coach_rl.levels.judging import Judgement, judged, moved_goals
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.spaces import agent_spaces, check_level
 from coach_rl.levels.sub_episodes import SubEpisodes
@@ -80,7 +80,8 @@ class LevelManager:
         self.params, self.agent, self.environment = params, agent, environment
         self.sub_episodes = SubEpisodes()
         """How sub-episodes have gone, for the logs."""
-        self._is_top, self._discount, self._clock = not above, discount, clock
+        self._is_top, self._clock = not above, clock
+        self._discount = discount if above else None  # nothing goes up from the top
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
         self._agent_clock = Clock(phase=Phase.TEST) if params.frozen else clock
         spaces_above = [each.goal_space for each in above]
@@ -90,7 +91,7 @@ class LevelManager:
         self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
         self._rows = LevelRows.new(
             n,
-            goal_size=0 if self.space is None else self.space.size,
+            goal_size=0 if params.goal_space is None else params.goal_space.size,
             outer_sizes=[each.size for each in self._outer_spaces],
         )
 
@@ -100,14 +101,6 @@ class LevelManager:
         return self.params.name
 
     @property
-    def space(self) -> LevelSpace | None:
-        """The goals or options it receives; None where the environment's reward is all there is.
-
-        The top level's goals are the environment's.
-        """
-        return self.params.goal_space
-
-    @property
     def num_envs(self) -> int:
         """N."""
         return self.environment.num_envs
@@ -115,18 +108,18 @@ class LevelManager:
     @property
     def spaces(self) -> EnvironmentSpaces:
         """What the level above sees (what the simulator shows) and where it acts (our goals)."""
-        below = self.environment.spaces
-        action = below.action if self._is_top or self.space is None else self.space.space
+        below, space = self.environment.spaces, self.params.goal_space
+        action = below.action if self._is_top or space is None else space.space
         return EnvironmentSpaces(observation=below.observation, action=action)
 
     @property
     def goals(self) -> LevelGoals | None:
         """The goals the level above gives, as they stand; None at the top and under options."""
-        if self._is_top or not isinstance(self.space, GoalSpace):
+        rows, space = self._rows, self.params.goal_space
+        if self._is_top or not isinstance(space, GoalSpace):
             return None
-        rows = self._rows
         return LevelGoals(
-            goal_space=self.space,
+            goal_space=space,
             goal=_read_only(rows.goal),
             given=_read_only(rows.open | (rows.decisions > 0)),
             open=_read_only(rows.open),
@@ -143,13 +136,14 @@ class LevelManager:
         rows = np.arange(self.num_envs) if rows is None else rows
         if not isinstance(directive, Directive):
             directive = Directive(action=directive)
-        if self._is_top or self.space is None or isinstance(directive.action, dict):
+        space = self.params.goal_space
+        if self._is_top or space is None or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
         is_open = self._rows.open[rows]
         if np.count_nonzero(is_open):
             busy = int(rows[is_open][0])
             raise ActionError(f"level '{self.name}': row {busy} is still busy with its goal")
-        goal = self.space.target(directive.action, take(self._rows.observation, rows))
+        goal = space.target(directive.action, take(self._rows.observation, rows))
         self._rows.begin(rows, goal, directive)
 
     def recv(self) -> EnvResponse:
@@ -160,28 +154,20 @@ class LevelManager:
             return answer
         rows = self._rows
         index = rows.index(answer.rows)
-        if not self._is_top:
-            rows.add(answer, index, self._discount)
-        rows.decisions[index] = decisions = rows.decisions[index] + 1
+        rows.add(answer, index, self._discount)
         judgement = judged(
             answer,
             level=self.params,
             goal=rows.goal[index],
-            decisions=decisions,
+            decisions=rows.decisions[index],
             outer_spaces=self._outer_spaces,
             outer_goals=[goal[index] for goal in rows.outer_goals],
         )
-        rows.own_return[index] += judgement.reward
         outcome = self._outcome(answer, judgement)
         self.agent.observe(self._agent_rows, outcome, clock=self._agent_clock)
-        (over,) = judgement.is_over.nonzero()  # places in the answer
-        self._note(answer, judgement, over)
+        self._note(answer, index, judgement)
         rows.go_on(answer, index, judgement.is_over, waits_at_end=self._is_top)
-        if not self._is_top:
-            return self._upwards(answer, over, judgement.end)
-        if len(over):
-            rows.restart(answer.rows[over])
-        return answer
+        return answer if self._is_top else self._upwards(answer, judgement)
 
     def state_dict(self) -> State:
         """Everything of this level and of what is below it, but the agent's parameters."""
@@ -207,7 +193,7 @@ class LevelManager:
 
     def agent_spaces(self) -> EnvironmentSpaces:
         """What this level's agent sees (its goal included) and where it acts."""
-        return agent_spaces(self.environment.spaces, self.space)
+        return agent_spaces(self.environment.spaces, self.params.goal_space)
 
     def _decide(self) -> None:
         """Ask the agent where rows wait for a decision, and send it down."""
@@ -216,7 +202,7 @@ class LevelManager:
         if not len(waiting):
             return
         shown = seen = take(rows.observation, waiting)
-        starts, tested = rows.sub_episode_start[waiting], rows.tested[waiting]
+        starts, tested = rows.starts[waiting], rows.tested[waiting]
         outer_goals = [goal.take(waiting, axis=0) for goal in rows.outer_goals]
         if space is not None:
             if self._is_top:
@@ -251,7 +237,8 @@ class LevelManager:
 
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
         """What the agent learns from."""
-        shown, space, told = answer.observation, self.params.goal_space, Observation()
+        told: Observation = {}
+        shown, space = answer.observation, self.params.goal_space
         if space is not None:
             goal = self._rows.goal.take(answer.rows, axis=0)
             shown = shown | space.show(goal, shown)
@@ -271,12 +258,14 @@ class LevelManager:
             info=answer.info,
         )
 
-    def _note(self, answer: EnvResponse, judgement: Judgement, over: IntArray) -> None:
-        """Take in what there is to log, `over` being the places whose sub-episodes are over."""
+    def _note(self, answer: EnvResponse, index: RowIndex, judgement: Judgement) -> None:
+        """Take in what there is to log."""
         rows = self._rows
+        rows.own_return[index] += judgement.reward
         if self._tests_now:
             missed = answer.end == int(End.HORIZON)  # any other end is not this level's fault
             self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed)
+        (over,) = judgement.is_over.nonzero()  # places in the answer
         if not len(over):
             return
         ended, differences = answer.rows[over], None
@@ -291,9 +280,10 @@ class LevelManager:
             returns=rows.own_return[ended],
         )
 
-    def _upwards(self, answer: EnvResponse, over: IntArray, end: EndBits) -> EnvResponse:
-        """Close the rows at the places `over`: the answer to the level above."""
-        places: RowIndex = over if len(over) else slice(0, 0)
+    def _upwards(self, answer: EnvResponse, judgement: Judgement) -> EnvResponse:
+        """Close the rows whose sub-episodes are over: the answer to the level above."""
+        (over,) = judgement.is_over.nonzero()
+        places = over if len(over) else slice(0, 0)
         rows = answer.rows[places]
         self._rows.open[rows] = False
         return EnvResponse(
@@ -303,7 +293,7 @@ class LevelManager:
             reward=self._rows.reward[rows],
             terminated=answer.terminated[places],
             truncated=answer.truncated[places],
-            end=end[places],
+            end=judgement.end[places],
             duration=self._rows.duration[rows],
             info={key: values[places] for key, values in answer.info.items()},
         )

@@ -34,7 +34,7 @@ class LevelRows:
     """[N] has a directive from above and has not answered it; never true at the top."""
     waiting: BoolArray
     """[N] waits for a decision of the level's agent."""
-    sub_episode_start: BoolArray
+    starts: BoolArray
     """[N] the next decision is the first of a sub-episode."""
     episode_start: BoolArray
     """[N] the next decision is the first of a real episode."""
@@ -69,7 +69,7 @@ class LevelRows:
             difference_at_start=np.zeros((num_envs, goal_size), np.float64),
             open=flags[0].copy(),
             waiting=flags[1].copy(),
-            sub_episode_start=flags[2].copy(),
+            starts=flags[2].copy(),
             episode_start=flags[3].copy(),
             tested=flags[4].copy(),
             decision_tested=flags[5].copy(),
@@ -96,7 +96,7 @@ class LevelRows:
         self.observation = copy.deepcopy(response.first_observation)
         self.open[:] = False
         self.waiting[:] = waiting
-        self.sub_episode_start[:] = True
+        self.starts[:] = True
         self.episode_start[:] = True
         self.restart(EVERY_ROW)
 
@@ -106,11 +106,20 @@ class LevelRows:
         self.tested[rows] = False if directive.tested is None else directive.tested
         for mine, given in zip(self.outer_goals, directive.outer_goals, strict=True):
             mine[rows] = given
-        self.open[rows] = self.waiting[rows] = self.sub_episode_start[rows] = True
+        self.open[rows] = self.waiting[rows] = self.starts[rows] = True
         self.restart(rows)
 
-    def add(self, answer: EnvResponse, index: RowIndex, discount: float) -> None:
-        """Add up what goes upwards: reward += discount ** duration * answer.reward."""
+    def add(self, answer: EnvResponse, index: RowIndex, discount: float | None) -> None:
+        """Count a decision, and add up what goes upwards: discount ** duration * answer.reward.
+
+        Args:
+            answer: What the decision led to, of R rows.
+            index: These rows.
+            discount: Discount of rewards per simulator step; None at the top: nothing goes up.
+        """
+        self.decisions[index] += 1
+        if discount is None:
+            return
         reward = answer.reward
         if discount != 1.0:
             reward = reward * discount ** self.duration[index]
@@ -131,9 +140,11 @@ class LevelRows:
         """
         for key, values in answer.first_observation.items():
             self.observation[key][index] = values
-        self.sub_episode_start[index] = is_over
+        self.starts[index] = is_over
         self.episode_start[index] = answer.terminated | answer.truncated
         self.waiting[index] = waits_at_end or ~is_over
+        if waits_at_end and np.count_nonzero(is_over):
+            self.restart(answer.rows[is_over])
 
     def restart(self, rows: RowIndex) -> None:
         """Nothing is added up yet in the sub-episodes of these rows."""
