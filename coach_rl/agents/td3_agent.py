@@ -26,13 +26,8 @@ from coach_rl.architectures.continuous_control import (
     scale_to,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.update_engine import (
-    AdamParameters,
-    Batch,
-    Objective,
-    TargetSync,
-    UpdateEngine,
-)
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.update_engine import Objective, UpdateEngine
 from coach_rl.core.errors import require
 from coach_rl.core.spaces import ActionUnit, check_action_unit
 from coach_rl.exploration_policies import (
@@ -41,6 +36,7 @@ from coach_rl.exploration_policies import (
     ParameterExplorationParameters,
 )
 from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.memories.memory import Batch
 
 
 @dataclass(frozen=True, kw_only=True)
