@@ -25,9 +25,10 @@ from coach_rl.architectures.continuous_control import (
     DeterministicActor,
     scale_to,
 )
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
-from coach_rl.architectures.update_engine import Objective, UpdateEngine
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import require
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from coach_rl.agents.agent import AgentRows, FilteredAgent
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_policy
 from coach_rl.architectures.optimizers import AdamParameters
-from coach_rl.architectures.update_engine import Objective, UpdateEngine
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
 from coach_rl.core.interfaces import (

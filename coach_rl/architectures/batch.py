@@ -1,35 +1,12 @@
-"""What a gradient step takes in and gives out."""
+"""Batches of any NamedTuple, treated as one value."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from torch import Tensor
 
 Batch = TypeVar("Batch")
 """What a loss learns from: a NamedTuple of tensors [B, ...], of dicts of tensors, and of None."""
-Numbers = dict[str, Tensor]
-"""Named scalars or values per sample."""
-Loss = Callable[[Tensor, Batch, Numbers], tuple[Tensor, Numbers]]
-"""(flat parameters [P], batch, scalars) to (loss, metrics); pure.
-
-Metrics without axes are averaged over steps. Metrics [B, ...] belong to the samples: the losses of
-later objectives find them among their scalars, and a step returns them.
-"""
-
-
-class StepResult(NamedTuple):
-    """What a gradient step says about itself."""
-
-    names: tuple[str, ...]
-    """Names of the metrics that are averaged over steps."""
-    metrics: Tensor
-    """Their values, [M]."""
-    per_sample: Numbers
-    """Metrics of each sample, [B, ...]; valid until the next step."""
-
-
-Step = Callable[[Batch, Tensor | None, Numbers], StepResult]
-"""(data, index of the rows to learn from [B] or None for all, scalars) to the result."""
 
 
 def mapped(change: Callable[[Tensor], Tensor], batch: Batch) -> Batch:

@@ -5,20 +5,14 @@ Nothing here changes what a step computes. All ways are equal to rounding.
 
 import gc
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from coach_rl.architectures.batch import (
-    Batch,
-    Loss,
-    Numbers,
-    Step,
-    StepResult,
-    mapped,
-    named_tensors,
-)
+from coach_rl.architectures.batch import Batch, mapped, named_tensors
+from coach_rl.architectures.gradient_step import GradientStep, Loss, Numbers, Step, StepResult
 from coach_rl.core.errors import require
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
@@ -65,15 +59,12 @@ def functional_gradient(
     return gradient, dict(metrics)
 
 
-def compiled(step: Step[Batch]) -> Step[Batch]:
-    """The step as one function of torch.compile, built when it is first called.
-
-    Args:
-        step: The step; it takes its gradients by `functional_gradient`.
-    """
+def compiled(step: GradientStep[Batch]) -> Step[Batch]:
+    """The step as one function of torch.compile, built when it is first called."""
+    functional_step = replace(step, gradient=functional_gradient)
 
     def whole_step(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
-        return step(batch, index, scalars)
+        return functional_step(batch, index, scalars)
 
     # Every compiled step needs a code object of its own: torch keeps what it compiled by code
     # object, and with most checks off (below) would take one engine's step for another's.
@@ -101,19 +92,13 @@ def compiled(step: Step[Batch]) -> Step[Batch]:
     return run
 
 
-def captured(step: Step[Batch], *, written: Sequence[Tensor], device: torch.device) -> Step[Batch]:
-    """The step as a CUDA graph, recorded when it is first called.
-
-    Args:
-        step: The step.
-        written: Every tensor that it writes to; restored after the trials that recording takes.
-        device: The GPU of the networks.
-    """
+def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
+    """The step as a CUDA graph on this GPU, recorded when it is first called."""
     graph = torch.cuda.CUDAGraph()
     recorded: list[tuple[Batch, StepResult]] = []  # what the graph reads and what it writes
 
     def record(static: Batch, scalars: Numbers) -> StepResult:
-        kept = [(tensor, tensor.clone()) for tensor in written]
+        kept = [(tensor, tensor.clone()) for tensor in step.written]
         with torch.cuda.device(device):  # streams are made on the current device
             side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch has no types
             side.wait_stream(torch.cuda.current_stream())

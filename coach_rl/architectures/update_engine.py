@@ -1,4 +1,4 @@
-"""From pure losses to gradient steps: gather, gradient, clip, Adam, target networks.
+"""Training networks: gradient steps in the mode asked for, their metrics, and divergence.
 
     engine = UpdateEngine(
         (Objective(network=network, loss=loss, optimizer=AdamParameters()),),
@@ -10,39 +10,32 @@
         engine.step(rollout, index)               # does not wait for the device
     metrics = engine.drain_metrics()              # waits; raises where learning has diverged
 
-An actor and its critics are several objectives, stepped in their order: each sees the parameters
-that those before it have just moved, and what they computed for every sample.
-
-`GradientStep` is the step itself. `recorded_steps` has faster ways to run it, equal to rounding.
+`GradientStep` is the step itself; `recorded_steps` has faster ways to run it, equal to rounding.
 """
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Generic
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.architectures.batch import (
-    Batch,
-    Loss,
-    Numbers,
-    Step,
-    StepResult,
-    mapped,
-    named_tensors,
-)
+from coach_rl.architectures.batch import Batch, named_tensors
 from coach_rl.architectures.divergence import Learner, diagnosis
+from coach_rl.architectures.gradient_step import (
+    GradientStep,
+    Numbers,
+    Objective,
+    Step,
+)
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import Adam, AdamParameters, TargetSync
+from coach_rl.architectures.optimizers import Adam, TargetSync
 from coach_rl.architectures.recorded_steps import (
     COMPILE_REPAID_AFTER,
     captured,
     compiled,
-    functional_gradient,
     resolved_mode,
 )
 from coach_rl.architectures.step_metrics import StepMetrics
@@ -50,75 +43,6 @@ from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
-
-
-@dataclass(frozen=True, kw_only=True)
-class Objective(Generic[Batch]):
-    """A loss and the network that minimises it."""
-
-    network: NetworkWrapper
-    """The network whose online parameters are updated in place."""
-    loss: Loss[Batch]
-    """The loss to minimise."""
-    optimizer: AdamParameters
-    """Adam's settings; the scalar `<name>_learning_rate` overrides the learning rate."""
-    name: str = ""
-    """Prefix of its scalars and metrics; may be empty for the only objective."""
-
-    def named(self, quantity: str) -> str:
-        """The full name of one of its scalars or metrics."""
-        return f"{self.name}_{quantity}" if self.name else quantity
-
-
-def eager_gradient(
-    loss: Loss[Batch], parameters: Tensor, batch: Batch, scalars: Numbers
-) -> tuple[Tensor, Numbers]:
-    """The loss's gradient [P] and its metrics."""
-    leaf = parameters.detach().requires_grad_()
-    value, metrics = loss(leaf, batch, scalars)
-    (gradient,) = torch.autograd.grad(value, leaf)
-    return gradient, {name: metric.detach() for name, metric in metrics.items()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class GradientStep(Generic[Batch]):
-    """One gradient step of each objective in order, then the targets."""
-
-    learners: tuple[tuple[Objective[Batch], Adam], ...]
-    """The objectives, each with its optimiser."""
-    targets: tuple[tuple[NetworkWrapper, float], ...]
-    """Networks whose targets move towards them by this rate."""
-    gradient: Callable[[Loss[Batch], Tensor, Batch, Numbers], tuple[Tensor, Numbers]]
-    """How a gradient is taken."""
-
-    def __call__(self, data: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
-        """Update parameters and targets in place.
-
-        Args:
-            data: Columns [M, ...].
-            index: Rows that make the batch, int64 [B]; None takes all.
-            scalars: Learning rates, and numbers for the losses.
-        """
-        batch = data if index is None else mapped(lambda column: column[index], data)
-        means: Numbers = {}
-        per_sample: Numbers = {}
-        for objective, adam in self.learners:
-            gradient, metrics = self.gradient(
-                objective.loss, objective.network.online, batch, scalars | per_sample
-            )
-            learning_rate = scalars[objective.named("learning_rate")]
-            metrics[objective.named("gradient_norm")] = adam.step(gradient, learning_rate)
-            means |= {name: value for name, value in metrics.items() if not value.ndim}
-            per_sample |= {name: value for name, value in metrics.items() if value.ndim}
-        for network, rate in self.targets:
-            network.sync_target(rate)
-        return StepResult(tuple(means), torch.stack(list(means.values())), per_sample)
-
-    @property
-    def written(self) -> list[Tensor]:
-        """Every tensor that the step writes to."""
-        own = [tensor for _, adam in self.learners for tensor in adam.tensors()]
-        return [*own, *(network.target for network, _ in self.targets)]
 
 
 class UpdateEngine(Generic[Batch]):
@@ -266,18 +190,18 @@ class UpdateEngine(Generic[Batch]):
                 stacklevel=3,
             )
             self.mode = "eager"
-        everyone = only is None
-        targets = self._targets if everyone else ()
+        learners, targets = self._learners, self._targets
+        if only is not None:
+            learners, targets = tuple(each for each in learners if each[0].name in only), ()
         step = GradientStep(
-            learners=tuple(each for each in self._learners if everyone or each[0].name in only),
+            learners=learners,
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
-            gradient=functional_gradient if self.mode == "compiled" else eager_gradient,
         )
         match self.mode:
             case "compiled":
                 return compiled(step)
             case "captured":
-                return captured(step, written=step.written, device=self._device)
+                return captured(step, self._device)
         return step
 
     def _networks(self) -> list[Learner]:

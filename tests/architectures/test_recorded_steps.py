@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.recorded_steps import COMPILE_REPAID_AFTER, resolved_mode
-from coach_rl.architectures.update_engine import Objective, UpdateEngine
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import update_modes
 from coach_rl.core.errors import ParameterError
 from coach_rl.core.update_modes import compiler_present

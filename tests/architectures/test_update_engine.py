@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
-from coach_rl.architectures.update_engine import Objective, UpdateEngine
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import update_modes
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.update_modes import compiler_present
