@@ -23,6 +23,7 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.commands import _overrides
+from coach_rl.core import parse_inspections
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -31,7 +32,7 @@ from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import PresetReference, find_preset, shipped_presets
 from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, parse_inspections
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
