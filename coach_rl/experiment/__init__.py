@@ -12,7 +12,8 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
     from coach_rl.experiment.overrides import apply_overrides, parse_overrides
-    from coach_rl.experiment.preset_file import PanelArgument, Preset, load_preset
+    from coach_rl.experiment.panel import PanelArgument
+    from coach_rl.experiment.preset_file import Preset, load_preset
     from coach_rl.experiment.presets import (
         PresetReference,
         describe_presets,

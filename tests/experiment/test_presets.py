@@ -8,7 +8,8 @@ import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.preset_file import REQUIRED, Preset, load_preset
+from coach_rl.experiment.panel import REQUIRED
+from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import describe_presets, find_preset, shipped_presets
 
 FAKE = Path(__file__).with_name("fake_preset.py")
