@@ -74,7 +74,7 @@ def test_all_that_describes_an_experiment_can_be_imported_from_the_top():
             for name in room.__all__:
                 thing = getattr(room, name)
                 described = inspect.isclass(thing) and is_dataclass(thing)
-                if described and name.endswith(("Parameters", "Filter", "Noise", "Head", "Map")):
+                if described and name.endswith(("Parameters", "Filter", "Noise", "Head")):
                     assert getattr(coach_rl, name, None) is thing, name
                     offered.add(name)
     assert len(offered) > 50

@@ -47,7 +47,7 @@ class Preset:
     panel_type: Callable[..., object] | None
     """The dataclass of the panel; None where the arguments are the function's own."""
     levels: tuple[str, ...]
-    """The tasks it can be run on (`-lvl`), from `LEVELS` in the file; empty where it has none."""
+    """The tasks it is made for (`-lvl`), from `LEVELS` of its panel; empty where that has none."""
 
     def build(self, panel: Mapping[str, object] | None = None) -> GraphManager:
         """The experiment with these panel values and the defaults for the others.
@@ -150,7 +150,7 @@ def load_preset(reference: PresetReference) -> Preset:
         definition=definition,
         panel=panel,
         panel_type=type_of_panel,
-        levels=tuple(getattr(module, "LEVELS", ())),
+        levels=tuple(getattr(type_of_panel, "LEVELS", ())),
     )
 
 

@@ -30,9 +30,9 @@ def load(text: str | Path) -> Preset:
 
 
 def test_shipped_presets_are_found_in_any_case() -> None:
-    for name, path in shipped_presets().items():
-        assert find_preset(name.upper()).path == path
-        assert find_preset(name.lower()).name == name
+    for name, preset in shipped_presets().items():
+        assert preset.name == name
+        assert find_preset(name.upper()) == find_preset(name.lower()) == preset
 
 
 def test_shipped_presets_describe_themselves() -> None:
@@ -122,7 +122,13 @@ def test_unknown_panel_names_and_missing_ones() -> None:
         ("def f():\n    return 1 / 0\n\nf()\n", "mine.py:2: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)\n", "mine.py:1: SystemExit: 3"),
         ("import json\njson.loads('{')\n", "mine.py:2: JSONDecodeError: "),
-        ("x = 1\n", "unknown preset function in"),
+        ("x = 1\n", "mine.py defines no graph_manager: a function that returns a GraphManager"),
+        ("", "mine.py defines no graph_manager"),
+        (
+            "def ppo(): ...\n",
+            "defines no graph_manager: a function that returns a GraphManager, or a "
+            "GraphManager of that name; did you mean mine.py:ppo?",
+        ),
         (
             "def graph_manager(*steps): ...\n",
             "must take keyword arguments only, 'steps' is positional",
@@ -145,7 +151,9 @@ def test_faulty_files_are_told_in_one_line(
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     fresh = {name for name in set(sys.modules) - modules if name.startswith("coach_preset")}
-    assert all(hasattr(sys.modules[name], "graph_manager") or "x = 1" in source for name in fresh)
+    assert all(
+        hasattr(sys.modules[name], "graph_manager") or "def g" not in source for name in fresh
+    )
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
