@@ -24,9 +24,8 @@ def test_every_memory_of_an_experiment_gets_them_and_nothing_else_changes():
 
 
 def test_they_are_added_to_those_that_are_there_and_survive_as_json():
-    twice = inspected(
-        inspected(Pendulum_DDPG.graph_manager(Pendulum_DDPG.Panel()), FOUND[:1]), FOUND[1:]
-    )
+    once = inspected(Pendulum_DDPG.graph_manager(Pendulum_DDPG.Panel()), FOUND[:1])
+    twice = inspected(once, FOUND[1:])
     assert twice.parameters.agent.memory.inspect == FOUND
     assert decode(encode(twice.parameters)) == twice.parameters
 
