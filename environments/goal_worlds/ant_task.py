@@ -7,10 +7,11 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.records import FloatArray
 from coach_rl.environments.goal_worlds.ant_body import POSITIONS, VELOCITIES
 from coach_rl.environments.goal_worlds.goal_task import GoalTask
-from coach_rl.environments.mujoco import FrozenMapping, MujocoState
+from coach_rl.environments.mujoco import MujocoState
 
 _CAMERA = FrozenMapping[str]({"azimuth": 90.0, "elevation": -65.0})
 WALL_COLOR = (0.2, 0.24, 0.32, 1)

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import Place
 from coach_rl.core.records import Array, BoolArray, FloatArray
@@ -17,7 +18,7 @@ from coach_rl.environments.goal_worlds.goal_task import (
     empty_scene,
     require_thresholds,
 )
-from coach_rl.environments.mujoco import FrozenMapping, MujocoState, Range, Scene
+from coach_rl.environments.mujoco import MujocoState, Range, Scene
 
 _CAMERA = FrozenMapping[str]({"distance": 2.4, "azimuth": 90.0, "elevation": -12.0})
 _HINGE_HEIGHT = 0.6

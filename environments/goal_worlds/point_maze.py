@@ -8,11 +8,12 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.goal_task import GoalTask, damp, empty_scene
 from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
-from coach_rl.environments.mujoco import FrozenMapping, MujocoState, Scene
+from coach_rl.environments.mujoco import MujocoState, Scene
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
 
@@ -89,7 +90,7 @@ class PointMaze(GoalTask):
         )
         require(self.min_path >= 1, f"{name}.min_path must be 1 or more, got {self.min_path}")
         require(
-            len(self._pairs) > 0,
+            len(self.pairs) > 0,
             f"{name}.min_path is longer than any way from a start to a goal, got {self.min_path}",
         )
 
@@ -97,6 +98,15 @@ class PointMaze(GoalTask):
     def map(self) -> MazeMap:
         """The maze, checked."""
         return MazeMap(self.maze)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[Cell, Cell], ...]:
+        """Every start with every goal that is far enough away."""
+        pairs = []
+        for start in self.map.starts:
+            away = self.map.distances(start)
+            pairs += [(start, goal) for goal in self.map.goals if away[goal] >= self.min_path]
+        return tuple(pairs)
 
     def place(self, cell: Cell) -> FloatArray:
         """Where the middle of a cell is, [2]."""
@@ -160,7 +170,7 @@ class PointMaze(GoalTask):
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
         """Draw a start cell, a goal cell that is another one, and places in them; at rest."""
         del scene
-        pairs = self._pairs
+        pairs = self.pairs
         start, goal = pairs[rng.integers(len(pairs))]
         size = self.noise * self.cell_size
         data.qpos[:] = self.place(start) + rng.uniform(-size, size, 2)
@@ -200,15 +210,6 @@ class PointMaze(GoalTask):
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Where the distance is within the goal's radius, [...]."""
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
-
-    @cached_property
-    def _pairs(self) -> tuple[tuple[Cell, Cell], ...]:
-        """Every start with every goal that is far enough away."""
-        pairs = []
-        for start in self.map.starts:
-            away = self.map.distances(start)
-            pairs += [(start, goal) for goal in self.map.goals if away[goal] >= self.min_path]
-        return tuple(pairs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,21 +7,18 @@ only. Start reading in `batch.py` (what a step is), then `task.py` (what a task 
 """
 
 from coach_rl.environments.mujoco.batch import MujocoBatch
-from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
 from coach_rl.environments.mujoco.parameters import (
     SHORT_NAMES,
     TASKS,
-    BatchParameters,
     MujocoParameters,
     MujocoTaskParameters,
+    SimulationParameters,
 )
 from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Range, Scene
 
 __all__ = [
     "SHORT_NAMES",
     "TASKS",
-    "BatchParameters",
-    "FrozenMapping",
     "MujocoBatch",
     "MujocoParameters",
     "MujocoState",
@@ -29,4 +26,5 @@ __all__ = [
     "MujocoTaskParameters",
     "Range",
     "Scene",
+    "SimulationParameters",
 ]

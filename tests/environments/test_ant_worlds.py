@@ -94,7 +94,7 @@ def test_named_elements_are_what_the_model_says(level):
         batch.send(rng.uniform(-1, 1, (1, 8)).astype(np.float32))
         seen = batch.recv().observation
     values = dict(zip(ANT_OBSERVED, seen["observation"][0], strict=True))
-    data, model = batch._simulators.data[0], batch._scene.model
+    data, model = batch.simulators.data[0], batch.scene.model
     mujoco.mj_forward(model, data)  # a step leaves the bodies where its last stage had them
     for joint in ("hip_1", "ankle_1", "hip_3", "ankle_4"):
         assert values[joint] == data.joint(joint).qpos[0]
@@ -392,7 +392,7 @@ def test_blocks_can_be_observed():
     assert hidden.spaces.observation["observation"].shape == (29,)
     first = seen.reset(seed=0).observation["observation"][0]
     assert first[29:].tolist() == [8, 8, 6]
-    data = seen._simulators.data[0]
+    data = seen.simulators.data[0]
     data.qpos[15:] = 2.0, -1.0
     seen.send(np.zeros((1, 8), np.float32))
     now = seen.recv().observation["observation"][0, 29:]
@@ -420,7 +420,7 @@ def test_saving_in_mid_episode_keeps_goal_and_block(level):
         batch.send(action)
         batch.recv()
     if level in ("ant_push", "ant_fall"):
-        batch._simulators.data[0].qpos[15:] += 0.3
+        batch.simulators.data[0].qpos[15:] += 0.3
     other.load_state_dict(batch.state_dict())
     for action in actions[3:]:
         batch.send(action)
@@ -429,7 +429,7 @@ def test_saving_in_mid_episode_keeps_goal_and_block(level):
         for key, values in ours.observation.items():
             np.testing.assert_array_equal(values, theirs.observation[key])
         np.testing.assert_array_equal(ours.reward, theirs.reward)
-    for simulator, copy in zip(batch._simulators.data, other._simulators.data, strict=True):
+    for simulator, copy in zip(batch.simulators.data, other.simulators.data, strict=True):
         np.testing.assert_array_equal(simulator.mocap_pos, copy.mocap_pos)
     batch.close()
     other.close()

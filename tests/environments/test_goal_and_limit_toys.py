@@ -40,8 +40,8 @@ def test_bits_flip_one_at_a_time():
 
 
 def test_bits_are_solved_by_flipping_what_differs():
-    environment = make("bit_flip", num_envs=40, seed=0, bits=6)
-    seen = environment.reset().observation
+    environment = make("bit_flip", num_envs=40, bits=6)
+    seen = environment.reset(seed=0).observation
     assert environment.spaces.action == spaces.Discrete(6)
     assert {key: values.dtype for key, values in seen.items()} == dict.fromkeys(
         ("observation", "achieved_goal", "desired_goal"), np.float32
@@ -93,8 +93,8 @@ def test_bits_are_judged_in_any_shape():
 
 
 def test_steady_pay_is_paid_until_it_is_cut_off():
-    environment = make("steady_pay", num_envs=3, seed=0, max_episode_steps=4)
-    shown = [environment.reset().observation["observation"]]
+    environment = make("steady_pay", num_envs=3, max_episode_steps=4)
+    shown = [environment.reset(seed=0).observation["observation"]]
     space = environment.spaces.action
     assert (space.low.tolist(), space.high.tolist()) == ([-1], [3])
     for step in range(1, 9):

@@ -18,7 +18,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.records import End
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.gymnasium.infos import batched_infos, flat_info
+from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
 
 
 def build(level, num_envs=1, **options):
@@ -236,8 +236,7 @@ def test_pictures(vectorization):
     )
     environment.reset(seed=0)
     environment.send(np.array([0]), np.array([1]))
-    if vectorization == "sync":
-        environment.recv()
+    environment.recv()
     assert environment.render(1).tolist() == np.full((4, 5, 3), 1).tolist()
     assert environment.render().max() == 0
     environment.close()
