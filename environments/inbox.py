@@ -6,7 +6,7 @@ inbox.put(directive, rows)                      # checks everything, then keeps 
 rows, action = inbox.take()                     # what is to be answered now
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from gymnasium import spaces
@@ -87,7 +87,7 @@ class Inbox:
     def take(self) -> tuple[IntArray, Action]:
         """The rows that were sent something with their actions, in that order; closes them."""
         rows, action = self._joined()
-        self._sent = []
+        self._sent.clear()
         self._open[:] = False
         return rows, action
 
@@ -130,21 +130,21 @@ class Inbox:
     def _checked_rows(self, rows: IntArray) -> IntArray:
         """A copy of the row numbers."""
         index: Array = np.array(rows)
-        if index.shape == (0,):
-            return self._all_rows[:0]
         if index.ndim != 1 or index.dtype.kind not in "iu":
+            if index.shape == (0,):
+                return self._all_rows[:0]
             raise ActionError(f"rows must be a flat array of row numbers, got {rows!r}")
         chosen, count = index.tolist(), len(self._all_rows)
-        if min(chosen) < 0 or max(chosen) >= count:
+        if chosen and (min(chosen) < 0 or max(chosen) >= count):
             raise ActionError(f"rows {chosen} do not all exist; rows go from 0 to {count - 1}")
         if len(set(chosen)) < len(chosen):
             raise ActionError(f"rows {chosen} name a row twice")
-        return index.astype(np.int64, copy=False)
+        return index if index.dtype == np.int64 else index.astype(np.int64)
 
     def _conformed(self, action: Action, rows: IntArray) -> Action:
         """A checked copy of the actions of these rows in the dtype of the space."""
         count = len(rows)
-        if isinstance(action, Mapping):
+        if isinstance(action, dict):
             given: Action = {key: np.asarray(part) for key, part in action.items()}
             lengths = {np.shape(part)[:1] for part in action.values()}
         else:
@@ -172,7 +172,7 @@ class FloatInbox(Inbox):
 
     def _conformed(self, action: Action, rows: IntArray) -> FloatArray:
         """A checked copy of the actions of these rows as float32 or float64, [R, A]."""
-        if isinstance(action, Mapping):
+        if isinstance(action, dict):
             raise ActionError(f"the action must be one array, got keys {sorted(action)}")
         actions: FloatArray = np.array(action)
         if actions.dtype != np.float32 and actions.dtype != np.float64:

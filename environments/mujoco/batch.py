@@ -71,6 +71,7 @@ class MujocoBatch:
             threads=min(threads, num_envs),
         )
         self._all_rows: IntArray = np.arange(num_envs)
+        self._all_in_order = self._all_rows.tobytes()
         self._generators: list[np.random.Generator] = []
         self._state = MujocoState(self.scene, self.simulators.gather())
         self._elapsed: IntArray = np.zeros(num_envs, np.int64)
@@ -218,7 +219,7 @@ class MujocoBatch:
     def _stepped(self, rows: IntArray, action: FloatArray) -> EnvResponse:
         """The physics of some rows, and what it was worth; all rows in order take the short way."""
         chosen: list[int] = rows.tolist()
-        is_all = len(rows) == self.num_envs and rows.tobytes() == self._all_rows.tobytes()
+        is_all = rows.tobytes() == self._all_in_order
         some = None if is_all else chosen
         self.simulators.step(action.astype(np.float64), chosen)
         unstable = self.simulators.first_unstable(some)

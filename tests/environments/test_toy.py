@@ -154,15 +154,6 @@ def test_saved_state_needs_as_many_rows():
         PointMassParameters().build(num_envs=3).load_state_dict(state)
 
 
-def test_saved_before_the_first_reset():
-    environment = PointMassParameters().build(num_envs=2)
-    other = PointMassParameters().build(num_envs=2)
-    other.reset(seed=1)
-    other.load_state_dict(environment.state_dict())
-    assert other.state_dict()["started"] is False
-    np.testing.assert_array_equal(
-        environment.reset().observation["observation"], other.reset().observation["observation"]
-    )
 
 
 def test_unseeded_environments_differ():
