@@ -56,13 +56,15 @@ def test_the_ant_is_built_as_gymnasiums(gymnasiums_ant, our_ant, name):
 def test_the_ant_moves_as_gymnasiums(gymnasiums_ant, our_ant):
     ours, theirs = mujoco.MjData(our_ant), mujoco.MjData(gymnasiums_ant)
     rng = np.random.default_rng(0)
+    most_contacts = 0
     for _ in range(40):
         ours.ctrl[:] = theirs.ctrl[:] = rng.uniform(-1, 1, 8)
         mujoco.mj_step(our_ant, ours, 5)
         mujoco.mj_step(gymnasiums_ant, theirs, 5)
+        most_contacts = max(most_contacts, ours.ncon)
     np.testing.assert_array_equal(ours.qpos, theirs.qpos)
     np.testing.assert_array_equal(ours.qvel, theirs.qvel)
-    assert ours.ncon > 0
+    assert most_contacts > 0
 
 
 def test_sizes_of_the_ant(our_ant):

@@ -279,6 +279,21 @@ def test_closed_environments_say_so():
             "observation of 'Blackjack-v1' has a Tuple space; allowed",
         ),
         ("little_environments:HasGraph", {}, SpaceError, "has a Text space at 'plan'"),
+        ("little_environments:NoSpaces", {}, SpaceError, "has no observation_space, got None; set"),
+        ("ALE/Pong-v5", {}, UnknownNameError, "install it and write ale_py:ALE/Pong-v5"),
+        (
+            little_environments.Plain,
+            {},
+            ParameterError,
+            "GymnasiumParameters.level must be a name, .* write 'little_environments:Plain'",
+        ),
+        (
+            little_environments.Plain(),
+            {},
+            ParameterError,
+            "name its class, here 'little_environments:Plain'",
+        ),
+        (lambda: None, {}, ParameterError, "name a class or function of a module as module:Class"),
         ("little_environments:CollidingKeys", {}, SpaceError, "fall together when flattened"),
         ("little_environments:not_an_environment", {}, ConfigurationError, "made a str, not a"),
         ("little_environments:needs_a_package", {}, ConfigurationError, "pip install swim"),
@@ -345,3 +360,40 @@ def test_observation_space_of_one_array():
     environment = build("CartPole-v1")
     assert list(environment.spaces.observation.spaces) == ["observation"]
     assert environment.spaces.action == spaces.Discrete(2)
+
+
+def test_parameters_cannot_be_changed_through_their_keyword_arguments():
+    size = {"stack_size": 2}
+    description = GymnasiumParameters(
+        level="FrozenLake-v1",
+        kwargs={"desc": ["SF", "FG"], "is_slippery": False},
+        wrappers=[("gymnasium.wrappers:FrameStackObservation", size)],
+    )
+    same = GymnasiumParameters(
+        level="FrozenLake-v1",
+        kwargs=dict(description.kwargs),
+        wrappers=description.wrappers,
+    )
+    size["stack_size"] = 3
+    description.kwargs["desc"].append("HH")
+    with pytest.raises(TypeError):
+        description.kwargs["is_slippery"] = True
+    with pytest.raises(TypeError):
+        description.wrappers[0][1]["stack_size"] = 4
+    assert description == same
+    assert hash(description) == hash(same)
+    assert description.build(num_envs=1).reset(seed=0).observation["observation"].shape == (1, 2)
+
+
+def test_environments_get_plain_dicts_and_lists():
+    given = {"reward": 1, "success": None}
+    description = GymnasiumParameters(
+        level="little_environments:Answers", kwargs={"reward": {"a": [given]}}
+    )
+    environment = description.build(num_envs=1)
+    environment.reset(seed=0)
+    environment.send(np.array([0]))
+    with pytest.raises(
+        EnvironmentFault, match=r"got \{'a': \[\{'reward': 1, 'success': None\}\]\}"
+    ):
+        environment.recv()

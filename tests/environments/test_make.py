@@ -69,6 +69,16 @@ def test_unknown_levels(name, near):
     assert "module:Class" in str(caught.value)
 
 
+def test_a_package_that_registers_a_level_is_named():
+    with pytest.raises(UnknownNameError, match=r"ale_py registers it: .* ale_py:ALE/Pong-v5"):
+        make("ALE/Pong-v5")
+
+
+def test_a_class_where_its_name_belongs():
+    with pytest.raises(ParameterError, match=r"make.level must be a name, .*:MujocoParameters'"):
+        make(MujocoParameters)
+
+
 def test_level_names():
     names = level_names()
     assert {"half_cheetah", "Humanoid-v5", "chain", "CartPole-v1"} <= set(names)

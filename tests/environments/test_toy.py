@@ -154,8 +154,6 @@ def test_saved_state_needs_as_many_rows():
         PointMassParameters().build(num_envs=3).load_state_dict(state)
 
 
-
-
 def test_unseeded_environments_differ():
     starts = [PointMassParameters().build(num_envs=1).reset().observation for _ in range(2)]
     assert (starts[0]["observation"] != starts[1]["observation"]).any()
