@@ -1,7 +1,7 @@
 """PPO on Acrobot: discrete actions and a reward that says nothing until the goal is reached."""
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter

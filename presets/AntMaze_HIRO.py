@@ -7,8 +7,8 @@ from coach_rl.agents.hiro_agent import HIROAgentParameters, SubGoalCorrectionPar
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters

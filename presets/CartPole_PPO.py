@@ -1,7 +1,7 @@
 """PPO on CartPole: the smallest run that shows everything, solved in well under a minute."""
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters

@@ -6,8 +6,8 @@ from typing import Literal
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters, TargetSync
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.schedules import ConstantSchedule

@@ -8,8 +8,8 @@ import numpy as np
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.goals import OPTION_KEY, OptionSpace
 from coach_rl.core.records import Action, Observation
 from coach_rl.core.schedules import LinearSchedule

@@ -3,8 +3,8 @@
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.presets.Mujoco_DDPG import experiment, own_settings

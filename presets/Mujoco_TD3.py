@@ -3,8 +3,8 @@
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.graph_managers import BasicRLGraphManager

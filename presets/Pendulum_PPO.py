@@ -2,7 +2,7 @@
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters

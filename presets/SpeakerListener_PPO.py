@@ -6,7 +6,7 @@ The example for several agents on one level; docs/multi_agent.md builds it step 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.pettingzoo import PettingZooParameters

@@ -26,8 +26,8 @@ from plain_learners import (
 )
 
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import TargetSync
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
