@@ -23,8 +23,8 @@ from coach_rl.environments.goal_worlds.ant_task import (
     AntTask,
     add_box,
     look_at,
-    require_positive,
 )
+from coach_rl.environments.goal_worlds.goal_task import require_positive
 from coach_rl.environments.goal_worlds.maze_map import ANT_FALL, ANT_MAZE, ANT_PUSH, Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
 

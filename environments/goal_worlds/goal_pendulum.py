@@ -16,6 +16,7 @@ from coach_rl.environments.goal_worlds.goal_task import (
     damp,
     each_within,
     empty_scene,
+    require_positive,
     require_thresholds,
 )
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
@@ -65,9 +66,7 @@ class GoalPendulum(GoalTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        for field in ("timestep", "length", "mass", "max_torque"):
-            value = getattr(self, field)
-            require(value > 0, f"{name}.{field} must be more than 0, got {value}")
+        require_positive(self, "timestep", "length", "mass", "max_torque")
         require(self.damping >= 0, f"{name}.damping must be 0 or more, got {self.damping}")
         elements = len(self._goal(np.zeros(1), np.zeros(1))[0])
         require_thresholds(f"{name}.threshold", self.threshold, elements)

@@ -11,22 +11,16 @@ from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.environments.goal_worlds.goal_task import GoalTask, damp, empty_scene
+from coach_rl.environments.goal_worlds.goal_task import (
+    GoalTask,
+    damp,
+    empty_scene,
+    require_positive,
+)
 from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
 from coach_rl.environments.mujoco import MujocoState, Scene
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
-
-
-_POSITIVE = (
-    "timestep",
-    "cell_size",
-    "ball_radius",
-    "max_speed",
-    "response_time",
-    "subgoal_radius",
-)
-"""Fields that must be above 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +60,8 @@ class PointMaze(GoalTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        for field in _POSITIVE:
-            value = getattr(self, field)
-            require(value > 0, f"{name}.{field} must be more than 0, got {value}")
+        require_positive(self, "timestep", "cell_size", "ball_radius", "max_speed")
+        require_positive(self, "response_time", "subgoal_radius")
         require(0 <= self.noise < 0.5, f"{name}.noise must be in [0, 0.5), got {self.noise}")
         room = (0.5 - self.noise) * self.cell_size
         require(

@@ -7,7 +7,8 @@ from coach_rl.core.records import Action, Array, Directive, EnvResponse, IntArra
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.environments.gymnasium.layout import batched_infos
-from coach_rl.environments.gymnasium.rows import Rows, RowsAnswer
+from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer
+from coach_rl.environments.gymnasium.workers import WorkerRows
 from coach_rl.environments.inbox import Inbox, require_rows, row_seeds
 
 
@@ -19,11 +20,11 @@ class GymnasiumEnvironment:
     After an error in a row everything open is dropped; `reset` starts anew.
 
     Args:
-        rows: Where the environments live; owned from now on.
+        rows: The environments, here or in worker processes; owned from now on.
         num_envs: N.
     """
 
-    def __init__(self, rows: Rows, *, num_envs: int) -> None:
+    def __init__(self, rows: LocalRows | WorkerRows, *, num_envs: int) -> None:
         self._rows = rows
         self._num_envs = num_envs
         self._inbox = Inbox(rows.layout.spaces.action, num_envs=num_envs)

@@ -10,7 +10,7 @@ from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
-from coach_rl.environments.gymnasium.rows import LocalRows, Rows
+from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import WorkerRows
 
@@ -79,7 +79,7 @@ class SingleEnvironmentsParameters(ABC):
             SpaceError: It shows or takes something that has no array form.
         """
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
-        rows: Rows
+        rows: LocalRows | WorkerRows
         if self.vectorization == "subprocess":
             rows = WorkerRows(
                 self.recipe(),

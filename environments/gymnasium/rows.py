@@ -4,7 +4,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,46 +33,8 @@ class RowsAnswer(NamedTuple):
     """R dicts."""
 
 
-class Rows(Protocol):
-    """Where the environments live: in this process, or in workers."""
-
-    @property
-    def layout(self) -> Layout:
-        """How the environments' values lie in flat arrays."""
-        ...
-
-    def reset(self, seeds: Sequence[int | None]) -> tuple[Observation, list[Info]]:
-        """Start every row anew; its observations [N, ...] and infos."""
-        ...
-
-    def step(self, rows: IntArray, action: Action) -> RowsAnswer:
-        """Step some rows and reset those whose episode ended.
-
-        Args:
-            rows: [R].
-            action: [R, ...].
-        """
-        ...
-
-    def snapshot(self) -> list[State]:
-        """Each row's state."""
-        ...
-
-    def restore(self, states: Sequence[State]) -> None:
-        """Put each row where its state says."""
-        ...
-
-    def render(self, row: int) -> Array:
-        """A frame of one row, uint8 [height, width, 3]."""
-        ...
-
-    def close(self) -> None:
-        """Close every environment."""
-        ...
-
-
 class LocalRows:
-    """Rows stepped one after the other in this process; see `Rows`.
+    """Rows stepped one after the other in this process.
 
     Args:
         recipe: How each row's environment is made.
@@ -107,7 +69,12 @@ class LocalRows:
         return observation, infos
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
-        """Step some rows and reset those whose episode ended; see `Rows.step`."""
+        """Step some rows and reset those whose episode ended.
+
+        Args:
+            rows: [R].
+            action: [R, ...].
+        """
         observation = self._layout.buffers(len(rows))
         first: Observation | None = None
         reward = np.zeros(len(rows), np.float64)

@@ -130,7 +130,7 @@ class Worker:
 
 
 class WorkerRows:
-    """All rows, spread over worker processes; see `Rows`.
+    """All rows, spread over worker processes; does what `LocalRows` does.
 
     Args:
         recipe: How each row's environment is made.
@@ -172,7 +172,7 @@ class WorkerRows:
         }, infos
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
-        """Step some rows, all workers at once; see `Rows.step`."""
+        """Step some rows, all workers at once; see `LocalRows.step`."""
         home = self._home[rows]
         asked = np.unique(home).tolist() or [0]  # somebody must say what no answer looks like
         places = {number: np.flatnonzero(home == number) for number in asked}

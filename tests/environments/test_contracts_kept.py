@@ -5,14 +5,18 @@ import pytest
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import (
+    BitFlipParameters,
     ChainParameters,
     GoalPointMassParameters,
     OneStepParameters,
     PointMassParameters,
+    SteadyPayParameters,
 )
 from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
 TOYS = {
+    "bit_flip": BitFlipParameters(bits=4),
+    "steady_pay": SteadyPayParameters(max_episode_steps=7),
     "one_step": OneStepParameters(),
     "one_step_continuous": OneStepParameters(continuous=True),
     "chain": ChainParameters(length=4),

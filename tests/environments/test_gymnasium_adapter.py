@@ -19,6 +19,7 @@ from coach_rl.core.records import End
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
+from coach_rl.testing.responses import expect_same
 
 
 def build(level, num_envs=1, **options):
@@ -30,22 +31,6 @@ def random_actions(space, rows, steps, seed=0):
     return [
         actions_from_uniform(space, rng.random((rows, uniform_size(space)))) for _ in range(steps)
     ]
-
-
-def columns(response):
-    parts = ("observation", "first_observation", "info")
-    named = {f"{part}/{k}": v for part in parts for k, v in getattr(response, part).items()}
-    for name in ("rows", "reward", "terminated", "truncated", "end", "duration"):
-        named[name] = getattr(response, name)
-    return named
-
-
-def assert_same(left, right):
-    left, right = columns(left), columns(right)
-    assert left.keys() == right.keys()
-    for name, values in left.items():
-        assert values.dtype == right[name].dtype, name
-        np.testing.assert_array_equal(values, right[name], err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -146,15 +131,15 @@ def test_workers_equal_one_process(start_method):
     )
     try:
         assert there.spaces == here.spaces
-        assert_same(here.reset(seed=3), there.reset(seed=3))
+        expect_same(here.reset(seed=3), there.reset(seed=3), "both")
         for step, action in enumerate(random_actions(here.spaces.action, rows, 30)):
             order = np.random.default_rng(step).permutation(rows)
             for part in np.split(order, [step % 4]):
                 chosen = {key: values[part] for key, values in action.items()}
                 here.send(chosen, part)
                 there.send(chosen, part)
-            assert_same(here.recv(), there.recv())
-        assert_same(here.reset(), there.reset())
+            expect_same(here.recv(), there.recv(), "both")
+        expect_same(here.reset(), there.reset(), "both")
     finally:
         there.close()
 
@@ -196,36 +181,28 @@ def test_infos_with_an_array_form():
     assert batch["_x"].tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("level", ["LittlePlain-v0", "little_environments:LittlePlain-v0"])
-def test_time_limits(level):
-    def length(environment):
-        environment.reset(seed=0)
-        for step in range(1, 600):
-            environment.send(np.array([0]))
-            if environment.recv().end[0]:
-                return step
-        return None
-
-    assert length(build(level)) == 10
-    assert length(build(level, max_episode_steps=4)) == 4
-    assert length(build("little_environments:Plain", max_episode_steps=4)) == 4
-    pendulum = "gymnasium.envs.classic_control:PendulumEnv"
-    assert length_of(pendulum, "Pendulum-v1") == (None, 200, None)
-
-
-def length_of(plain, registered):
-    found = []
-    for level, limit in ((plain, None), (registered, None), (registered, -1)):
-        environment = build(level, max_episode_steps=limit)
-        environment.reset(seed=0)
-        end = None
-        for step in range(1, 260):
-            environment.send(np.zeros((1, 1), np.float32))
-            if environment.recv().end[0]:
-                end = step
-                break
-        found.append(end)
-    return tuple(found)
+@pytest.mark.parametrize(
+    ("level", "limit", "length"),
+    [
+        ("LittlePlain-v0", None, 10),  # its own
+        ("little_environments:LittlePlain-v0", None, 10),
+        ("LittlePlain-v0", 4, 4),
+        ("little_environments:Plain", 4, 4),
+        ("gymnasium.envs.classic_control:PendulumEnv", None, None),
+        ("Pendulum-v1", None, 200),
+        ("Pendulum-v1", -1, None),
+    ],
+)
+def test_time_limits(level, limit, length):
+    environment = build(level, max_episode_steps=limit)
+    environment.reset(seed=0)
+    space, found = environment.spaces.action, None
+    for step in range(1, 260):
+        environment.send(np.zeros((1, *space.shape), space.dtype))
+        if environment.recv().end[0]:
+            found = step
+            break
+    assert found == length
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])

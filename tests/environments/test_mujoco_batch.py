@@ -30,15 +30,8 @@ from coach_rl.environments.mujoco import (
     MujocoTask,
     MujocoTaskParameters,
 )
-from coach_rl.testing import EnvironmentContract
-
-
-class TestOwnTask(EnvironmentContract):
-    steps = 12
-
-    def build(self, num_envs):
-        parameters = MujocoTaskParameters(own_task=CartToGoal(), threads=1)
-        return parameters.build(num_envs=num_envs)
+from coach_rl.testing import check_environment
+from coach_rl.testing.responses import expect_same
 
 
 def build(level="hopper", *, rows=4, threads=1, **options):
@@ -50,24 +43,6 @@ def actions(batch, steps, seed=0):
     rng = np.random.default_rng(seed)
     shape = (steps, batch.num_envs, *box.shape)
     return rng.uniform(box.low, box.high, shape).astype(np.float32)
-
-
-def columns(response):
-    """Everything in a response, by name."""
-    named = {name: getattr(response, name) for name in ("rows", "reward", "end", "duration")}
-    named |= {name: getattr(response, name) for name in ("terminated", "truncated")}
-    for name in ("observation", "first_observation", "info"):
-        named |= {f"{name}/{key}": value for key, value in getattr(response, name).items()}
-    return named
-
-
-def assert_equal(left, right):
-    left, right = columns(left), columns(right)
-    assert set(left) == set(right)
-    for name, values in left.items():
-        assert values.dtype == right[name].dtype, name
-        assert values.shape == right[name].shape, name
-        assert values.tobytes() == right[name].tobytes(), name
 
 
 def play(batch, chosen):
@@ -87,8 +62,8 @@ def test_threads_do_not_change_a_bit():
         played.append(play(batch, chosen))
         batch.close()
     for one, two, four in zip(*played, strict=True):
-        assert_equal(one, two)
-        assert_equal(one, four)
+        expect_same(one, two, "both")
+        expect_same(one, four, "both")
     assert any(answer.terminated.any() for answer in played[0])
 
 
@@ -104,16 +79,16 @@ def test_saved_and_loaded_goes_on_to_the_last_bit(level):
     copy.load_state_dict(state)
     with pytest.raises(ActionError, match=r"rows \[0, 2\] have an open decision"):
         copy.send(chosen[0])
-    assert_equal(original.recv(), copy.recv())
+    expect_same(original.recv(), copy.recv(), "both")
     ends = 0
     for action in chosen[16:]:
         original.send(action)
         copy.send(action)
         answer = original.recv()
-        assert_equal(answer, copy.recv())
+        expect_same(answer, copy.recv(), "both")
         ends += np.count_nonzero(answer.end)
     assert ends > 0  # the random streams of the resets were saved as well
-    assert_equal(original.reset(), copy.reset())
+    expect_same(original.reset(), copy.reset(), "both")
     original.close()
     copy.close()
 
@@ -273,6 +248,11 @@ class CartToGoal(MujocoTask):
         return {"moved": after.qpos[:, 0] - before.qpos[:, 0]}
 
 
+def test_a_goal_task_of_ones_own_keeps_the_contract():
+    parameters = MujocoTaskParameters(own_task=CartToGoal(), threads=1)
+    check_environment(lambda num_envs: parameters.build(num_envs=num_envs), steps=12)
+
+
 def test_a_goal_task_of_ones_own():
     parameters = MujocoTaskParameters(own_task=CartToGoal(reach=2.0), threads=1)
     assert parameters.level == "CartToGoal"
@@ -291,7 +271,7 @@ def test_a_goal_task_of_ones_own():
         assert answer.info["moved"] == pytest.approx(velocity * 0.02)
     copy.load_state_dict(batch.state_dict())
     for left, right in zip(play(batch, chosen[5:]), play(copy, chosen[5:]), strict=True):
-        assert_equal(left, right)
+        expect_same(left, right, "both")
         if left.truncated.any():
             assert not np.array_equal(left.first_observation["desired_goal"], goals)
     batch.close()
