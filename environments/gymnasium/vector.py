@@ -88,6 +88,9 @@ class VectorEnvironment:
         """[N] the row's episode ended, its next first observation has not come yet."""
         self._last: RowsAnswer | None = None
         """All rows' answers to the last step, where the held rows' wait; None before the first."""
+        self._nothing = EnvResponse.reset(
+            self._layout.buffers(vector.num_envs), num_envs=vector.num_envs
+        ).empty_like()
         self._closed = False
 
     @property
@@ -262,11 +265,6 @@ class VectorEnvironment:
                     f"its spaces say {(self.num_envs, *(space.shape or ()))}"
                 )
         return arrays
-
-    @property
-    def _nothing(self) -> EnvResponse:
-        observation = self._layout.buffers(self.num_envs)
-        return EnvResponse.reset(observation, num_envs=self.num_envs).empty_like()
 
     def _guarded(self, verb: str, call: Callable[[], Any]) -> Any:
         try:
