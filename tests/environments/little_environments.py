@@ -164,6 +164,16 @@ class Answers(Plain):
         return observation, self.given[0], *ends, self.given[1]
 
 
+class KeepsSettings(Plain):
+    """Remembers what the last one was made with."""
+
+    last = None
+
+    def __init__(self, settings):
+        super().__init__()
+        KeepsSettings.last = settings
+
+
 class OneBuffer(Plain):
     """Hands out the same array every time, and keeps writing into it."""
 
@@ -285,3 +295,4 @@ class NoFinalObs(SyncVectorEnv):
 
 
 gymnasium.register("LittlePlain-v0", entry_point="little_environments:Plain")
+gymnasium.register("LittleSettings-v0", entry_point="little_environments:KeepsSettings")

@@ -362,15 +362,9 @@ def test_parameters_cannot_be_changed_through_their_keyword_arguments():
     assert description.build(num_envs=1).reset(seed=0).observation["observation"].shape == (1, 2)
 
 
-def test_environments_get_plain_dicts_and_lists():
-    given = {"reward": 1, "success": None}
-    description = GymnasiumParameters(
-        level="little_environments:Answers", kwargs={"reward": {"a": [given]}}
-    )
-    environment = description.build(num_envs=1)
-    environment.reset(seed=0)
-    environment.send(np.array([0]))
-    with pytest.raises(
-        EnvironmentFault, match=r"got \{'a': \[\{'reward': 1, 'success': None\}\]\}"
-    ):
-        environment.recv()
+@pytest.mark.parametrize("level", ["LittleSettings-v0", "little_environments:KeepsSettings"])
+def test_environments_get_plain_dicts_and_lists(level):
+    build(level, kwargs={"settings": {"sizes": [1, {"deep": (2,)}]}}).close()
+    made_with = little_environments.KeepsSettings.last
+    assert made_with == {"sizes": [1, {"deep": (2,)}]}
+    assert [type(part) for part in (made_with, made_with["sizes"][1])] == [dict, dict]
