@@ -16,8 +16,7 @@ from coach_rl.environments.goal_worlds.point_maze import (
     PointMazeMedium,
     PointMazeU,
 )
-from coach_rl.environments.mujoco import SimulationParameters
-from coach_rl.environments.mujoco.parameters import check_task
+from coach_rl.environments.mujoco.parameters import SimulationParameters, check_task
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "angle_goal_pendulum": AngleGoalPendulum,
