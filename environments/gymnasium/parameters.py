@@ -147,7 +147,7 @@ def require_level_name(owner: str, level: object) -> None:
     if isinstance(level, str):
         return
     thing = level if hasattr(level, "__qualname__") else type(level)
-    name = f"{thing.__module__}:{thing.__qualname__}"  # type: ignore[attr-defined]  # has both
+    name = f"{thing.__module__}:{thing.__qualname__}"
     hint = "name a class or function of a module as module:Class"
     if "<" not in name:
         hint = f"name its class, here '{name}'" if thing is not level else f"write '{name}'"
