@@ -27,8 +27,8 @@ from coach_rl.filters import (
     RewardRescaleFilter,
 )
 from coach_rl.graph_managers import (
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     ValidationParameters,
@@ -269,7 +269,7 @@ def experiment(
             LevelParameters(name="low", agent=lower, goal_space=subgoals, horizon=horizon),
         )
     return HRLGraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=levels,
             environment=world,
             evaluation_environment=tested_in,

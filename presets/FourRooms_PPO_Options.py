@@ -18,8 +18,8 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     ValidationParameters,
@@ -86,7 +86,7 @@ def graph_manager(
     )
     alone = replace(above, name="main")
     return HRLGraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=(alone,) if hierarchy == "none" else (above, push_along),
             environment=parameters("point_maze_four_rooms"),
             schedule=ScheduleParameters(

@@ -17,10 +17,10 @@ from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.graph_managers import (
     GraphManager,
+    GraphParameters,
     HACGraphManager,
     HACGraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     ValidationParameters,
@@ -199,7 +199,7 @@ def experiment(
     if not horizons:
         alone = LevelParameters(name="alone", agent=lowest, goal_space=goals)
         return HRLGraphManager(
-            HRLGraphParameters(
+            GraphParameters(
                 levels=(alone,),
                 environment=world,
                 schedule=schedule,

@@ -16,7 +16,7 @@ from coach_rl.experiment.run_folder import RunFolder, find_run, now, rebuild
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
 from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import VideoParameters
 

@@ -19,9 +19,9 @@ from types import ModuleType
 from typing import Any
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.presets import PresetReference
-from coach_rl.experiment.typed_values import declared_types, fit
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 REQUIRED = inspect.Parameter.empty

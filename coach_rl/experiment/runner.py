@@ -51,8 +51,8 @@ from coach_rl.experiment.run_logs import cut_event_files, cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.experiment.videos import Videos
-from coach_rl.graph_managers.graph_manager import GraphManager, resolved_device
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.task import TaskParameters, resolved_device
 from coach_rl.telemetry.csv import CsvSink
 from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.records import Kind, LogRecord

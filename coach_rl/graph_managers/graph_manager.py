@@ -10,13 +10,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
-import torch
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, require
 from coach_rl.core.interfaces import Agent, DrawableParameters, Environment, LevelPlace
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator, integer_seed
@@ -27,13 +26,14 @@ from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.parameters import (
-    GraphDescription,
+    BasicGraphParameters,
+    GraphParameters,
+    HACGraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.graph_managers.stack import Stack, build_stack
-from coach_rl.graph_managers.torch_settings import torch_settings
+from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 from coach_rl.telemetry.records import Kind, LogRecord
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
 
@@ -64,9 +64,16 @@ class GraphManager:
         parameters: The experiment; frozen.
     """
 
-    def __init__(self, parameters: GraphDescription) -> None:
+    described_by: ClassVar[type[GraphParameters]] = GraphParameters
+    """What describes an experiment of this kind."""
+
+    def __init__(self, parameters: GraphParameters) -> None:
+        require(
+            isinstance(parameters, self.described_by),
+            f"{type(self).__name__} needs {self.described_by.__name__}(...), got {parameters!r}",
+        )
         self.parameters = parameters
-        self._levels = parameters.levels  # which some descriptions make anew each time
+        self._levels = parameters.levels
         self._graph: Graph | None = None
         self._recorder: EpisodeRecorder | None = None
         self._next_evaluation = 0
@@ -519,6 +526,33 @@ class GraphManager:
         return training
 
 
+class BasicRLGraphManager(GraphManager):
+    """A graph manager of one level.
+
+    BasicRLGraphManager(BasicGraphParameters(agent=..., environment=..., num_envs=8))
+    """
+
+    described_by = BasicGraphParameters
+    parameters: BasicGraphParameters
+
+
+class HRLGraphManager(GraphManager):
+    """A graph manager of a stack of levels.
+
+    HRLGraphManager(GraphParameters(levels=(top, low), environment=..., num_envs=8))
+    """
+
+
+class HACGraphManager(GraphManager):
+    """A graph manager of a HAC stack.
+
+    HACGraphManager(HACGraphParameters(stack=(top, middle, low), environment=...))
+    """
+
+    described_by = HACGraphParameters
+    parameters: HACGraphParameters
+
+
 @contextmanager
 def naming(level: LevelParameters, levels: Sequence[LevelParameters]) -> Iterator[None]:
     """ConfigurationErrors from inside name the level, where there is more than one."""
@@ -538,21 +572,6 @@ def planned_decisions(
     """Decisions that level `index` is sure to make in the whole run, over all rows."""
     per_decision = math.prod(level.horizon or 1 for level in levels[index + 1 :])
     return schedule.training.count // per_decision
-
-
-def resolved_device(device: str) -> str:
-    """The torch device meant by `auto`, `cpu`, `cuda` or `cuda:N`; checked to exist."""
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    kind, _, number = device.partition(":")
-    if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
-        raise ConfigurationError(f"device must be auto, cpu, cuda or cuda:N, got '{device}'")
-    available = torch.cuda.device_count()
-    if kind == "cuda" and int(number or 0) >= available:
-        raise ConfigurationError(
-            f"device '{device}' asked for, but there are {available} GPUs; use cpu"
-        )
-    return device
 
 
 def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:

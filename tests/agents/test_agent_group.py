@@ -31,8 +31,8 @@ from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -621,7 +621,7 @@ REACH = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.05,), key="left")
 def test_a_group_can_be_the_lower_level():
     """Its members share the goal reward; the one that sees the goal can pursue it."""
     params = experiment()
-    graph = HRLGraphParameters(
+    graph = GraphParameters(
         levels=(
             LevelParameters(name="high", agent=ppo("high")),
             LevelParameters(

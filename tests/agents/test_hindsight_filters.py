@@ -29,8 +29,8 @@ from coach_rl.filters import (
     StatelessInputStage,
 )
 from coach_rl.graph_managers import (
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -69,7 +69,7 @@ def dqn(**changes):
 
 
 def stack(top, low=None, *, sub_goals=SUB_GOALS):
-    return HRLGraphParameters(
+    return GraphParameters(
         levels=(
             LevelParameters(name="top", agent=top, goal_space=GOALS, horizon=6, testing_rate=0.3),
             LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),

@@ -20,7 +20,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
 from coach_rl.graph_managers import (
     GraphManager,
-    HRLGraphParameters,
+    GraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -125,7 +125,7 @@ def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, pair=False):
     top = LevelParameters(name="top", agent=agent, goal_space=space)
     low = LevelParameters(name="low", agent=ddpg(), goal_space=PLACES, horizon=4)
     graph_manager = GraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=(top, low)[:levels],
             environment=ChaseParameters(pair=pair),
             num_envs=num_envs,

@@ -21,7 +21,7 @@ from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,
-    HRLGraphParameters,
+    GraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -72,7 +72,7 @@ def manager(upper, lower, space, *, horizon=5, num_envs=5, seed=2, **more):
         **more.pop("schedule", {}),
     }
     graph_manager = GraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=(
                 LevelParameters(name="top", agent=upper),
                 LevelParameters(name="low", agent=lower, goal_space=space, horizon=horizon),

@@ -16,7 +16,8 @@ from coach_rl.core.seeding import generator, generator_state, load_generator_sta
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import ScheduleParameters, TaskParameters
+from coach_rl.graph_managers.parameters import ScheduleParameters
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
 

@@ -30,7 +30,7 @@ from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     GraphManager,
-    HRLGraphParameters,
+    GraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -349,7 +349,7 @@ def test_evaluation_plays_every_row_its_share():
 
 def test_a_two_level_graph_runs_and_learns_on_both_levels():
     reach = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
-    params = HRLGraphParameters(
+    params = GraphParameters(
         levels=(
             LevelParameters(name="high", agent=ppo(rollout=EnvironmentSteps(16))),
             LevelParameters(name="low", agent=ppo(), goal_space=reach, horizon=5),
@@ -422,26 +422,3 @@ def test_asking_before_building_says_what_to_do():
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(ConfigurationError, match=f"'{device}'"):
         BasicRLGraphManager(parameters()).create_graph(TaskParameters(device=device))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"heatup": EnvironmentSteps(400)}, "must be shorter than schedule.training"),
-        ({"training": EnvironmentSteps(0)}, "more than 0 steps"),
-        ({"evaluation_episodes": EnvironmentEpisodes(0)}, "more than 0"),
-    ],
-)
-def test_impossible_schedules_are_refused(change, message):
-    with pytest.raises(ParameterError, match=message):
-        parameters(**change)
-
-
-def test_levels_that_make_no_stack_are_refused():
-    level = LevelParameters(agent=ppo())
-    with pytest.raises(ParameterError, match="level 'low' needs a goal_space"):
-        HRLGraphParameters(
-            levels=(level, replace(level, name="low")), environment=PointMassParameters()
-        )
-    with pytest.raises(ParameterError, match="different names"):
-        HRLGraphParameters(levels=(level, level), environment=PointMassParameters())

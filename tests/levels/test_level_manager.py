@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
+from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.records import Directive, End, EnvResponse
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -359,11 +359,6 @@ def test_a_busy_row_takes_no_second_goal():
     if low._open[0]:
         with pytest.raises(ActionError, match="row 0 is still busy"):
             low.send(Directive(action=np.zeros((1, 2), np.float32), outer_goals=()), np.array([0]))
-
-
-def test_a_horizon_of_zero_names_the_level():
-    with pytest.raises(ConfigurationError, match="level 'low': horizon must be 1 or more, got 0"):
-        low(Level(goal_space=goal_space(0.1), horizon=0))
 
 
 def test_a_goal_that_is_not_observed_is_refused():

@@ -26,8 +26,8 @@ from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.graph_managers import (
     GraphManager,
+    GraphParameters,
     HACGraphParameters,
-    HRLGraphParameters,
     TaskParameters,
 )
 from coach_rl.memories import memory_size
@@ -90,7 +90,7 @@ def shortened(manager: GraphManager) -> GraphManager:
     if isinstance(parameters, HACGraphParameters):
         stack = tuple(replace(each, agent=hasty(each.agent)) for each in parameters.stack)
         return type(manager)(replace(parameters, schedule=schedule, stack=stack))
-    if isinstance(parameters, HRLGraphParameters):  # whose upper levels decide seldom
+    if isinstance(parameters, GraphParameters):  # whose upper levels decide seldom
         levels = tuple(replace(each, agent=hasty(each.agent, 32)) for each in parameters.levels)
         return type(manager)(replace(parameters, schedule=schedule, levels=levels))
     return type(manager)(replace(parameters, schedule=schedule, agent=hasty(parameters.agent)))
