@@ -40,7 +40,7 @@ from coach_rl.core.records import (
     Transition,
     take,
 )
-from coach_rl.core.roles import MovableParameters
+from coach_rl.core.roles import LearnerParameters, MovableParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -140,7 +140,7 @@ class BuildContext:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OffPolicyAgentParameters(MovableParameters):
+class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
     """What the parameters of all off-policy agents have."""
 
     name: str = "agent"
@@ -172,6 +172,17 @@ class OffPolicyAgentParameters(MovableParameters):
         if cannot_run(self.update_mode, device) is None:
             return self
         return replace(self, update_mode="auto")
+
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """A memory that is never full enough, unless it is filled from a data set."""
+        starts = self.learning.learning_starts
+        is_filled = isinstance(self.memory, ReplayMemoryParameters) and self.memory.prefill
+        if steps > starts or is_filled:
+            return None
+        return (
+            f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, the "
+            f"run has {steps:,} steps; train for longer, or lower learning.learning_starts"
+        )
 
     def agent_space(self, spaces: EnvironmentSpaces) -> Space:
         """Where the agent acts, before its OutputFilter."""

@@ -40,7 +40,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import MovableParameters
+from coach_rl.core.roles import LearnerParameters, MovableParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -141,7 +141,7 @@ class PPOAlgorithmParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPOAgentParameters(MovableParameters):
+class PPOAgentParameters(MovableParameters, LearnerParameters):
     """A PPO agent."""
 
     name: str = "agent"
@@ -168,6 +168,23 @@ class PPOAgentParameters(MovableParameters):
         if cannot_run(self.update_mode, device) is None:
             return self
         return replace(self, update_mode="auto")
+
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """A rollout that is never full, or too short for the environments to take a step each."""
+        rollout = self.algorithm.rollout.count
+        if steps - heatup < rollout:
+            return (
+                f"agent '{self.name}' would learn nothing: a rollout has {rollout:,} decisions, "
+                f"the run {steps - heatup:,} after heat-up; train for longer, or lower "
+                "algorithm.rollout"
+            )
+        if rollout < num_envs:
+            return (
+                f"agent '{self.name}' learns from less than a step of each of {num_envs:,} "
+                f"environments: a rollout has {rollout:,} decisions; raise algorithm.rollout, or "
+                "lower num_envs"
+            )
+        return None
 
     def build(
         self,

@@ -214,7 +214,8 @@ def created(params, seed=5):
 
 
 def group_of(manager):
-    return manager._built().agents[0]
+    (group,) = manager.graph.agents.values()
+    return group
 
 
 def seeds_of(rows, seed=5):
@@ -353,7 +354,7 @@ def test_a_stopped_run_goes_on_bit_for_bit():
     before = []
     for record in first.improve():
         before.append(record)
-        level = first._built().training.levels[0]
+        level = first.graph.training.levels[0]
         playing = level._row_state.playing
         halves = (playing["left"] != playing["right"]) & ~level._fresh
         if record.environment_steps > 250 and halves.any() and first.is_settled:
@@ -647,7 +648,7 @@ def test_a_group_can_be_the_lower_level():
     records = list(manager.improve())
     learned = {(record.level, record.agent) for record in records if record.kind == "train"}
     assert learned == {("high", "high"), ("low", "left"), ("low", "right")}
-    shown = manager._built().agents[1].trajectories()
+    shown = manager.graph.agents["low"].trajectories()
     rewards = shown["/agents/right/rewards"][shown["/agents/right/mask"]]
     assert set(rewards) == {-1.0, 0.0}
     assert any("episode/reward/left" in record.scalars for record in records)

@@ -119,7 +119,7 @@ def built(params, seed=0):
 
 
 def agents_of(manager):
-    return manager._graph.agents
+    return list(manager.graph.agents.values())
 
 
 def drawn(agent, size=16):
@@ -571,7 +571,7 @@ def test_a_new_process_goes_on_bit_for_bit(tmp_path):
     manager = built(stack(), seed=3)
     for name, stop_at in (("heatup", 36), ("training", 250)):
         for record in manager.improve():
-            low = manager._graph.training.levels[1]
+            low = manager.graph.training.levels[1]
             amid = (low._open & (low._decisions > 0)).any()  # in the middle of a sub-episode
             if record.environment_steps >= stop_at and amid:
                 break

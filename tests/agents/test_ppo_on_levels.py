@@ -88,7 +88,7 @@ def manager(upper, lower, space, *, horizon=5, num_envs=5, seed=2, **more):
 
 
 def agents_of(graph_manager):
-    return graph_manager._graph.agents
+    return list(graph_manager.graph.agents.values())
 
 
 def transitions_stored(agent):
@@ -165,7 +165,7 @@ def test_advantages_of_decisions_that_last_equal_a_plain_loop(space):
     assert len(durations) > 1, "the test wants decisions of several lengths"
     if space is PLACES:
         assert len(set(count.values())) > 1, "the test wants rows of several lengths"
-    open_rows = graph_manager._graph.training.levels[1]._open
+    open_rows = graph_manager.graph.training.levels[1]._open
     assert open_rows.any(), "the test wants decisions that are open when the rollout ends"
     graph_manager.close()
 
@@ -174,7 +174,7 @@ def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
     graph_manager = manager(
         ppo(rollout=EnvironmentSteps(8)), ScriptedAgentParameters(policy=go), PLACES
     )
-    agent, top = agents_of(graph_manager)[0], graph_manager._graph.training.levels[0]
+    agent, top = agents_of(graph_manager)[0], graph_manager.graph.training.levels[0]
     stored, decided, act = transitions_stored(agent), [], agent.act
 
     def spied(row_state, rows, *args, clock, **keywords):
@@ -185,7 +185,7 @@ def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
     agent.act = spied
     rounds = [r for r in graph_manager.train_and_act(EnvironmentSteps(400)) if r.kind == "train"]
     assert len(rounds) > 5
-    open_rows = np.flatnonzero(graph_manager._graph.training.levels[1]._open).tolist()
+    open_rows = np.flatnonzero(graph_manager.graph.training.levels[1]._open).tolist()
     came = [int(row) for transition in stored for row in transition.rows]
     assert sorted(came + open_rows) == sorted(decided)  # none lost, none twice
     graph_manager.close()
@@ -303,7 +303,7 @@ def test_a_stack_stopped_in_mid_sub_episode_goes_on_bit_for_bit(lower, space, tm
     more = {"schedule": schedule, "reward_discount": 0.95}
     upper = ppo(rollout=EnvironmentSteps(12), discount_by_duration=True)
     straight = manager(upper, lower(), space, **more)
-    saved, low = {}, straight._graph.training.levels[1]
+    saved, low = {}, straight.graph.training.levels[1]
     for record in straight.improve():
         now = record.environment_steps
         if now in (35, 295) and now not in saved:  # in heat-up; among updates
@@ -331,7 +331,7 @@ def test_an_answer_says_what_a_decision_was_worth():
         num_envs=1,
         reward_discount=0.9,
     )
-    stack = graph_manager._graph.training
+    stack = graph_manager.graph.training
     upper = transitions_stored(agents_of(graph_manager)[0])
     rewards, tick = [], stack.tick
 

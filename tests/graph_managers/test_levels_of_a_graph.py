@@ -103,7 +103,7 @@ def test_no_number_of_a_frozen_agent_changes_while_the_other_learns(agent, froze
 def test_a_frozen_agent_acts_greedily_also_in_heatup():
     graph_manager = stack(TOP, replace(LOW, frozen=True))
     graph_manager.create_graph(TaskParameters(device="cpu"))
-    low = graph_manager._graph.agents[1]
+    low = graph_manager.graph.agents["low"]
     act, seen = low.act, []
 
     def spied(row_state, rows, observation, **keywords):
