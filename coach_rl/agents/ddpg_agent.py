@@ -3,7 +3,7 @@
 docs/algorithms/ddpg.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import torch
 from torch import Tensor
@@ -34,6 +34,7 @@ from coach_rl.architectures.update_engine import (
     UpdateEngine,
 )
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
@@ -42,7 +43,7 @@ from coach_rl.exploration_policies import (
 from coach_rl.functional.temporal_difference import regression_loss, td_target
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DDPGAlgorithmParameters(ClippedTargetParameters):
     """DDPG's settings. Defaults: those of Fujimoto et al. 2018 and Tianshou's MuJoCo benchmark."""
 
@@ -58,7 +59,7 @@ class DDPGAlgorithmParameters(ClippedTargetParameters):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DDPGAgentParameters(OffPolicyAgentParameters):
     """A DDPG agent."""
 

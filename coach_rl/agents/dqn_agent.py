@@ -5,7 +5,7 @@ quantiles and categorical returns by the network; n-step returns, priorities and
 memory. docs/algorithms/dqn.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from coach_rl.architectures.update_engine import (
     TargetSync,
     UpdateEngine,
 )
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy
@@ -37,7 +38,7 @@ from coach_rl.exploration_policies.exploration_policy import ExplorationPolicyPa
 from coach_rl.functional.action_values import of_actions
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DQNAlgorithmParameters(ClippedTargetParameters):
     """DQN's settings. Defaults: those of Mnih et al. 2015, with the double choice of actions."""
 
@@ -57,7 +58,7 @@ def _rainbow_adam() -> AdamParameters:
     return AdamParameters(learning_rate=6.25e-5, epsilon=1.5e-4)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DQNAgentParameters(OffPolicyAgentParameters):
     """A DQN agent. Defaults are those for Atari; small tasks want faster ones."""
 

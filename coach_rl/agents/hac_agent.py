@@ -5,7 +5,7 @@ lowest level, from hindsight actions and tested sub-goals. docs/algorithms/hac.m
 and its source.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -14,6 +14,7 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.update_engine import TargetSync
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -35,7 +36,7 @@ def _paper_learner() -> DDPGAgentParameters:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HACAgentParameters(LearnerParameters):
     """An agent of a HAC level.
 

@@ -28,6 +28,7 @@ from coach_rl.core.interfaces import (
     OutputFilterParameters,
     RowState,
 )
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.core.records import (
     ActionInfo,
     Array,
@@ -61,7 +62,7 @@ Policy = Callable[[Observation], FloatArray]
 """What a network says of observations [R, ...] each, e.g. greedy actions [R, A]."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class LearningParameters:
     """When and on how much an off-policy agent learns."""
 
@@ -94,7 +95,7 @@ class LearningParameters:
         return Fraction(self.updates_per_step).limit_denominator(10**9)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ValueLearningParameters:
     """What the settings of all off-policy algorithms have."""
 
@@ -111,7 +112,7 @@ class ValueLearningParameters:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ClippedTargetParameters(ValueLearningParameters):
     """What the settings of algorithms have whose values count rewards alone."""
 
@@ -139,7 +140,7 @@ class BuildContext:
     place: LevelPlace
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
     """What the parameters of all off-policy agents have."""
 

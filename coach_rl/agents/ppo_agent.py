@@ -4,7 +4,7 @@ Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, 
 MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -30,6 +30,7 @@ from coach_rl.core.interfaces import (
     LevelPlace,
     OutputFilterParameters,
 )
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.core.records import (
     ActionInfo,
     Array,
@@ -67,7 +68,7 @@ from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
 OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PPOAlgorithmParameters:
     """PPO's settings. Defaults: the paper's table 3 (MuJoCo, 1M steps) where it has them."""
 
@@ -126,10 +127,6 @@ class PPOAlgorithmParameters:
             value = getattr(self, name)
             require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value}")
         require(self.clip > 0, f"clip must be more than 0, got {self.clip}")
-        require(
-            self.objective in ("clip", "kl"),
-            f"objective must be clip or kl, got {self.objective!r}",
-        )
         for name in ("stop_at_kl", "value_clip"):
             value = getattr(self, name)
             require(value is None or value > 0, f"{name} must be more than 0 or None, got {value}")
@@ -140,7 +137,7 @@ class PPOAlgorithmParameters:
         return self.epochs * max(1, self.rollout.count // self.minibatch)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PPOAgentParameters(MovableParameters, LearnerParameters):
     """A PPO agent."""
 

@@ -4,7 +4,7 @@ docs/algorithms/sac.md lists every detail and its source.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,7 @@ from coach_rl.architectures.update_engine import (
     UpdateEngine,
 )
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
@@ -41,7 +42,7 @@ from coach_rl.functional.squashed_gaussian import squashed_sample
 from coach_rl.functional.temporal_difference import regression_loss, td_target
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class SACAlgorithmParameters(ValueLearningParameters):
     """SAC's settings. Defaults: the paper's, table 1."""
 
@@ -66,7 +67,7 @@ def _slow_adam() -> AdamParameters:
     return AdamParameters(learning_rate=3e-4)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class SACAgentParameters(OffPolicyAgentParameters):
     """A SAC agent."""
 

@@ -35,6 +35,7 @@ from coach_rl.architectures.divergence import Learner, diagnosis
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.step_metrics import StepMetrics
 from coach_rl.core.errors import CoachWarning, DivergedError, require
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
@@ -61,7 +62,7 @@ CAPTURE_WARM_UP = 3
 """Steps run, and undone, before a CUDA graph is recorded: libraries allocate in the first ones."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AdamParameters:
     """Adam with gradient clipping. Defaults: PyTorch's."""
 
@@ -110,7 +111,7 @@ class Objective:
         return f"{self.name}_{quantity}" if self.name else quantity
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TargetSync:
     """How a target network follows."""
 

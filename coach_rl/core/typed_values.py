@@ -19,7 +19,7 @@ from typeguard import (
     check_type,
 )
 
-from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.errors import ConfigurationError, ParameterError, suggestion
 from coach_rl.core.steps import StepUnit
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
@@ -82,8 +82,9 @@ def describe_type(annotation: Any) -> str:
         return describe_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
         return " or ".join(repr(value) for value in get_args(annotation))
-    if get_args(annotation):
-        return str(annotation).replace("typing.", "").replace("collections.abc.", "")
+    if arguments := get_args(annotation):
+        parts = ("..." if part is Ellipsis else describe_type(part) for part in arguments)
+        return f"{get_origin(annotation).__name__}[{', '.join(parts)}]"
     return str(getattr(annotation, "__name__", annotation))
 
 
@@ -209,6 +210,10 @@ def _is_already(value: object, annotation: Any) -> bool:
 def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     if isinstance(value, str) and value.lower() in _LOOKALIKES:
         return f"; write {_LOOKALIKES[value.lower()]}"
+    for word in value if isinstance(value, tuple | list) else (value,):
+        words = _words(annotation)
+        if isinstance(word, str) and words and word not in words:
+            return suggestion(word, words, limit=0)
     if isinstance(value, type):
         return f"; write {value.__name__}(...), with brackets"
     members = [part for part in _leaves(annotation) if isinstance(part, type)]
@@ -221,6 +226,13 @@ def _advice(value: object, annotation: Any, current: object, name: str) -> str:
         names = [field.name for field in fields(current)]
         return f"; set its own parameters, e.g. {name}.{names[0]}" if names else ""
     return ""
+
+
+def _words(annotation: Any) -> list[str]:
+    """The strings of all literals in a type."""
+    if get_origin(annotation) is Literal:
+        return [word for word in get_args(annotation) if isinstance(word, str)]
+    return [word for part in get_args(annotation) for word in _words(part)]
 
 
 def _leaves(annotation: Any) -> tuple[Any, ...]:

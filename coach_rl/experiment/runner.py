@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.errors import ConfigurationError, DivergedError, require
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
     Checkpoint,
@@ -70,7 +71,7 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 """The scalar by which evaluations are compared."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class RunSettings:
     """What does not change an experiment's numbers."""
 

@@ -1,10 +1,11 @@
 """Which goal world, and with what parameters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
 from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
@@ -33,7 +34,7 @@ GOAL_WORLDS: dict[str, type[GoalTask]] = {
 """The goal worlds by level."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GoalWorldParameters(BatchParameters):
     """One of the goal worlds.
 

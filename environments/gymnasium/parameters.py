@@ -1,22 +1,20 @@
 """The description of a Gymnasium environment in a preset."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, Self
 
 from coach_rl.core.errors import require
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.environments.gymnasium.block import RowBlock
 from coach_rl.environments.gymnasium.environment import Backend, GymnasiumEnvironment, LocalRows
 from coach_rl.environments.gymnasium.recipe import Wrapper, resolved
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import WorkerPool
 
-VECTORIZATIONS = ("sync", "subprocess", "vector")
-START_METHODS = ("spawn", "forkserver", "fork")
 
-
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GymnasiumParameters:
     """Any Gymnasium environment."""
 
@@ -39,16 +37,6 @@ class GymnasiumParameters:
     """How workers start with subprocess; fork starts fastest, but is unsafe beside threads."""
 
     def __post_init__(self) -> None:
-        require(
-            self.vectorization in VECTORIZATIONS,
-            f"GymnasiumParameters.vectorization must be one of {', '.join(VECTORIZATIONS)}, "
-            f"got '{self.vectorization}'",
-        )
-        require(
-            self.start_method in START_METHODS,
-            f"GymnasiumParameters.start_method must be one of {', '.join(START_METHODS)}, "
-            f"got '{self.start_method}'",
-        )
         limit = self.max_episode_steps
         require(
             limit is None or limit == -1 or limit >= 1,

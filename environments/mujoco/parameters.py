@@ -3,10 +3,11 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from coach_rl.core.errors import UnknownNameError, require
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
 from coach_rl.environments.mujoco.batch import MujocoBatch
@@ -40,7 +41,7 @@ TASKS: dict[str, type[GymnasiumTask]] = {
 """The built-in tasks by Gymnasium id and by short name."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class BatchParameters(ABC):
     """What holds for any task."""
 
@@ -97,7 +98,7 @@ class BatchParameters(ABC):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class MujocoParameters(BatchParameters):
     """One of the eleven tasks of Gymnasium.
 
@@ -129,7 +130,7 @@ class MujocoParameters(BatchParameters):
         return TASKS[self.level](**self.kwargs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class MujocoTaskParameters(BatchParameters):
     """A task of your own: an instance of a `MujocoTask` subclass.
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.parameter_class import parameter_class
 from coach_rl.environments.gymnasium.block import RowBlock
 from coach_rl.environments.gymnasium.environment import Backend, GymnasiumEnvironment, LocalRows
 from coach_rl.environments.gymnasium.recipe import (
@@ -20,13 +21,11 @@ from coach_rl.environments.gymnasium.recipe import (
 from coach_rl.environments.gymnasium.workers import WorkerPool
 from coach_rl.environments.pettingzoo.agents_as_one import AgentsAsOne
 
-VECTORIZATIONS = ("sync", "subprocess")
-START_METHODS = ("spawn", "forkserver", "fork")
 MAKER = "parallel_env"
 """What makes an environment in every module of PettingZoo's."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PettingZooParameters:
     """Any parallel environment of PettingZoo's kind: agents by name that act at the same time.
 
@@ -50,16 +49,6 @@ class PettingZooParameters:
     """How workers start with subprocess; fork starts fastest, but is unsafe beside threads."""
 
     def __post_init__(self) -> None:
-        require(
-            self.vectorization in VECTORIZATIONS,
-            f"PettingZooParameters.vectorization must be one of {', '.join(VECTORIZATIONS)}, "
-            f"got '{self.vectorization}'",
-        )
-        require(
-            self.start_method in START_METHODS,
-            f"PettingZooParameters.start_method must be one of {', '.join(START_METHODS)}, "
-            f"got '{self.start_method}'",
-        )
         require(
             self.max_episode_steps is None or self.max_episode_steps >= 1,
             "PettingZooParameters.max_episode_steps must be 1 or more, or None, "

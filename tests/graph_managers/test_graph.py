@@ -25,6 +25,7 @@ from coach_rl.graph_managers import (
 from coach_rl.graph_managers.graph import Graph, warn_of_idle_learners
 
 TASK = TaskParameters(seed=1, device="cpu")
+SLOW = ppo(rollout=EnvironmentSteps(401))
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
 
 
@@ -52,7 +53,7 @@ class Watched:
             raise ConfigurationError("there is no such world")
         environment = PointMassParameters().build(num_envs=num_envs)
         self.opened.append(num_envs)
-        environment.close = lambda: self.opened.remove(num_envs)
+        environment.close = lambda: self.opened.count(num_envs) and self.opened.remove(num_envs)
         return environment
 
 
@@ -126,7 +127,7 @@ def off_policy(starts, **more):
             "waits for 400 transitions, the run has 400",
         ),
         (
-            stacked(top=ppo(rollout=EnvironmentSteps(401))),
+            stacked(top=SLOW),
             "level 'top': agent 'agent' would learn nothing",
         ),
         (
@@ -153,7 +154,7 @@ def test_a_run_that_cannot_learn_warns_when_it_begins():
         parameters(),
         replace(parameters(), num_envs=64),
         replace(parameters(), agent=off_policy(399)),
-        stacked(low=ppo(rollout=EnvironmentSteps(401)), frozen=True),
+        stacked(low=SLOW, frozen=True),
     ],
 )
 def test_a_run_that_can_learn_does_not_warn(described):
