@@ -23,7 +23,7 @@ from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.interfaces import ALONE, Agent, AgentParameters, LevelPlace
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
     Array,

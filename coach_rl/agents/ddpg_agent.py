@@ -25,22 +25,19 @@ from coach_rl.architectures.continuous_control import (
     DeterministicActor,
     scale_to,
 )
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.update_engine import (
-    AdamParameters,
-    Batch,
-    Objective,
-    TargetSync,
-    UpdateEngine,
-)
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
     ParameterExplorationParameters,
 )
 from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.memories.memory import Batch
 
 
 @parameter_class

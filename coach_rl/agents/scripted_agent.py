@@ -16,7 +16,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.interfaces import ALONE, LevelPlace
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, BoolArray, IntArray, Observation, Outcome, TrainingReport
 from coach_rl.core.spaces import EnvironmentSpaces, Space, check_actions, clipped_to_space
 from coach_rl.core.state import State

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributions import (
     Categorical,

@@ -18,7 +18,7 @@ from coach_rl.architectures.layers import (
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, TorsoParameters
 from coach_rl.core.errors import SpaceError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import ActionUnit, Space, check_action_unit
 
 NEAR_THE_TOP = 4.0

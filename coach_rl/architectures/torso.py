@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from coach_rl.architectures.layers import ACTIVATIONS, Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import SpaceError, UnknownNameError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 
 HIDDEN_GAIN = 2**0.5

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
 
 GOAL_KEY = "desired_goal"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 
 END = "sample"
 """The point behind the last unit of a sampler."""

@@ -2,7 +2,7 @@
 
 from coach_rl.core.errors import require
 from coach_rl.core.goals import LevelSpace
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 
 
 @parameter_class

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
 
 

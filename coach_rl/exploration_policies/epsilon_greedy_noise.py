@@ -6,7 +6,7 @@ import numpy as np
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.interfaces import RowState
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule

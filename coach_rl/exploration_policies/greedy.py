@@ -3,7 +3,7 @@
 from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State

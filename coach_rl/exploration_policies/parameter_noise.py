@@ -9,7 +9,7 @@ it meets, and adapts a scale of its own, so that a row's life does not depend on
 import numpy as np
 
 from coach_rl.core.errors import SpaceError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space

@@ -1,37 +1,35 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
 May import core, levels and telemetry. Start with `graph_manager`, whose `improve` is the
-experiment; `parameters` describes one.
+experiment; `parameters` describes one, `graph` builds it, `evaluating` evaluates it.
 """
 
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
-from coach_rl.graph_managers.graph_manager import (
-    BasicRLGraphManager,
-    GraphManager,
-    HACGraphManager,
-    HRLGraphManager,
-)
-from coach_rl.graph_managers.parameters import (
-    BasicGraphParameters,
-    GraphParameters,
-    HACGraphParameters,
-    LevelParameters,
-    ScheduleParameters,
-    ValidationParameters,
-)
-from coach_rl.graph_managers.task import TaskParameters
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+    from coach_rl.graph_managers.graph_manager import (
+        BasicRLGraphManager,
+        GraphManager,
+        HACGraphManager,
+        HRLGraphManager,
+    )
+    from coach_rl.graph_managers.parameters import (
+        BasicGraphParameters,
+        GraphParameters,
+        HACGraphParameters,
+        LevelParameters,
+        ScheduleParameters,
+        ValidationParameters,
+    )
+    from coach_rl.graph_managers.task import TaskParameters
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters",
-    "BasicRLGraphManager",
-    "EpisodeRecorder",
-    "GraphManager",
-    "GraphParameters",
-    "HACGraphManager",
-    "HACGraphParameters",
-    "HRLGraphManager",
-    "LevelParameters",
-    "ScheduleParameters",
-    "TaskParameters",
-    "ValidationParameters",
-]
+    "BasicGraphParameters", "BasicRLGraphManager", "EpisodeRecorder", "GraphManager",
+    "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
+    "LevelParameters", "ScheduleParameters", "TaskParameters", "ValidationParameters",
+]  # fmt: skip

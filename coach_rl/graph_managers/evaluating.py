@@ -105,19 +105,18 @@ def play(
         recorder.begin(stack)
     tracker = EpisodeTracker(stack.num_envs)
     played: list[FinishedEpisodes] = []
-    for level in stack.levels:
-        level.sub_episodes.drain()
+    stack.begin_counting(due > 0)
     while due.any():
         if is_stopped():
             raise EvaluationStopped
-        for level in stack.levels:
-            level.uncounted = due == 0
-        finished = tracker.note(stack.tick())
+        answer = stack.tick()
+        finished = tracker.note(answer)
         if recorder is not None:
-            recorder.note_tick()
+            recorder.note_tick(answer)
         if finished is not None:
             counted = due[finished.rows] > 0
             due[finished.rows[counted]] -= 1
+            stack.count_only(due > 0)
             played.append(_selected(finished, counted))
     return Scores(
         episodes=_joined(played),
@@ -132,7 +131,7 @@ def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
     Levels with nothing to say are left out, and so is a single level whose sub-episodes are the
     episodes.
     """
-    if all(level.space is None for level in stack.levels):
+    if all(level.params.goal_space is None for level in stack.levels):
         return {}
     metrics = {
         level.name: {f"{room}/{name}": value for name, value in level.sub_episodes.drain().items()}

@@ -244,8 +244,8 @@ def _naming(level: LevelDescription, levels: Sequence[LevelDescription]) -> Iter
 
 def _check_same_spaces(training: Stack, evaluation: Stack) -> None:
     """Raise a `SpaceError` unless evaluations show and take what training does."""
-    ours = training.levels[-1].environment.spaces
-    theirs = evaluation.levels[-1].environment.spaces
+    ours = training.simulators.spaces
+    theirs = evaluation.simulators.spaces
     for what in ("observation", "action"):
         mine, other = getattr(ours, what), getattr(theirs, what)
         if mine != other:

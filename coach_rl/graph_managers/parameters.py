@@ -6,7 +6,7 @@ from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.parameter_class import ADVICE, parameter_class
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 
 MatmulPrecision = Literal["highest", "high", "medium"]
 

@@ -16,7 +16,7 @@ import torch
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import LevelPlace, OutputFilter
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, Observation
 from coach_rl.memories.hindsight import RELABELLED
 from coach_rl.memories.memory import Batch

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from coach_rl.core.errors import NonFiniteError, RunError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps

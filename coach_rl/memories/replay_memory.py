@@ -16,7 +16,7 @@ from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, requi
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, Observation, Transition
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator, generator_state, load_generator_state

@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from coach_rl.core.errors import ConfigurationError, RunError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 
 Format = Literal["gif", "mp4"]

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.toy.point_mass import motion_space, observed_motion, pushed

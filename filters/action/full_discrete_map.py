@@ -5,7 +5,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.target_table import TargetAction, table_stage, target_array

@@ -1,7 +1,7 @@
 """Give an agent a choice of some of the environment's actions."""
 
 from coach_rl.core.errors import require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.target_table import TargetAction, table_stage, target_array
 from coach_rl.filters.stages import StatelessActionStage

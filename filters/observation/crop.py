@@ -1,7 +1,7 @@
 """Cut a region out of an array."""
 
 from coach_rl.core.errors import SpaceError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of

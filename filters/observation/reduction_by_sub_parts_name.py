@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of, describe
 from coach_rl.filters.stages import StatelessInputStage

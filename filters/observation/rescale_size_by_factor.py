@@ -1,7 +1,7 @@
 """Shrink or enlarge images by a factor."""
 
 from coach_rl.core.errors import SpaceError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.image_resizing import resizing_stage
 from coach_rl.filters.space_requirements import image_of

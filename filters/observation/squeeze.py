@@ -1,7 +1,7 @@
 """Drop axes of length 1."""
 
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import axis_of, box, box_of
 from coach_rl.filters.stages import StatelessInputStage

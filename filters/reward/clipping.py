@@ -3,7 +3,7 @@
 import numpy as np
 
 from coach_rl.core.errors import require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import StatelessInputStage

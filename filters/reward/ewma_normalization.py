@@ -4,7 +4,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import NonFiniteError, require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State

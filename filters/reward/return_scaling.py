@@ -4,7 +4,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
-from coach_rl.core.parameter_class import parameter_class
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.spaces import Space
