@@ -7,57 +7,24 @@ graph_manager.graph.agents["main"]
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
-from coach_rl.core.records import Array
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
-from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.evaluating import EvaluationStopped, level_metrics, never, play
 from coach_rl.graph_managers.graph import Graph, warn_of_idle_learners
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
     HACGraphParameters,
-    ScheduleParameters,
 )
-from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.progress import Progress
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
-from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
-
-
-@dataclass(kw_only=True)
-class Progress:
-    """How far an experiment is, besides what its clock counts."""
-
-    has_begun: bool = False
-    """Whether the record of the first phase has been yielded."""
-    next_evaluation: int
-    """Environment steps at which the next evaluation is due."""
-    evaluated_at: int = 0
-    """Environment steps at the last evaluation."""
-    evaluations_tell_success: bool = False
-    """Whether the environment of evaluations has ever told of success."""
-    next_progress: int
-    """Environment steps at which the next progress record is due."""
-    training_seconds: float = 0.0
-    """Seconds spent in heat-up and training; evaluation is not counted."""
-    wall_seconds: float = 0.0
-    """Seconds since the run began, its earlier parts included."""
-
-    @classmethod
-    def at_start(cls, schedule: ScheduleParameters) -> Self:
-        """Nothing is done yet; the first evaluation comes an interval after heat-up."""
-        interval = schedule.evaluation_interval
-        return cls(
-            next_evaluation=schedule.heatup.count + (interval.count if interval else 0),
-            next_progress=schedule.progress_interval.count,
-        )
+from coach_rl.telemetry.records import Evaluation, LogRecord
 
 
 class GraphManager:
@@ -78,9 +45,8 @@ class GraphManager:
         self.parameters = parameters
         self._graph: Graph | None = None
         self._recorder: EpisodeRecorder | None = None
-        self._progress = Progress.at_start(parameters.schedule)
+        self._progress = Progress(parameters.schedule)
         self._is_settled = True
-        self._since = time.perf_counter()
 
     @property
     def graph(self) -> Graph:
@@ -130,8 +96,7 @@ class GraphManager:
         self._graph = Graph(
             self.parameters, task or TaskParameters(), training=training, recorder=self._recorder
         )
-        self._progress, self._is_settled = Progress.at_start(self.parameters.schedule), True
-        self._since = time.perf_counter()
+        self._progress, self._is_settled = Progress(self.parameters.schedule), True
 
     def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
@@ -146,7 +111,7 @@ class GraphManager:
         if self._graph is None:
             self.create_graph()
         clock, schedule = self.graph.training.clock, self.parameters.schedule
-        self._since = time.perf_counter() - self._progress.wall_seconds
+        self._progress.go_on()
         if not self._progress.has_begun:
             warn_of_idle_learners(self.parameters)
         if clock.environment_steps < schedule.heatup.count:
@@ -177,7 +142,7 @@ class GraphManager:
 
     def evaluation_begins(self) -> LogRecord:
         """The record that says so; `improve` yields it before an evaluation."""
-        return self._record("phase", phase=Phase.TEST)
+        return self._progress.record("phase", self.clock, phase=Phase.TEST)
 
     def evaluate(
         self,
@@ -208,14 +173,15 @@ class GraphManager:
             )
         progress.evaluations_tell_success |= scores.tells_success
         told = self._success_is_told()
-        record = self._record(
+        record = progress.record(
             "evaluation",
+            graph.clock,
             scores.metrics(with_success=told),
             phase=Phase.TEST,
             arrays=scores.arrays(with_success=told),
         )
         levels = [
-            self._record("level", metrics, phase=Phase.TEST, level=name)
+            progress.record("level", graph.clock, metrics, phase=Phase.TEST, level=name)
             for name, metrics in scores.levels.items()
         ]
         return Evaluation(**vars(record), levels=tuple(levels))
@@ -238,15 +204,14 @@ class GraphManager:
 
     def state_dict(self) -> State:
         """Everything that is needed to go on exactly here; valid between two records."""
-        graph = self.graph.state_dict()
-        self._progress.evaluations_tell_success = self._success_is_told()
-        self._elapsed()
-        return {**graph, "progress": vars(self._progress).copy()}
+        progress = self._progress.state_dict()
+        progress["evaluations_tell_success"] = self._success_is_told()
+        return {**self.graph.state_dict(), "progress": progress}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a state saved by an equally built graph."""
         self.graph.load_state_dict(state)
-        self._load_progress(state)
+        self._progress.load_state_dict(state["progress"])
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments.
@@ -255,7 +220,7 @@ class GraphManager:
             state: What the `state_dict` of an equally described graph returned.
         """
         self.graph.load_agents(state)
-        self._load_progress(state)
+        self._progress.load_state_dict(state["progress"])
 
     def close(self) -> None:
         """Close the environments; harmless when repeated or when nothing was built."""
@@ -275,7 +240,7 @@ class GraphManager:
         until = clock.environment_steps + steps.count
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
-            yield self._record("phase")
+            yield progress.record("phase", clock)
         while clock.environment_steps < until:
             started = time.perf_counter()
             with torch_settings(graph.task):
@@ -285,16 +250,16 @@ class GraphManager:
                 learned = list(graph.learn()) if phase is Phase.TRAIN else []
             progress.training_seconds += time.perf_counter() - started
             # All of the tick's state is settled before the first record leaves.
-            is_due = clock.environment_steps >= progress.next_progress
-            while progress.next_progress <= clock.environment_steps:
-                progress.next_progress += self.parameters.schedule.progress_interval.count
-            records = [] if finished is None else list(self._episode_records(finished))
+            records: list[LogRecord] = []
+            if finished is not None:
+                told = graph.tracker.tells_success
+                records += progress.episode_records(clock, finished, with_success=told)
             records += [
-                self._record("train", metrics, level=level, agent=agent)
+                progress.record("train", clock, metrics, level=level, agent=agent)
                 for level, agent, metrics in learned
             ]
-            if is_due:
-                records += self._progress_records(training)
+            if progress.is_due(clock):
+                records += progress.speed_records(clock, level_metrics(training, "level"))
             yield from self._settling(records)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
@@ -319,65 +284,11 @@ class GraphManager:
             self._is_settled = number == len(records)
             yield record
 
-    def _episode_records(self, finished: FinishedEpisodes) -> Iterator[LogRecord]:
-        for episode in range(len(finished)):
-            metrics = {
-                "episode/reward": float(finished.reward[episode]),
-                "episode/length": float(finished.length[episode]),
-            }
-            if self.graph.tracker.tells_success:
-                metrics["episode/success"] = float(finished.success[episode])
-                metrics["episode/success_any"] = float(finished.success_any[episode])
-            for name, reward in finished.agents.items():
-                metrics[f"episode/reward/{name}"] = float(reward[episode])
-            yield self._record("episode", metrics)
-
-    def _progress_records(self, training: Stack) -> Iterator[LogRecord]:
-        seconds = self._progress.training_seconds
-        speed = self.clock.environment_steps / max(seconds, 1e-9)
-        yield self._record(
-            "progress", {"time/steps_per_second": speed, "time/training_seconds": seconds}
-        )
-        for name, metrics in level_metrics(training, "level").items():
-            yield self._record("level", metrics, level=name)
-
-    def _record(
-        self,
-        kind: Kind,
-        metrics: Mapping[str, float] | None = None,
-        *,
-        phase: Phase | None = None,
-        level: str = "",
-        agent: str = "",
-        arrays: Mapping[str, Array] | None = None,
-    ) -> LogRecord:
-        clock = self.clock
-        return LogRecord(
-            kind=kind,
-            phase=phase or clock.phase,
-            environment_steps=clock.environment_steps,
-            training_steps=clock.training_steps,
-            episodes=clock.episodes,
-            wall_seconds=self._elapsed(),
-            level=level,
-            agent=agent,
-            scalars=metrics or {},
-            arrays=arrays or {},
-        )
-
     def _success_is_told(self) -> bool:
         """Whether the environment of evaluations is known to tell of success."""
         same = self.parameters.evaluation_environment is None
         told = self._progress.evaluations_tell_success
         return told or (same and self.graph.tracker.tells_success)
-
-    def _load_progress(self, state: State) -> None:
-        self._progress = Progress(**state["progress"])
-        self._since = time.perf_counter() - self._progress.wall_seconds
-
-    def _elapsed(self) -> float:
-        self._progress.wall_seconds = time.perf_counter() - self._since
-        return self._progress.wall_seconds
 
 
 class BasicRLGraphManager(GraphManager):
