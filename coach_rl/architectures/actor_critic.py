@@ -1,6 +1,6 @@
 """A policy and a value function, with torsos of their own or one they share."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import SpaceError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributions import (
     Categorical,
@@ -19,7 +20,7 @@ from coach_rl.functional.distributions import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ActorCriticParameters:
     """Network of PPO and its relatives. Defaults: 64-64 tanh, as in the PPO paper's MuJoCo runs."""
 

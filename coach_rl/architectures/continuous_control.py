@@ -1,6 +1,6 @@
 """Networks for actions in a Box: deterministic and squashed Gaussian actors, critics Q(s, a)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +18,7 @@ from coach_rl.architectures.layers import (
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, TorsoParameters
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import ActionUnit, Space, check_action_unit
 
 NEAR_THE_TOP = 4.0
@@ -29,7 +30,7 @@ def _plain_torso() -> TorsoParameters:
     return TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ActorParameters:
     """A policy's network. Defaults: 256-256 relu with PyTorch's initial weights."""
 
@@ -46,7 +47,7 @@ class ActorParameters:
         _check_bound(self.final_bound, "ActorParameters.final_bound")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class CriticParameters:
     """A critic's network: the embedded observation and the action through the middleware.
 

@@ -1,7 +1,5 @@
 """From an observation to features: one embedder per key, merged, through a middleware."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -10,6 +8,7 @@ from torch import Tensor, nn
 from coach_rl.architectures.layers import ACTIVATIONS, Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import SpaceError, UnknownNameError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 
 HIDDEN_GAIN = 2**0.5
@@ -23,7 +22,7 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
 """Image embedders, (channels, kernel, stride) per layer; medium is that of Mnih et al. 2015."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TorsoParameters:
     """How observations become features."""
 
