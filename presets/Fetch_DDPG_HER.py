@@ -62,9 +62,8 @@ def graph_manager(
 ) -> BasicRLGraphManager:
     """DDPG with hindsight replay on Gymnasium-Robotics' Fetch tasks.
 
-    Settings of OpenAI Baselines' program for Plappert et al. 2018. Needs Gymnasium-Robotics:
-    `pip install coach-rl[robotics]`. In what has been published, Push,
-    PickAndPlace and Slide take a million steps and more.
+    Settings of OpenAI Baselines' program for Plappert et al. 2018. Needs the extra
+    `robotics`. In published results Push, PickAndPlace and Slide take a million steps or more.
 
     Args:
         level: A Fetch task, e.g. FetchReach-v4, FetchPush-v4 or FetchReachDense-v4.

@@ -33,7 +33,7 @@ def graph_manager(
     """DQN lands a craft between two flags.
 
     Settings after RL Baselines3 Zoo's tuned LunarLander, one gradient step per environment step.
-    Needs Box2D: `pip install "coach-rl[box2d]"`.
+    Needs the extra `box2d`.
 
     Args:
         num_envs: Environments in parallel.

@@ -29,8 +29,8 @@ def graph_manager(
 ) -> BasicRLGraphManager:
     """A speaker names one of three landmarks, a listener learns what the words mean and goes there.
 
-    Lowe et al. 2017's cooperative communication (arXiv:1706.02275), in MPE2's version. Needs it:
-    `pip install "coach-rl[pettingzoo]"`.
+    Lowe et al. 2017's cooperative communication (arXiv:1706.02275), in MPE2's version. Needs the
+    extra `pettingzoo`.
 
     Args:
         num_envs: Environments in parallel.

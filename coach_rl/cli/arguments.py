@@ -276,7 +276,7 @@ def _add_videos(group: argparse._ArgumentGroup) -> None:
         "-dg", "--dump_gifs", action="store_true", help="film an episode of each evaluation as GIF"
     )
     group.add_argument(
-        "-dm", "--dump_mp4", action="store_true", help="the same as MP4; needs coach-rl[video]"
+        "-dm", "--dump_mp4", action="store_true", help="the same as MP4; needs the extra `video`"
     )
     group.add_argument(
         "--video_frames",

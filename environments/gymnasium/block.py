@@ -1,5 +1,6 @@
 """Some rows stepped one after the other in the process they live in."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -120,6 +121,8 @@ class RowBlock:
                 f"'{self._level}' was made with render_mode {env.render_mode!r}; "
                 "ask for pictures with kwargs={'render_mode': 'rgb_array'}"
             )
+        for sdl in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):  # else pygame looks for a display,
+            os.environ.setdefault(sdl, "dummy")  # and complains where there is none
         return np.asarray(self._guarded(index, "render", env.render))
 
     def close(self) -> None:

@@ -137,6 +137,16 @@ def test_a_wrong_target_is_noticed():
         understand("make trian")
 
 
+def test_nobody_is_told_to_install_a_package_that_is_not_published():
+    """Until it is, extras are installed from a checkout: pip install -e ".[video]"."""
+    places = [*PAGES, *(CHECKOUT / "benchmarks").rglob("*.md")]
+    for folder in ("coach_rl", "environments", "filters", "presets", "benchmarks"):
+        places += (CHECKOUT / folder).rglob("*.py")
+    wrong = re.compile(r"coach-rl\[|pip install( -\S+)* coach")
+    assert wrong.search("pip install -U coach_rl")
+    assert not [name_of(place) for place in places if wrong.search(place.read_text())]
+
+
 def anchors(markdown):
     """The anchors of a page's headings, as GitHub makes them."""
     plain = re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL)
