@@ -68,8 +68,7 @@ class Environment(Stateful, Protocol):
 
         Args:
             seed: An integer gives row i the seed `seed + i`, a sequence gives each row its own,
-            None goes on
-                with the random streams as they are.
+                None goes on with the random streams as they are.
 
         Returns:
             A response for all rows with `duration` 0.
@@ -193,9 +192,9 @@ class InputFilter(Stateful, Protocol):
             rows: [R].
             observation: [R, ...] each, all keys or some.
             starts: [R] the real episode begins with this observation: forget what the row
-            remembers.
+                remembers.
             learn: Whether statistics (running means and the like) take these observations in. False
-            in TEST.
+                in TEST.
 
         Returns:
             New arrays, [R, ...] each; the input is never written to.

@@ -178,8 +178,7 @@ class GraphManager:
 
         Args:
             episodes: How many.
-            seed: Of the episodes; None takes the run's evaluation seed, the same at every
-            evaluation,
+            seed: Of the episodes; None takes the run's evaluation seed, the same at every evaluation,
                 so that evaluations of one run are compared on the same starts.
         """
         graph = self._built()
