@@ -178,8 +178,8 @@ class GraphManager:
 
         Args:
             episodes: How many.
-            seed: Of the episodes; None takes the run's evaluation seed, the same at every evaluation,
-                so that evaluations of one run are compared on the same starts.
+            seed: Of the episodes; None takes the run's evaluation seed, the same at every
+                evaluation, so that evaluations of one run are compared on the same starts.
         """
         graph = self._built()
         seed = self._evaluation_seed(graph.task) if seed is None else seed

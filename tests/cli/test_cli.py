@@ -131,7 +131,7 @@ def test_every_flag_reads_into_its_field() -> None:
         ("-p FAKE -c --device cpu", "not allowed with argument -c/--use_cpu"),
         ("-p FAKE --evaluate -s 5", "--evaluate trains nothing; leave out -s"),
         ("-p FAKE -crd run", "-crd rebuilds the experiment from its manifest; leave out -p"),
-        ("-crd run --seed 1", "-crd goes on with the run's own seed; leave out --seed"),
+        ("-crd run --seed 1", "-crd keeps the run's own seed; leave out --seed"),
         ("-crd run", "is neither a run's folder"),
         ("-l -p FAKE", "-l lists the presets and does nothing else"),
         ("describe", "the following arguments are required: PRESET"),

@@ -35,7 +35,7 @@ from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, par
 
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
-PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+PAGES = sorted([*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")])
 ROOMS = (
     "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
 )
