@@ -16,7 +16,7 @@ What a module must be is tried out when it is built, on made-up observations.
 import copy
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
+from coach_rl.core.frozen import FrozenMapping, thawed
 from coach_rl.core.spaces import Space
 
 TRIED_ROWS = 3
@@ -47,7 +48,7 @@ class ModuleParameters:
 
     module: type[nn.Module] | str
     """The class, derived from `torch.nn.Module`, or its name as `module:Class`."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the class."""
     keys: tuple[str, ...] | None = None
     """Observation keys that it gets; None: all of them."""
@@ -61,6 +62,7 @@ class ModuleParameters:
             "ModuleParameters.module must be a class derived from torch.nn.Module, or its name as "
             f"module:Class, got {self.module!r}",
         )
+        object.__setattr__(self, "arguments", FrozenMapping(self.arguments))
         require(self.keys != (), "ModuleParameters.keys must name a key at least, or be None")
 
     @property
@@ -165,7 +167,7 @@ def _found(name: str) -> type[nn.Module]:
 def _constructed(params: ModuleParameters, parts: tuple[Space, ...]) -> nn.Module:
     kind = _found(params.module) if isinstance(params.module, str) else params.module
     try:
-        return kind(*parts, **params.arguments)
+        return kind(*parts, **thawed(params.arguments))
     except Exception as error:
         given = "observation space" if len(parts) == 1 else "observation space, action space"
         raise ConfigurationError(
