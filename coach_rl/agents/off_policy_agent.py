@@ -19,6 +19,7 @@ from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import Torso
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
 from coach_rl.core.interfaces import (
@@ -439,7 +440,7 @@ class OffPolicyAgent(FilteredAgent):
         """Standard normal numbers for the losses, the same on every device."""
         return torch.randn(shape, generator=self.noise_rng).to(self.device, non_blocking=True)
 
-    def numpy_policy(self, torso: Torso, head: nn.Sequential) -> Policy:
+    def numpy_policy(self, torso: Torso | ModuleTorso, head: nn.Sequential) -> Policy:
         """A torso and its head as a function of numpy observations; torch where it must be."""
         forward = numpy_forward(torso, head)
         if forward is not None:

@@ -535,7 +535,7 @@ def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
     assert kept.min() == pytest.approx(-1.0, abs=1e-3)
     assert kept.max() == pytest.approx(3.0, abs=1e-3)
     seen = []
-    first = critics_of(agent).module.layers[0]
+    first = critics_of(agent).module.values.layers[0]
     first.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0][..., -1].clone()))
     batch = agent.memory.sample(64)
     agent.learn_from_batch(batch)
@@ -859,7 +859,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(kind):
 def test_actor_and_critics_do_not_begin_alike():
     """They draw from one stream, one after the other."""
     critics = build("td3").critics.module
-    for layer in critics.layers:
+    for layer in critics.values.layers:
         assert not torch.allclose(layer.weight[0], layer.weight[1])
 
 
