@@ -14,15 +14,7 @@ from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import WorkerRows
-
-
-def name_of_class(level: object) -> str:
-    """The end of an error message: the name of what is given instead of a name."""
-    thing = level if hasattr(level, "__qualname__") else type(level)
-    name = f"{thing.__module__}:{thing.__qualname__}"
-    if "<" in name:
-        return "; name a class or function of a module as module:Class"
-    return f"; name its class, here '{name}'" if thing is not level else f"; write '{name}'"
+from coach_rl.environments.level_name import name_of_class
 
 
 @parameter_class

@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 from coach_rl.core.errors import UnknownNameError, require
 from coach_rl.core.frozen import FrozenMapping, frozen
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
 from coach_rl.environments.mujoco.batch import MujocoBatch
@@ -106,7 +107,7 @@ class MujocoParameters(SimulationParameters):
     environment = parameters.build(num_envs=16)
     """
 
-    level: str
+    level: str = field(metadata={ADVICE: name_of_class})
     """A Gymnasium id such as `HalfCheetah-v5`, or a short name such as `half_cheetah`."""
     kwargs: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the Gymnasium class, e.g. `forward_reward_weight`."""

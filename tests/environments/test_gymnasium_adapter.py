@@ -262,7 +262,7 @@ def test_closed_environments_say_so():
             little_environments.Plain,
             {},
             ParameterError,
-            "GymnasiumParameters.level must be a name, .* write 'little_environments:Plain'",
+            "GymnasiumParameters.level must be str, got .*; write 'little_environments:Plain'",
         ),
         (
             little_environments.Plain(),
