@@ -214,7 +214,7 @@ def _run(torso: ModuleTorso, inputs: list[Any]) -> Tensor:
     name = type(torso.module).__name__
     try:
         with torch.no_grad():
-            outputs = torso(*inputs)
+            outputs: Tensor = torso(*inputs)
     except Exception as error:
         raise ConfigurationError(
             f"the network {name} cannot be run on made-up observations: {_said(error)}"
