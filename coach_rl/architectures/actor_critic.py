@@ -1,6 +1,6 @@
 """A policy and a value function, with torsos of their own or one they share."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributions import (
     Categorical,
@@ -20,7 +21,7 @@ from coach_rl.functional.distributions import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ActorCriticParameters:
     """Network of PPO and its relatives. Defaults: 64-64 tanh, as in the PPO paper's MuJoCo runs."""
 

@@ -1,6 +1,6 @@
 """Networks for actions in a Box: deterministic and squashed Gaussian actors, critics Q(s, a)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import pairwise
 
@@ -27,6 +27,7 @@ from coach_rl.architectures.torso import (
 )
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import ActionUnit, Space, check_action_unit
 
 NEAR_THE_TOP = 4.0
@@ -38,7 +39,7 @@ def _plain_torso() -> TorsoParameters:
     return TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ActorParameters:
     """A policy's network. Defaults: 256-256 relu with PyTorch's initial weights."""
 
@@ -55,7 +56,7 @@ class ActorParameters:
         _check_bound(self.final_bound, "ActorParameters.final_bound")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class CriticParameters:
     """A critic's network: the embedded observation and the action through the middleware.
 

@@ -1,6 +1,6 @@
 """Networks for Discrete actions: what each action is worth, as a mean or as a distribution."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import pairwise
 from typing import Protocol
@@ -20,6 +20,7 @@ from coach_rl.architectures.torso import (
 )
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributional import categorical_loss, projected, quantile_loss
 from coach_rl.functional.temporal_difference import dueling_values, regression_loss, td_target
@@ -68,7 +69,7 @@ class ReturnHead(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class MeanHead:
     """The expected return alone (Watkins 1989; Mnih et al. 2015)."""
 
@@ -95,7 +96,7 @@ class MeanHead:
         return regression_loss(error[None], weight, huber), error
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class QuantileHead:
     """Quantiles of the return (QR-DQN, Dabney et al. 2018, arXiv:1710.10044)."""
 
@@ -128,7 +129,7 @@ class QuantileHead:
         return (weight * losses).mean(), losses
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class CategoricalHead:
     """Probabilities of fixed returns (C51, Bellemare et al. 2017, arXiv:1707.06887)."""
 
@@ -182,7 +183,7 @@ def _nature_torso() -> TorsoParameters:
     return TorsoParameters(middleware=(512,), activation="relu", orthogonal=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class QNetworkParameters:
     """A network of action values. Defaults: that of Mnih et al. 2015 where there are images."""
 

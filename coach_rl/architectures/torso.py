@@ -1,7 +1,6 @@
 """From an observation to features: one embedder per key, merged, through a middleware."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -9,10 +8,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.layers import ACTIVATIONS, Activate, Activation, convolution, linear
+from coach_rl.architectures.layers import Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
 from coach_rl.core.errors import SpaceError, UnknownNameError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 
 HIDDEN_GAIN = 2**0.5
@@ -27,10 +27,9 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
 MOST_CHANNELS_FIRST = 4
 """Channels up to which an image whose first axis is the shortest looks channels-first."""
 ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
-IMAGE_LAYOUTS = ("auto", "channels_last", "channels_first", "flat")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TorsoParameters:
     """How observations become features."""
 
@@ -57,18 +56,11 @@ class TorsoParameters:
         if isinstance(self.convolutions, str) and self.convolutions not in CONVOLUTIONS:
             raise UnknownNameError("convolution stack", self.convolutions, CONVOLUTIONS)
         require(
-            all(len(each) == 3 and min(each) >= 1 for each in self.convolution_layers),
+            all(min(each) >= 1 for each in self.convolution_layers),
             "TorsoParameters.convolutions must be (channels, kernel, stride) of 1 or more each, "
             f"got {self.convolutions}",
         )
-        require(
-            self.images in IMAGE_LAYOUTS,
-            f"TorsoParameters.images must be one of {', '.join(IMAGE_LAYOUTS)}, got "
-            f"{self.images!r}",
-        )
         require(self.keys != (), "TorsoParameters.keys must name a key at least, or be None")
-        if self.activation not in ACTIVATIONS:
-            raise UnknownNameError("activation", self.activation, ACTIVATIONS)
         require(
             all(size > 0 for size in (*self.embedder, *self.middleware)),
             f"layer sizes must be more than 0, got {self.embedder} and {self.middleware}",

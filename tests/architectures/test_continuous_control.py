@@ -319,7 +319,7 @@ def test_the_same_generator_makes_the_same_networks_and_torch_s_own_is_left_alon
         (CriticParameters, {"final_bound": -1.0}, "CriticParameters.final_bound must be 0 or more"),
         (CriticParameters, {"action_layers": ()}, r"layers from 0 to 2, one at least, got \(\)"),
         (CriticParameters, {"action_layers": (0, 3)}, r"layers from 0 to 2.*got \(0, 3\)"),
-        (CriticParameters, {"action_unit": "share"}, "must be half_range or raw, got 'share'"),
+        (CriticParameters, {"action_unit": "share"}, "must be 'half_range' or 'raw', got 'share'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(params, changes, message):
