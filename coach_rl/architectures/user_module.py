@@ -38,9 +38,6 @@ RUN_ELSEWHERE = (
 )
 
 
-MODULE_ADVICE = "; give a class derived from torch.nn.Module, or its name as module:Class"
-
-
 @parameter_class
 class ModuleParameters:
     """A network of your own in the place of a torso.
@@ -50,7 +47,9 @@ class ModuleParameters:
     too, and gives float32 features [B, F].
     """
 
-    module: type[nn.Module] | str = field(metadata={ADVICE: lambda _: MODULE_ADVICE})
+    module: type[nn.Module] | str = field(
+        metadata={ADVICE: lambda _: "; write a class of torch.nn.Module, or its name module:Class"}
+    )
     """The class, derived from `torch.nn.Module`, or its name as `module:Class`."""
     arguments: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the class."""
@@ -213,7 +212,7 @@ def _run(torso: ModuleTorso, inputs: list[Any]) -> Tensor:
     name = type(torso.module).__name__
     try:
         with torch.no_grad():
-            outputs = torso(*inputs)
+            outputs: Tensor = torso(*inputs)
     except Exception as error:
         raise ConfigurationError(
             f"the network {name} cannot be run on made-up observations: {_said(error)}"
