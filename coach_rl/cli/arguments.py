@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 
@@ -42,7 +42,7 @@ class Arguments:
     use_cpu: bool = False
     device: str | None = None
     threads: int | None = None
-    matmul_precision: str | None = None
+    matmul_precision: Literal["highest", "high", "medium"] | None = None
     plain: bool = False
     print_networks_summary: bool = False
     debug: bool = False

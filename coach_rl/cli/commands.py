@@ -30,7 +30,7 @@ from coach_rl.experiment.runner import (
     run_experiment,
 )
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.video import Format, VideoParameters

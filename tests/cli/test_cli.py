@@ -123,7 +123,7 @@ def test_every_flag_reads_into_its_field() -> None:
         ("-p FAKE --seed -1", "argument --seed"),
         (
             "-p FAKE --matmul_precision low",
-            "matmul_precision must be one of highest, high, medium, got 'low'",
+            "matmul_precision must be 'highest' or 'high' or 'medium', got 'low'",
         ),
         ("-crd run --matmul_precision high", "leave out --matmul_precision"),
         ("-p FAKE -s 0", "argument -s/--checkpoint_seconds: must be a number of seconds above 0"),
