@@ -95,16 +95,17 @@ class NullAgent:
     def new_rows(self, num_envs: int, seed: int) -> None:
         """None are kept."""
 
-    def act(self, _: Any, rows: Any, observation: Any, **__: Any) -> Any:
+    def act(self, row_state: Any, request: ActionRequest, clock: Clock) -> Any:
         """Towards the goal where scripted, else always the same."""
+        observation = request.observation
         if not self._scripted:
-            return self._actions[: len(rows)]
+            return self._actions[: len(request.rows)]
         here = observation["observation"][:, :2]
         if GOAL_KEY not in observation:
             return np.sin(5 * here)
         return np.clip(4 * (observation[GOAL_KEY] - here), -1, 1)
 
-    def observe(self, row_state: Any, outcome: Any, *, clock: Clock) -> None:
+    def observe(self, row_state: Any, outcome: Any, clock: Clock) -> None:
         """Nothing."""
 
 

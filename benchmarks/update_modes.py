@@ -27,6 +27,7 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.update_modes import UpdateMode
 from coach_rl.memories import ReplayMemoryParameters
@@ -49,7 +50,7 @@ Step = Callable[[], None]
 def ppo(mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
     """A step on another minibatch of one rollout, and the network."""
     agent = PPOAgentParameters(update_mode=mode).build(
-        spaces=SPACES, num_envs=8, device=device, seed=0, planned_steps=1_000_000
+        AgentContext(spaces=SPACES, num_envs=8, device=device, seed=0, planned_steps=1_000_000)
     )
     agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)
     rng = torch.Generator().manual_seed(0)
@@ -76,7 +77,7 @@ def off_policy(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, lis
     """A step on another batch, and the networks."""
     agent = OFF_POLICY[algorithm](
         update_mode=mode, memory=ReplayMemoryParameters(capacity=1_000)
-    ).build(spaces=SPACES, num_envs=1, device=device, seed=0, planned_steps=1_000_000)
+    ).build(AgentContext(spaces=SPACES, num_envs=1, device=device, seed=0, planned_steps=1_000_000))
     rng = torch.Generator().manual_seed(0)
     batches = []
     for _ in range(16):
@@ -95,7 +96,7 @@ def off_policy(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, lis
         agent.learn_from_batch(batches[number[0] % len(batches)])
         number[0] += 1
 
-    return step, list(agent.networks.values())
+    return step, list(agent.learner.networks.values())
 
 
 def made(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:

@@ -10,8 +10,8 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import ActionUnit
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps

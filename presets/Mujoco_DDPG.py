@@ -5,7 +5,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters
-from coach_rl.core.interfaces import AgentParameters
+from coach_rl.core.agents import AgentParameters
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters

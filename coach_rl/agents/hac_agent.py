@@ -12,10 +12,9 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.update_engine import TargetSync
+from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.interfaces import ALONE, LevelPlace
 from coach_rl.core.schedules import ConstantSchedule
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
@@ -91,25 +90,9 @@ class HACAgentParameters:
             "set HACAgentParameters.bound_values=False",
         )
 
-    def build(
-        self,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: str,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> OffPolicyAgent:
+    def build(self, context: AgentContext) -> OffPolicyAgent:
         """The learner with HAC's memory and bounds; ConfigurationErrors name the level."""
-        return self.learner_at(place).build(
-            spaces=spaces,
-            num_envs=num_envs,
-            device=device,
-            seed=seed,
-            planned_steps=planned_steps,
-            place=place,
-        )
+        return self.learner_at(context.place).build(context)
 
     def learner_at(
         self, place: LevelPlace

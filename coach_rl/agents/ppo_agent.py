@@ -12,31 +12,26 @@ import torch
 from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
-from coach_rl.agents.agent import AgentRows, FilteredAgent
+from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, combined
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import numpy_policy
+from coach_rl.architectures.numpy_policy import numpy_policy, torch_forward
 from coach_rl.architectures.update_engine import (
     AdamParameters,
     Batch,
     Objective,
     UpdateEngine,
 )
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
-from coach_rl.core.interfaces import (
-    ALONE,
-    InputFilterParameters,
-    LevelPlace,
-    OutputFilterParameters,
-)
+from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.records import (
     ActionInfo,
+    ActionRequest,
     Array,
     BoolArray,
-    FloatArray,
     IntArray,
-    Observation,
     TrainingReport,
     Transition,
 )
@@ -45,7 +40,7 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import generator, generator_state, integer_seed, load_generator_state
-from coach_rl.core.spaces import EnvironmentSpaces, Space, first_action
+from coach_rl.core.spaces import Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.update_modes import UpdateMode, cannot_run
@@ -155,7 +150,7 @@ class PPOAgentParameters(MovableParameters):
             learning_rate=3e-4, epsilon=1e-5, max_gradient_norm=0.5
         )
     )
-    """Adam; step size of the paper, epsilon and clipping of OpenAI baselines."""
+    """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
     input_filter: InputFilterParameters | None = None
     """What happens to observations and rewards first; None: nothing."""
     output_filter: OutputFilterParameters | None = None
@@ -169,48 +164,22 @@ class PPOAgentParameters(MovableParameters):
             return self
         return replace(self, update_mode="auto")
 
-    def build(
-        self,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: str,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> "PPOAgent":
+    def build(self, context: AgentContext) -> "PPOAgent":
         """The agent; SpaceError when it has no policy for the action space."""
-        return PPOAgent(
-            self,
-            spaces=spaces,
-            num_envs=num_envs,
-            device=torch.device(device),
-            seed=seed,
-            planned_steps=planned_steps,
-            place=place,
-        )
+        return PPOAgent(self, context)
 
 
-class PPOAgent(FilteredAgent):
+class PPOAgent(FilteredAgent[RowNoise]):
     """Collects a rollout with the current policy, improves on it, forgets the rollout."""
 
-    def __init__(
-        self,
-        params: PPOAgentParameters,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: torch.device,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> None:
+    def __init__(self, params: PPOAgentParameters, context: AgentContext) -> None:
         super().__init__(
             name=params.name,
-            spaces=spaces,
+            spaces=context.spaces,
             input_filter=params.input_filter,
             output_filter=params.output_filter,
         )
+        device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
         self._model: ActorCritic = params.network.build(
@@ -219,24 +188,24 @@ class PPOAgent(FilteredAgent):
         self.network = NetworkWrapper(self._model, device=device)
         self._distribution = self._model.distribution
         self._sampler = sampler_for(self.action_space)
-        self._policy = numpy_policy(self._model) or self._torch_policy
+        self._policy = numpy_policy(self._model) or torch_forward(self._model.policy, device)
         self._first_action = first_action(self.action_space)
-        rounds = planned_steps // params.algorithm.rollout.count
+        rounds = context.planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
             (Objective(network=self.network, loss=self._loss, optimizer=params.optimizer),),
             mode=params.update_mode,
             planned_updates=rounds * params.algorithm.updates_per_round,
-            owner=place.owner(params.name),
+            owner=context.place.owner(params.name),
         )
         # A tick brings a transition of every row at most, and a round follows when there are
         # enough. Decisions still open when acting turns random come in without one, once a row.
-        self._memory = RolloutMemory(params.algorithm.rollout.count + 2 * num_envs)
+        self._memory = RolloutMemory(params.algorithm.rollout.count + 2 * context.num_envs)
         self._shuffle = generator(seed, params.name, "shuffle")
         self._returns = RunningStatistics(())
         self._kl_coefficient = params.algorithm.initial_kl_coefficient
         self.training_steps = 0
 
-    def new_rows(self, num_envs: int, seed: int) -> AgentRows:
+    def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowNoise]:
         """Row state for a stack of that many environments."""
         noise = RowNoise(
             num_rows=num_envs,
@@ -248,27 +217,19 @@ class PPOAgent(FilteredAgent):
         return self._rows(num_envs, seed, noise)
 
     def choose(
-        self,
-        row_state: AgentRows,
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        quiet: BoolArray,
-        clock: Clock,
+        self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        """Sample from the policy, or take its mode where `quiet`; keeps the log-probability."""
-        noise = row_state.exploration
-        assert isinstance(noise, RowNoise)
-        parameters = self.engine.checked(self._policy(observation))
-        if not quiet.any():
-            action, log_prob = self._sampler.draw(parameters, noise.draw(rows))
-        else:
-            action, log_prob = self._sampler.greedy(parameters)
-            if not quiet.all():
-                loud = ~quiet
-                draws = noise.draw(rows[loud])
-                action[loud], log_prob[loud] = self._sampler.draw(parameters[loud], draws)
+        """Sample from the policy, or take its mode where greedy; keeps the log-probability."""
+        parameters = self.engine.checked(self._policy(request.observation))
+
+        def explored(where: BoolArray | None) -> tuple[Array, ...]:
+            rows = request.rows if where is None else request.rows[where]
+            seen = parameters if where is None else parameters[where]
+            return self._sampler.draw(seen, row_state.exploration.draw(rows))
+
+        action, log_prob = combined(
+            request.greedy, lambda: self._sampler.greedy(parameters), explored
+        )
         extras = {"log_prob": log_prob}
         if self.params.algorithm.objective == "kl":
             extras["policy"] = parameters
@@ -294,16 +255,16 @@ class PPOAgent(FilteredAgent):
         self.engine.set_scalars(
             learning_rate=learning_rate, clip=clip, kl_coefficient=self._kl_coefficient
         )
-        scalars, steps = self._learn_from_rollout()
+        metrics, steps = self._learn_from_rollout()
         self._memory.clear()
         self.training_steps += steps
-        named = {f"train/{name}": value for name, value in scalars.items()}
+        named = {f"train/{name}": value for name, value in metrics.items()}
         named |= {
             "train/training_steps": float(steps),
             "train/learning_rate": learning_rate,
             "train/clip": clip,
         }
-        return TrainingReport(training_steps=steps, scalars=named)
+        return TrainingReport(training_steps=steps, metrics=named)
 
     def learn_from_batch(self, data: Batch, index: Tensor) -> None:
         """One gradient step on the rows `index` [B] of a rollout's columns."""
@@ -337,8 +298,8 @@ class PPOAgent(FilteredAgent):
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
 
-    def take_over(self, state: State) -> None:
-        """Take over the network, and the scale in which its critic predicts."""
+    def load_networks(self, state: State) -> None:
+        """Load the network, and the scale in which its critic predicts."""
         self.network.load_state_dict(state["network"])
         self._returns.load_state_dict(state["returns"])
 
@@ -483,14 +444,6 @@ class PPOAgent(FilteredAgent):
             "entropy": entropy.detach(),
             **metrics,
         }
-
-    def _torch_policy(self, observation: Observation) -> FloatArray:
-        with torch.inference_mode():
-            tensors = {
-                key: torch.from_numpy(values).to(self._device)
-                for key, values in observation.items()
-            }
-            return np.asarray(self._model.policy(tensors).cpu().numpy())
 
     def _on_device(self, values: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(values).to(self._device)

@@ -162,6 +162,11 @@ class UpdateEngine:
         for each in self._objectives:
             self.set_scalars(**{each.named("learning_rate"): each.optimizer.learning_rate})
 
+    @property
+    def steps(self) -> int:
+        """Gradient steps taken so far, those before a restore included."""
+        return self._metrics.steps
+
     def set_scalars(self, **values: float) -> None:
         """Set numbers the losses or the optimisers read; they keep until set again."""
         for name, value in values.items():

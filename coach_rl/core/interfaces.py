@@ -1,4 +1,4 @@
-"""Who does what: the protocols between the rooms.
+"""Environments and levels: the protocols between the rooms.
 
 environment = parameters.build(num_envs=4)  # a simulator; a level is an environment, too
 response = environment.reset(seed=0)
@@ -8,40 +8,13 @@ environment.close()
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from gymnasium import spaces
-
-from coach_rl.core.clock import Clock
-from coach_rl.core.goals import GoalSpace, LevelSpace
+from coach_rl.core.goals import LevelSpace
 from coach_rl.core.marks import Mark, Place
-from coach_rl.core.records import (
-    Action,
-    Array,
-    BoolArray,
-    Directive,
-    EnvResponse,
-    FloatArray,
-    IntArray,
-    Observation,
-    Outcome,
-    TrainingReport,
-)
-from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.core.state import State
-
-
-class Stateful(Protocol):
-    """Anything that must be saved to go on exactly where it stopped."""
-
-    def state_dict(self) -> State:
-        """Everything mutable, as a `State` tree that shares no memory with the object."""
-        ...
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over a state made by `state_dict` of an equally built object."""
-        ...
+from coach_rl.core.records import Action, Array, Directive, EnvResponse, FloatArray, IntArray
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import Stateful
 
 
 class Environment(Stateful, Protocol):
@@ -152,173 +125,6 @@ class EnvironmentParameters(Protocol):
         ...
 
 
-class InputFilter(Stateful, Protocol):
-    """What an agent does to responses before it sees them."""
-
-    @property
-    def observation_space(self) -> spaces.Dict:
-        """What comes out of `observation`."""
-        ...
-
-    @property
-    def changed_keys(self) -> frozenset[str]:
-        """Observation keys whose values may come out other than they go in."""
-        ...
-
-    @property
-    def changes_reward(self) -> bool:
-        """Whether rewards may come out other than they go in."""
-        ...
-
-    def new_rows(self, num_rows: int) -> dict[str, Array]:
-        """Fresh memory of the filters that remember something per row, e.g. frame stacks.
-
-        Flat names, each array [num_rows, ...]; the caller owns and saves it.
-        """
-        ...
-
-    def observation(
-        self,
-        memory: dict[str, Array],
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        learn: bool,
-    ) -> Observation:
-        """Filter the keys that are given.
-
-        Args:
-            memory: What `new_rows` made; the rows spoken of are advanced in place.
-            rows: [R].
-            observation: [R, ...] each, all keys or some.
-            starts: [R] the real episode begins with this observation: forget what the row
-            remembers.
-            learn: Whether statistics (running means and the like) take these observations in. False
-            in TEST.
-
-        Returns:
-            New arrays, [R, ...] each; the input is never written to.
-        """
-        ...
-
-    def reward(
-        self,
-        memory: dict[str, Array],
-        rows: IntArray,
-        reward: FloatArray,
-        *,
-        ends: BoolArray,
-        learn: bool,
-    ) -> FloatArray:
-        """Filter rewards [R]; `ends` [R] says where the episode is over after this reward."""
-        ...
-
-
-class OutputFilter(Stateful, Protocol):
-    """What an agent does to its actions before the environment sees them."""
-
-    @property
-    def agent_space(self) -> Space:
-        """Where the agent acts."""
-        ...
-
-    def apply(self, action: Action) -> Action:
-        """From the agent's space to the environment's, [R, ...]."""
-        ...
-
-    def inverse(self, action: Action) -> Action:
-        """From the environment's space to the agent's; SpaceError where the map has no inverse."""
-        ...
-
-
-class InputFilterParameters(Protocol):
-    """A frozen description of an InputFilter."""
-
-    def build(self, space: spaces.Dict) -> InputFilter:
-        """The filter for an environment that shows `space`; SpaceError when it doesn't fit."""
-        ...
-
-
-class OutputFilterParameters(Protocol):
-    """A frozen description of an OutputFilter."""
-
-    def build(self, space: Space) -> OutputFilter:
-        """The filter for an environment that takes `space`; SpaceError when it doesn't fit."""
-        ...
-
-
-class RowState(Stateful, Protocol):
-    """What an agent remembers per row: pending observation, noise, hidden state, last choice."""
-
-
-class Agent(Stateful, Protocol):
-    """Chooses actions, keeps what came of them, learns from it.
-
-    info = agent.act(row_state, rows, observation, starts=..., fresh=..., quiet=..., clock=clock)
-    ...                                                     # the environment answers
-    agent.observe(row_state, outcome, clock=clock)
-    report = agent.train(clock)
-    """
-
-    def new_rows(self, num_envs: int, seed: int) -> Any:
-        """A fresh `RowState` for a stack of that size; row i draws from the stream (seed, i)."""
-        ...
-
-    def act(
-        self,
-        row_state: Any,
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        fresh: BoolArray,
-        quiet: BoolArray,
-        clock: Clock,
-    ) -> Action:
-        """Choose for these rows, keep the choice in the row state.
-
-        Args:
-            row_state: What `new_rows` made.
-            rows: [R].
-            observation: [R, ...] each, with this level's goal in it.
-            starts: [R] the first decision of a (sub-)episode.
-            fresh: [R] the first decision of a real episode (then `starts` is true as well).
-            quiet: [R] no exploration: the decision is tested.
-            clock: Phase and counters of the calling stack.
-
-        Returns:
-            The action for the environment, through clipping and the OutputFilter.
-        """
-        ...
-
-    def observe(self, row_state: Any, outcome: Outcome, *, clock: Clock) -> None:
-        """Take in what the last decisions led to: a transition each, stored unless in TEST."""
-        ...
-
-    def train(self, clock: Clock) -> TrainingReport | None:
-        """Learn if it is due; None when nothing was due."""
-        ...
-
-    def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere.
-
-        Networks, those of targets included, and the statistics of filters and normalisers are taken
-        over; memory, counters and optimisers stay as they are.
-
-        Args:
-            state: What that agent's `state_dict` returned.
-
-        Raises:
-            SpaceError: It is another kind of agent, or its networks have other shapes.
-        """
-        ...
-
-    def description(self) -> str:
-        """What it consists of, for people; may have several lines."""
-        ...
-
-
 class LevelDescription(Protocol):
     """What a level is like, apart from its agent."""
 
@@ -356,68 +162,4 @@ class LevelDescription(Protocol):
     @property
     def frozen(self) -> bool:
         """Whether its agent only acts, and neither explores nor learns."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class LevelPlace:
-    """Where in a stack an agent decides. The defaults: alone, told nothing."""
-
-    level: LevelDescription | None = None
-    """Its own level."""
-    below: LevelDescription | None = None
-    """The level that its decisions are sent to; None for the simulator."""
-    agent_below: "Agent | None" = None
-    """Who decides there."""
-
-    def owner(self, agent: str) -> str:
-        """An agent of that name at this place, for messages: "agent 'ppo' of level 'main'"."""
-        of = "" if self.level is None else f" of level '{self.level.name}'"
-        return f"agent '{agent}'{of}"
-
-    @property
-    def goal(self) -> GoalSpace | None:
-        """The goals by which it is rewarded; None where the environment rewards it."""
-        space = None if self.level is None else self.level.goal_space
-        return space if isinstance(space, GoalSpace) else None
-
-    @property
-    def sub_goal(self) -> GoalSpace | None:
-        """The goals it sends to the level below; None for options and actions of the simulator."""
-        space = None if self.below is None else self.below.goal_space
-        return space if isinstance(space, GoalSpace) else None
-
-
-ALONE = LevelPlace()
-"""The place of an agent that is told nothing and sends its decisions to the simulator."""
-
-
-class AgentParameters(Protocol):
-    """A frozen description of an agent."""
-
-    @property
-    def name(self) -> str:
-        """The agent's name in logs and paths."""
-        ...
-
-    def build(
-        self,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: str,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> Agent:
-        """The agent; SpaceError when it can't serve what its level sees and takes.
-
-        Args:
-            spaces: What its level sees and takes.
-            num_envs: N of the stack it trains in.
-            device: Where networks live.
-            seed: Of everything random in it.
-            planned_steps: Decisions it is sure to make in the whole run, over all rows.
-            place: Where in the stack it decides.
-        """
         ...

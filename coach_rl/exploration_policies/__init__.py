@@ -10,6 +10,7 @@ actions of a stochastic policy. Off-policy agents explore by an `exploration_pol
 from coach_rl.exploration_policies.epsilon_greedy import EpsilonGreedy
 from coach_rl.exploration_policies.epsilon_greedy_noise import EpsilonGreedyNoise
 from coach_rl.exploration_policies.exploration_policy import (
+    AnyExplorationPolicy,
     ExplorationPolicy,
     ExplorationPolicyParameters,
 )
@@ -17,6 +18,7 @@ from coach_rl.exploration_policies.gaussian_noise import GaussianNoise, Truncate
 from coach_rl.exploration_policies.greedy import Greedy
 from coach_rl.exploration_policies.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
 from coach_rl.exploration_policies.parameter_exploration import (
+    AnyParameterExploration,
     ParameterExploration,
     ParameterExplorationParameters,
 )
@@ -25,6 +27,8 @@ from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianS
 from coach_rl.exploration_policies.softmax import Boltzmann, Categorical
 
 __all__ = [
+    "AnyExplorationPolicy",
+    "AnyParameterExploration",
     "Boltzmann",
     "Categorical",
     "CategoricalSampler",

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import require
-from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
+from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
     LevelParameters,

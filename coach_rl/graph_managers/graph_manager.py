@@ -15,9 +15,10 @@ from typing import Self
 import numpy as np
 import torch
 
+from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError
-from coach_rl.core.interfaces import Agent, DrawableParameters, Environment, LevelPlace
+from coach_rl.core.interfaces import DrawableParameters, Environment
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -46,7 +47,7 @@ class Graph:
     """What `create_graph` builds: agents, the stack they train in, the stack they are tested in."""
 
     task: TaskParameters
-    agents: tuple[Agent, ...]
+    agents: tuple[AnyAgent, ...]
     """One per level, top first."""
     clock: Clock
     """Phase and counters of training."""
@@ -279,23 +280,25 @@ class GraphManager:
 
     def _build(self, task: TaskParameters, *, training: bool) -> Graph:
         parameters, schedule = self.parameters, self.parameters.schedule
-        agents: dict[int, Agent] = {}
+        agents: dict[int, AnyAgent] = {}
 
-        def made(index: int, spaces: EnvironmentSpaces) -> Agent:
+        def made(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
             if index not in agents:
                 level = self._levels[index]
                 with naming(level, self._levels):
                     agents[index] = level.agent.build(
-                        spaces=spaces,
-                        num_envs=parameters.num_envs,
-                        device=task.device,
-                        seed=integer_seed(task.seed, "agent", level.name),
-                        planned_steps=planned_decisions(self._levels, index, schedule),
-                        place=LevelPlace(
-                            level=level,
-                            below=self._levels[index + 1] if index + 1 in agents else None,
-                            agent_below=agents.get(index + 1),
-                        ),
+                        AgentContext(
+                            spaces=spaces,
+                            num_envs=parameters.num_envs,
+                            device=task.device,
+                            seed=integer_seed(task.seed, "agent", level.name),
+                            planned_steps=planned_decisions(self._levels, index, schedule),
+                            place=LevelPlace(
+                                level=level,
+                                below=self._levels[index + 1] if index + 1 in agents else None,
+                                agent_below=agents.get(index + 1),
+                            ),
+                        )
                     )
             return agents[index]
 
@@ -423,7 +426,7 @@ class GraphManager:
             report = graph.agents[index].train(graph.clock)
             if report is not None:
                 graph.clock.training_steps += report.training_steps
-                own = {self._levels[index].agent.name: report.scalars}
+                own = {self._levels[index].agent.name: report.metrics}
                 for name, scalars in {**own, **report.members}.items():
                     if scalars:
                         yield index, name, scalars

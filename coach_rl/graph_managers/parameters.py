@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace, OptionSpace
-from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
+from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")

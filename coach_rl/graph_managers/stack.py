@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CoachError
-from coach_rl.core.interfaces import Agent, Environment
+from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -13,7 +14,7 @@ from coach_rl.core.state import State
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_level
 
-AgentSource = Callable[[int, EnvironmentSpaces], Agent]
+AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
 """(index of the level, what its agent sees and where it acts) to the agent."""
 
 

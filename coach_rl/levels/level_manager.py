@@ -6,12 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, LevelSpace, OptionSpace
-from coach_rl.core.interfaces import Agent, Environment, LevelDescription
+from coach_rl.core.interfaces import Environment, LevelDescription
 from coach_rl.core.records import (
     Action,
+    ActionRequest,
     Array,
     BoolArray,
     Directive,
@@ -72,7 +74,7 @@ class LevelManager:
         self,
         params: LevelDescription,
         *,
-        agent: Agent,
+        agent: AnyAgent,
         environment: Environment,
         clock: Clock,
         seed: int,
@@ -187,7 +189,7 @@ class LevelManager:
             return answer
         index = self._index(rows)
         outcome = self._outcome(answer, index)
-        self.agent.observe(self._row_state, outcome, clock=self._clock)
+        self.agent.observe(self._row_state, outcome, self._clock)
         for key, values in answer.first_observation.items():
             self._observation[key][index] = values
         self._starts[index] = is_over = outcome.terminated | outcome.truncated
@@ -253,15 +255,14 @@ class LevelManager:
             difference = self._goal_space.difference(self._goal[rows], seen)
             self._difference_at_start[rows[starts]] = difference[starts]
         tested = self._tested[rows]
-        action = self.agent.act(
-            self._row_state,
-            rows,
-            self._with_goal(seen, rows),
+        request = ActionRequest(
+            rows=rows,
+            observation=self._with_goal(seen, rows),
             starts=starts,
-            fresh=self._fresh[rows],
-            quiet=tested,
-            clock=self._clock,
+            episode_start=self._fresh[rows],
+            greedy=tested,
         )
+        action = self.agent.act(self._row_state, request, self._clock)
         self._waiting[rows] = False
         if self._tests_now():
             tested = tested | (self._testing.draw(rows)[:, 0] < self._testing_rate)

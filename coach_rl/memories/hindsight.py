@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import LevelPlace
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.memories.memory import Batch
 from coach_rl.memories.ring_store import RingStore

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import LevelPlace, OutputFilter
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, Observation
 from coach_rl.memories.hindsight import RELABELLED
 from coach_rl.memories.memory import Batch

@@ -38,7 +38,7 @@ class Inspector(SamplerUnit):
                 self._statistics = {path: statistics(column) for path, column in columns.items()}
         return {}
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """The statistics of the last batch looked at, once."""
         found: dict[str, float] = {}
         for path, numbers in self._statistics.items():

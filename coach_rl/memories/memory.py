@@ -6,9 +6,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter, Stateful
+from coach_rl.core.agents import ALONE, LevelPlace
+from coach_rl.core.filters import OutputFilter
 from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
+from coach_rl.core.state import Stateful
 
 Batch = dict[str, Tensor]
 """Columns by flat path, [B, ...] each, on the learner's device."""
@@ -68,7 +70,7 @@ class Memory(Stateful, Protocol):
         """Tell how wrong the learner was about sampled transitions, [B] each."""
         ...
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """What the inspectors have found since the last call, and other news, by metric name."""
         ...
 

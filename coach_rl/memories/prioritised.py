@@ -113,7 +113,7 @@ class PrioritisedPositions(SamplerUnit):
         self._tree.fill(np.zeros(0, np.int64), np.zeros(0))
         self._greatest = 1.0
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Beta."""
         return {"memory/beta": self.beta}
 

@@ -12,11 +12,12 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
+from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter
-from coach_rl.core.records import Array, BoolArray, Observation, Transition
+from coach_rl.core.records import Array, BoolArray, IntArray, Observation, Transition
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import Space
@@ -41,6 +42,7 @@ from coach_rl.memories.memory_size import MemorySize, check_size
 from coach_rl.memories.minari_data import read_minari
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.ring_store import LEDGER, FrameStackField, RingStore
+from coach_rl.memories.row_history import RowHistory
 from coach_rl.memories.samplers import (
     FOLLOWS,
     Gather,
@@ -332,6 +334,15 @@ class ReplayMemory:
         """Whether `note_errors` changes anything."""
         return self._priorities is not None
 
+    @property
+    def history(self) -> RowHistory:
+        """What is kept, by rows and their steps."""
+        return RowHistory(self.store)
+
+    def rows_of(self, positions: Tensor) -> IntArray:
+        """The rows of sampled transitions, [B]."""
+        return self.store.rows_of(positions.cpu().numpy())
+
     def add(self, transition: Transition) -> None:
         """Keep R transitions of different rows; the oldest of full rows give way."""
         if self.params.storage == "none":
@@ -363,9 +374,9 @@ class ReplayMemory:
                 positions.detach().cpu().numpy(), errors.detach().cpu().numpy()
             )
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """How much is kept, and what the sampler's units have to tell."""
-        return {"memory/transitions": float(len(self)), **self.chain.scalars()}
+        return {"memory/transitions": float(len(self)), **self.chain.metrics()}
 
     def clear(self) -> None:
         """Forget everything; the columns stay allocated."""

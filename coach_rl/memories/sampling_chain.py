@@ -38,7 +38,7 @@ class SamplerUnit(ABC):
             size: B.
         """
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """News since the last call, by metric name."""
         return {}
 
@@ -93,9 +93,9 @@ class SamplerChain:
         self._is_checked = True
         return visible(batch)
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """The units' news since the last call."""
-        return {name: value for unit in self.units for name, value in unit.scalars().items()}
+        return {name: value for unit in self.units for name, value in unit.metrics().items()}
 
     def state_dict(self) -> State:
         """What the units must remember, by name."""

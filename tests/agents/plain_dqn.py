@@ -54,7 +54,7 @@ class PlainDQN:
 
     def __init__(self, params, agent) -> None:
         self.settings, self.head = params.algorithm, params.network.head
-        named, space = agent.network.named(agent.network.online), agent.action_space
+        named, space = agent.learner.network.named(agent.learner.network.online), agent.action_space
         self.first_action, count = int(space.start), int(space.n)
         self.online, self.target = PlainQNetwork(named, count), PlainQNetwork(named, count)
         optimizer = params.optimizer

@@ -14,6 +14,7 @@ from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -73,11 +74,13 @@ def parameters(
 
 def build(kind, *, seen=SEEN, box=BOX, num_envs=2, seed=0, planned=1000, **changes):
     return parameters(kind, **changes).build(
-        spaces=EnvironmentSpaces(observation=seen, action=box),
-        num_envs=num_envs,
-        device="cpu",
-        seed=seed,
-        planned_steps=planned,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=seen, action=box),
+            num_envs=num_envs,
+            device="cpu",
+            seed=seed,
+            planned_steps=planned,
+        )
     )
 
 

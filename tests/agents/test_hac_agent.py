@@ -211,9 +211,9 @@ def quiet_decisions(params):
     manager, quiet = built(params), {}
     for level in manager._graph.training.levels:
 
-        def act(*args, level=level, known=level.agent.act, **kwargs):
-            quiet.setdefault(level.name, []).append(kwargs["quiet"].copy())
-            return known(*args, **kwargs)
+        def act(row_state, request, clock, level=level, known=level.agent.act):
+            quiet.setdefault(level.name, []).append(request.greedy.copy())
+            return known(row_state, request, clock)
 
         level.agent = Listening(level.agent, act)
     drained(manager, 200)
@@ -277,10 +277,10 @@ def test_values_lie_between_minus_the_horizon_and_nothing():
         }
         low, high = each.action_space.low, each.action_space.high
         action = torch.rand(500, 2) * torch.from_numpy(high - low) + torch.from_numpy(low)
-        values = each.critic.call(50 * each.critic.online, batch, action)
+        values = each.learner.critics.call(50 * each.learner.critics.online, batch, action)
         assert values.min() >= -horizon
         assert values.max() <= 0
-        hopeful = each.critic.call(0 * each.critic.online, batch, action)
+        hopeful = each.learner.critics.call(0 * each.learner.critics.online, batch, action)
         assert (hopeful > -0.02 * horizon).all(), "values start near 0, where good ones lie"
     manager.close()
 
@@ -293,7 +293,7 @@ def test_a_state_that_was_hopeless_for_long_is_soon_worth_something_again(kind):
     batch = hopeless(top, 64)
     for _ in range(2_000):
         top.learn_from_batch(batch)
-    critics = top.networks["critic" if kind == "ddpg" else "critics"]
+    critics = top.learner.networks["critic" if kind == "ddpg" else "critics"]
     seen = {key: batch[f"/observations/{key}"] for key in top.observation_space.spaces}
     values = critics.call(critics.online, seen, batch["/actions"])
     assert values.mean() < -9.5
@@ -325,13 +325,13 @@ def hopeless(agent, size):
 def test_targets_of_bounded_values_are_clipped_to_the_bounds():
     for kind in ("ddpg", "td3"):
         manager = built(parameters(stack((4, 3), kinds=(kind, kind))))
-        clips = [each._clip_targets for each in manager._graph.agents]
+        clips = [each.learner.clip_targets for each in manager._graph.agents]
         assert clips == [(-4.0, 0.0), (-3.0, 0.0)]
         manager.close()
     learner = replace(agent().learner, algorithm=DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0)))
     top, low = stack((4, 3))
     manager = built(parameters((top, replace(low, agent=agent(learner=learner)))))
-    assert manager._graph.agents[1]._clip_targets == (-2.5, 0.0), "a learner's own stay"
+    assert manager._graph.agents[1].learner.clip_targets == (-2.5, 0.0), "a learner's own stay"
     manager.close()
 
 
@@ -457,7 +457,7 @@ def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
     top, low = stack((4, 3))
     manager = built(parameters((replace(top, agent=own), low)))
     assert manager._graph.agents[0].name == "upper"
-    assert manager._graph.agents[0]._params.critic.bounds == (-9.0, 0.0)
+    assert manager._graph.agents[0].params.critic.bounds == (-9.0, 0.0)
     manager.close()
 
 

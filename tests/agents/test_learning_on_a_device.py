@@ -30,6 +30,7 @@ from coach_rl.architectures.q_network import (
     ReturnHead,
 )
 from coach_rl.architectures.update_engine import AdamParameters, Batch
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.records import Transition
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import ReplayMemoryParameters
@@ -122,11 +123,13 @@ def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
     params: OffPolicyAgentParameters, action: spaces.Space, noises: int
 ):
     agent = params.build(
-        spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
-        num_envs=1,
-        device="meta",
-        seed=0,
-        planned_steps=10,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
+            num_envs=1,
+            device="meta",
+            seed=0,
+            planned_steps=10,
+        )
     )
     with HostTensors() as host:
         for _ in range(4):  # both of TD3's variants of a step
@@ -140,11 +143,13 @@ def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
 @pytest.mark.parametrize("action", [BOX, CHOICES], ids=["box", "choices"])
 def test_ppo_learning_never_leaves_the_device(action: spaces.Space):
     agent = PPOAgentParameters().build(
-        spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
-        num_envs=1,
-        device="meta",
-        seed=0,
-        planned_steps=10,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
+            num_envs=1,
+            device="meta",
+            seed=0,
+            planned_steps=10,
+        )
     )
     agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)
     with HostTensors() as host:

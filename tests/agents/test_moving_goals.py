@@ -182,9 +182,9 @@ def test_evaluations_act_on_the_goal_that_is_there():
     agent = graph_manager._graph.agents[0]
     choose = agent.choose
 
-    def spied(row_state, rows, observation, **more):
-        seen.append(take(observation, slice(None)))
-        return choose(row_state, rows, observation, **more)
+    def spied(row_state, request, clock):
+        seen.append(take(request.observation, slice(None)))
+        return choose(row_state, request, clock)
 
     agent.choose = spied
     list(graph_manager.evaluate(EnvironmentEpisodes(4)))

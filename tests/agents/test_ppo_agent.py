@@ -1,5 +1,6 @@
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.records import Outcome, Transition
+from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentSteps
@@ -39,11 +41,13 @@ def build(
         update_mode="eager",
     )
     return params.build(
-        spaces=EnvironmentSpaces(observation=SEEN, action=action),
-        num_envs=num_envs,
-        device="cpu",
-        seed=seed,
-        planned_steps=1000,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=SEEN, action=action),
+            num_envs=num_envs,
+            device="cpu",
+            seed=seed,
+            planned_steps=1000,
+        )
     )
 
 
@@ -63,12 +67,14 @@ class Bandit:
         everywhere = np.ones(len(self.rows), bool)
         return self.agent.act(
             self.state,
-            self.rows,
-            {"x": self.x},
-            starts=everywhere,
-            fresh=everywhere,
-            quiet=~everywhere,
-            clock=clock,
+            ActionRequest(
+                rows=self.rows,
+                observation={"x": self.x},
+                starts=everywhere,
+                episode_start=everywhere,
+                greedy=~everywhere,
+            ),
+            clock,
         )
 
     def step(self, clock=TRAIN):
@@ -85,7 +91,7 @@ class Bandit:
             below=none,
             tested=none > 0,
         )
-        self.agent.observe(self.state, outcome, clock=clock)
+        self.agent.observe(self.state, outcome, clock)
         self.show()
         return self.agent.train(clock)
 
@@ -422,7 +428,7 @@ def test_every_transition_is_used_once_in_an_epoch():
 def test_the_first_step_starts_from_the_policy_that_acted(kind, objective):
     agent = build(action=ACTIONS[kind], objective=objective, epochs=1, minibatch=8)
     bandit = Bandit(agent, flat_pay)
-    scalars = bandit.round().scalars
+    scalars = bandit.round().metrics
     # the probabilities kept when acting are those the loss computes, counted from the same action
     assert abs(scalars["train/approx_kl"]) < 1e-6
     assert scalars["train/clip_fraction"] == 0.0
@@ -445,7 +451,7 @@ def test_a_box_of_doubles_trains_after_random_actions_too():
     bandit = Bandit(agent, flat_pay)
     bandit.step(Clock(phase=Phase.HEATUP))
     assert len(agent._memory) == 0
-    scalars = bandit.round().scalars
+    scalars = bandit.round().metrics
     assert all(math.isfinite(value) for value in scalars.values())
     assert agent.network.online.dtype == torch.float32
 
@@ -456,8 +462,8 @@ def test_reports_hold_the_means_of_the_round():
         "policy_loss value_loss entropy approx_kl clip_fraction gradient_norm "
         "explained_variance training_steps learning_rate clip"
     )
-    assert set(report.scalars) == {f"train/{name}" for name in expected.split()}
-    assert all(isinstance(value, float) for value in report.scalars.values())
+    assert set(report.metrics) == {f"train/{name}" for name in expected.split()}
+    assert all(isinstance(value, float) for value in report.metrics.values())
 
 
 def test_schedules_are_read_where_the_rollout_began():
@@ -469,7 +475,7 @@ def test_schedules_are_read_where_the_rollout_began():
     )
     bandit, seen = Bandit(agent, flat_pay), []
     for began in (0, 50, 50, 150):  # and eight steps later the rollout is full
-        scalars = bandit.round(Clock(environment_steps=began + 8, planned_steps=100)).scalars
+        scalars = bandit.round(Clock(environment_steps=began + 8, planned_steps=100)).metrics
         used = [float(agent.engine._scalars[name]) for name in ("learning_rate", "clip")]
         assert used == pytest.approx([scalars["train/learning_rate"], scalars["train/clip"]])
         seen.append(used)
@@ -485,7 +491,7 @@ def test_the_last_round_learns_where_the_learning_rate_falls_to_zero():
     for steps in (8, 16, 24, 32):
         before = agent.network.online.clone()
         report = bandit.round(Clock(environment_steps=steps, planned_steps=32))
-        rates.append(report.scalars["train/learning_rate"])
+        rates.append(report.metrics["train/learning_rate"])
         assert not torch.equal(agent.network.online, before)
     assert rates == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
 
@@ -495,7 +501,7 @@ def test_schedules_count_the_environment_steps_of_decisions_that_last():
     for x in range(4):
         store(agent, [0, 1], x=[x, x], next_x=[x + 1, x + 1], duration=5)
     report = agent.train(Clock(environment_steps=100, planned_steps=100))
-    assert report.scalars["train/learning_rate"] == pytest.approx(0.01 * 40 / 100)
+    assert report.metrics["train/learning_rate"] == pytest.approx(0.01 * 40 / 100)
 
 
 def test_a_learning_rate_that_has_run_out_learns_nothing():
@@ -511,7 +517,7 @@ def test_the_kl_coefficient_adapts_after_each_round_and_is_used_in_the_next(targ
     agent = build(objective="kl", kl_target=target, initial_kl_coefficient=3.0, rate=0.01)
     bandit = Bandit(agent, flat_pay)
     for number in range(3):
-        scalars = bandit.round().scalars
+        scalars = bandit.round().metrics
         assert scalars["train/approx_kl"] > 1e-9
         assert float(agent.engine._scalars["kl_coefficient"]) == 3.0 * factor**number
         assert scalars["train/kl_coefficient"] == 3.0 * factor ** (number + 1)
@@ -528,7 +534,7 @@ def kl_round(target):
         clear()
 
     agent._memory.clear = keep_and_clear
-    coefficient = bandit.round().scalars["train/kl_coefficient"]
+    coefficient = bandit.round().metrics["train/kl_coefficient"]
     with torch.no_grad():
         new = torch.distributions.Categorical(
             logits=agent._model.policy({"x": kept["/observations/x"]})
@@ -550,7 +556,7 @@ def test_a_strong_kl_penalty_holds_the_policy_back():
         agent = build(
             objective="kl", initial_kl_coefficient=coefficient, rate=0.02, epochs=20, gain=0.01
         )
-        return Bandit(agent, flat_pay).round().scalars["train/approx_kl"]
+        return Bandit(agent, flat_pay).round().metrics["train/approx_kl"]
 
     assert divergence(100.0) < 0.3 * divergence(0.0)
 
@@ -571,7 +577,7 @@ def test_a_round_goes_on_while_the_policy_stays_near():
 
 def test_metrics_of_a_round_that_may_end_early_are_means_over_all_its_epochs():
     def scalars(limit):
-        return Bandit(build(stop_at_kl=limit, epochs=6, rate=0.01), flat_pay).round().scalars
+        return Bandit(build(stop_at_kl=limit, epochs=6, rate=0.01), flat_pay).round().metrics
 
     assert scalars(1e9) == pytest.approx(scalars(None), rel=1e-5)
 
@@ -617,12 +623,14 @@ def test_only_the_tested_rows_are_silent():
         everywhere = np.ones(3, bool)
         return agent.act(
             state,
-            np.arange(3),
-            {"x": np.array([[0.5], [0.5], [0.5]], np.float32)},
-            starts=everywhere,
-            fresh=everywhere,
-            quiet=np.array(quiet),
-            clock=TRAIN,
+            ActionRequest(
+                rows=np.arange(3),
+                observation={"x": np.array([[0.5], [0.5], [0.5]], np.float32)},
+                starts=everywhere,
+                episode_start=everywhere,
+                greedy=np.array(quiet),
+            ),
+            TRAIN,
         )
 
     loud, mixed, silent = act([False] * 3), act([False, True, False]), act([True] * 3)
@@ -635,8 +643,8 @@ def test_only_the_tested_rows_are_silent():
 def test_what_is_learned_from_carries_the_log_probability_of_what_was_done():
     agent = build(action=ACTIONS["box"])
     bandit = Bandit(agent, flat_pay)
-    bandit.agent.act = lambda *args, quiet, **rest: type(agent).act(
-        agent, *args, quiet=np.array([True, False]), **rest
+    bandit.agent.act = lambda rows, request, clock: type(agent).act(
+        agent, rows, replace(request, greedy=np.array([True, False])), clock
     )
     x = bandit.x.copy()
     bandit.step()
@@ -655,21 +663,25 @@ def test_images_are_acted_on_in_torch():
     )
     seen = spaces.Dict({"image": spaces.Box(0, 255, (5, 5, 1), np.uint8)})
     agent = params.build(
-        spaces=EnvironmentSpaces(observation=seen, action=spaces.Discrete(3)),
-        num_envs=2,
-        device="cpu",
-        seed=0,
-        planned_steps=0,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=seen, action=spaces.Discrete(3)),
+            num_envs=2,
+            device="cpu",
+            seed=0,
+            planned_steps=0,
+        )
     )
     everywhere = np.ones(2, bool)
     action = agent.act(
         agent.new_rows(2, seed=0),
-        np.arange(2),
-        {"image": np.zeros((2, 5, 5, 1), np.uint8)},
-        starts=everywhere,
-        fresh=everywhere,
-        quiet=~everywhere,
-        clock=TRAIN,
+        ActionRequest(
+            rows=np.arange(2),
+            observation={"image": np.zeros((2, 5, 5, 1), np.uint8)},
+            starts=everywhere,
+            episode_start=everywhere,
+            greedy=~everywhere,
+        ),
+        TRAIN,
     )
     check_actions(spaces.Discrete(3), action)
 

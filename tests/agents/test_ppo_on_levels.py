@@ -177,10 +177,10 @@ def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
     agent, top = agents_of(graph_manager)[0], graph_manager._graph.training.levels[0]
     stored, decided, act = transitions_stored(agent), [], agent.act
 
-    def spied(row_state, rows, *args, clock, **keywords):
+    def spied(row_state, request, clock):
         if clock is top._clock:
-            decided.extend(rows.tolist())
-        return act(row_state, rows, *args, clock=clock, **keywords)
+            decided.extend(request.rows.tolist())
+        return act(row_state, request, clock)
 
     agent.act = spied
     rounds = [r for r in graph_manager.train_and_act(EnvironmentSteps(400)) if r.kind == "train"]

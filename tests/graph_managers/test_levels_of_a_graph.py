@@ -107,9 +107,9 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
     low = graph_manager._graph.agents[1]
     act, seen = low.act, []
 
-    def spied(row_state, rows, observation, **keywords):
-        action = act(row_state, rows, observation, **keywords)
-        pending = {key: values[rows] for key, values in row_state.pending.items()}
+    def spied(row_state, request, clock):
+        action = act(row_state, request, clock)
+        pending = {key: values[request.rows] for key, values in row_state.pending.items()}
         seen.append((low._policy(pending), action))
         return action
 

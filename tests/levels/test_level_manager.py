@@ -108,7 +108,8 @@ class Scripted:
     def new_rows(self, num_envs, seed):
         return None
 
-    def act(self, row_state, rows, observation, *, starts, fresh, quiet, clock):
+    def act(self, row_state, request, clock):
+        rows, observation, starts = request.rows, request.observation, request.starts
         goals = observation.get(GOAL_KEY, [None] * len(rows))
         actions = [
             decide(self.depth, seen, goal)
@@ -125,7 +126,7 @@ class Scripted:
             )
         return np.array(actions)
 
-    def observe(self, row_state, outcome, *, clock):
+    def observe(self, row_state, outcome, clock):
         for i, row in enumerate(outcome.rows):
             known = self.pending.pop(row)
             came = (
@@ -399,11 +400,9 @@ def test_tested_decisions_silence_the_levels_below():
     quiet_seen = []
 
     class Listening(Scripted):
-        def act(self, row_state, rows, observation, *, starts, fresh, quiet, clock):
-            quiet_seen.append(quiet.copy())
-            return super().act(
-                row_state, rows, observation, starts=starts, fresh=fresh, quiet=quiet, clock=clock
-            )
+        def act(self, row_state, request, clock):
+            quiet_seen.append(request.greedy.copy())
+            return super().act(row_state, request, clock)
 
     level = low(Level(goal_space=goal_space(0.01), horizon=3), Listening(0), seeds=(1, 2))
     level.reset()

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_worlds import build, same_batches
 
+from coach_rl.core.agents import ALONE
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import ALONE
 from coach_rl.core.records import Transition
 from coach_rl.core.seeding import generator_state
 from coach_rl.memories import HindsightParameters, PrioritisedParameters

@@ -8,9 +8,9 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import ALONE, LevelPlace
 from coach_rl.core.records import End, Transition
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import (

@@ -27,7 +27,7 @@ def test_a_memory_goes_through_a_checkpoint_on_disk_bit_for_bit(tmp_path, ticks)
         for each in (memory, restored):
             each.add(transition)
         same_batches(memory.sample(8), restored.sample(8))
-        assert memory.scalars() == restored.scalars()
+        assert memory.metrics() == restored.metrics()
 
 
 def test_a_rollout_goes_through_a_checkpoint_on_disk(tmp_path):

@@ -90,14 +90,14 @@ def test_beta_rises_to_one_with_the_steps_added():
     memory = filled(ticks=0, beta=0.4, anneal_beta_over=EnvironmentSteps(30))
     stream, betas, steps = Stream(2), [], [0]
     for _ in range(10):
-        betas.append(memory.scalars()["memory/beta"])
+        betas.append(memory.metrics()["memory/beta"])
         transition = stream.step()
         steps.append(steps[-1] + int(transition.duration.sum()))
         memory.add(transition)
     expected = [0.4 + 0.6 * min(1.0, step / 30) for step in steps[:-1]]
     assert betas == pytest.approx(expected)
     assert betas[0] < betas[2] < betas[-1] == 1.0
-    assert filled(beta=0.3, anneal_beta_over=None).scalars()["memory/beta"] == 0.3
+    assert filled(beta=0.3, anneal_beta_over=None).metrics()["memory/beta"] == 0.3
 
 
 def test_overwritten_transitions_are_never_drawn_twice_or_forgotten():
