@@ -1,10 +1,202 @@
 """A preset-driven experiment engine for reinforcement learning.
 
-Import from the rooms: `coach_rl.graph_managers`, `coach_rl.agents.ppo_agent`, `coach_rl.filters`,
-`coach_rl.environments`, `coach_rl.experiment.runner`. docs/architecture.md says what is where.
-Nothing is imported here, so that `coach -l` answers without waiting for torch.
+What presets and programs are made of is imported from here:
+
+    from coach_rl import AdamParameters, GymnasiumParameters, PPOAgentParameters
+
+Names are imported when they are first used, so `coach -l` answers without waiting for torch. Each
+room lists what else it offers; docs/architecture.md says which room does what.
 """
 
-__all__ = ["__version__"]
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.agents import (
+        AgentGroupParameters,
+        DDPGAgentParameters,
+        DDPGAlgorithmParameters,
+        DQNAgentParameters,
+        DQNAlgorithmParameters,
+        GroupMember,
+        HACAgentParameters,
+        HIROAgentParameters,
+        LearningParameters,
+        OffPolicyAgentParameters,
+        PPOAgentParameters,
+        PPOAlgorithmParameters,
+        SACAgentParameters,
+        SACAlgorithmParameters,
+        ScriptedAgentParameters,
+        SubGoalCorrectionParameters,
+        TD3AgentParameters,
+        TD3AlgorithmParameters,
+    )
+    from coach_rl.architectures import (
+        ActorCriticParameters,
+        ActorParameters,
+        AdamParameters,
+        CategoricalHead,
+        CriticParameters,
+        QNetworkParameters,
+        QuantileHead,
+        TargetSync,
+        TorsoParameters,
+    )
+    from coach_rl.core import (
+        GOAL_KEY,
+        OPTION_KEY,
+        Action,
+        ActionUnit,
+        AgentParameters,
+        CoachError,
+        CoachWarning,
+        ConfigurationError,
+        ConstantSchedule,
+        EnvironmentEpisodes,
+        EnvironmentParameters,
+        EnvironmentSteps,
+        ExponentialSchedule,
+        GoalSpace,
+        InputFilterParameters,
+        InspectParameters,
+        LinearSchedule,
+        Observation,
+        OptionSpace,
+        OutputFilterParameters,
+        ParameterError,
+        PiecewiseSchedule,
+        Space,
+        TrainingSteps,
+        UnknownNameError,
+    )
+    from coach_rl.environments.goal_worlds import (
+        ANT_OBSERVED,
+        GOAL_WORLDS,
+        AntMaze,
+        GoalTask,
+        GoalWorldParameters,
+        PointMaze,
+    )
+    from coach_rl.environments.gymnasium import GymnasiumParameters
+    from coach_rl.environments.mujoco import (
+        SHORT_NAMES,
+        TASKS,
+        MujocoParameters,
+        MujocoTask,
+        MujocoTaskParameters,
+    )
+    from coach_rl.environments.pettingzoo import PettingZooParameters
+    from coach_rl.environments.toy import (
+        BitFlipParameters,
+        ChainParameters,
+        GoalPointMassParameters,
+        OneStepParameters,
+        PointMassParameters,
+        SteadyPayParameters,
+    )
+    from coach_rl.experiment import (
+        RunSettings,
+        evaluate_run,
+        find_preset,
+        load_preset,
+        resume_experiment,
+        run_experiment,
+    )
+    from coach_rl.exploration_policies import (
+        Boltzmann,
+        Categorical,
+        EpsilonGreedy,
+        EpsilonGreedyNoise,
+        GaussianNoise,
+        Greedy,
+        OrnsteinUhlenbeckNoise,
+        ParameterNoise,
+        TruncatedNormalNoise,
+    )
+    from coach_rl.filters import (
+        AttentionDiscretization,
+        BoxDiscretization,
+        BoxMasking,
+        FullDiscreteActionSpaceMap,
+        InputFilter,
+        LinearBoxToBoxMap,
+        ObservationClippingFilter,
+        ObservationCropFilter,
+        ObservationMoveAxisFilter,
+        ObservationNormalizationFilter,
+        ObservationReductionBySubPartsNameFilter,
+        ObservationRescaleSizeByFactorFilter,
+        ObservationRescaleToSizeFilter,
+        ObservationRGBToYFilter,
+        ObservationSqueezeFilter,
+        ObservationStackingFilter,
+        ObservationToUInt8Filter,
+        OutputFilter,
+        PartialDiscreteActionSpaceMap,
+        RewardClippingFilter,
+        RewardEwmaNormalizationFilter,
+        RewardNormalizationFilter,
+        RewardRescaleFilter,
+        RewardReturnScalingFilter,
+    )
+    from coach_rl.graph_managers import (
+        BasicGraphParameters,
+        BasicRLGraphManager,
+        GraphManager,
+        HACGraphManager,
+        HACGraphParameters,
+        HRLGraphManager,
+        HRLGraphParameters,
+        LevelParameters,
+        ScheduleParameters,
+        TaskParameters,
+        ValidationParameters,
+    )
+    from coach_rl.memories import (
+        HindsightActionParameters,
+        HindsightParameters,
+        PrioritisedParameters,
+        ReplayMemoryParameters,
+    )
+    from coach_rl.telemetry import VideoParameters
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = [
+    "ANT_OBSERVED", "GOAL_KEY", "GOAL_WORLDS", "OPTION_KEY", "SHORT_NAMES", "TASKS", "Action",
+    "ActionUnit", "ActorCriticParameters", "ActorParameters", "AdamParameters",
+    "AgentGroupParameters", "AgentParameters", "AntMaze", "AttentionDiscretization",
+    "BasicGraphParameters", "BasicRLGraphManager", "BitFlipParameters", "Boltzmann",
+    "BoxDiscretization", "BoxMasking", "Categorical", "CategoricalHead", "ChainParameters",
+    "CoachError", "CoachWarning", "ConfigurationError", "ConstantSchedule", "CriticParameters",
+    "DDPGAgentParameters", "DDPGAlgorithmParameters", "DQNAgentParameters",
+    "DQNAlgorithmParameters", "EnvironmentEpisodes", "EnvironmentParameters", "EnvironmentSteps",
+    "EpsilonGreedy", "EpsilonGreedyNoise", "ExponentialSchedule", "FullDiscreteActionSpaceMap",
+    "GaussianNoise", "GoalPointMassParameters", "GoalSpace", "GoalTask", "GoalWorldParameters",
+    "GraphManager", "Greedy", "GroupMember", "GymnasiumParameters", "HACAgentParameters",
+    "HACGraphManager", "HACGraphParameters", "HIROAgentParameters", "HRLGraphManager",
+    "HRLGraphParameters", "HindsightActionParameters", "HindsightParameters", "InputFilter",
+    "InputFilterParameters", "InspectParameters", "LearningParameters", "LevelParameters",
+    "LinearBoxToBoxMap", "LinearSchedule", "MujocoParameters", "MujocoTask", "MujocoTaskParameters",
+    "Observation", "ObservationClippingFilter", "ObservationCropFilter",
+    "ObservationMoveAxisFilter", "ObservationNormalizationFilter", "ObservationRGBToYFilter",
+    "ObservationReductionBySubPartsNameFilter", "ObservationRescaleSizeByFactorFilter",
+    "ObservationRescaleToSizeFilter", "ObservationSqueezeFilter", "ObservationStackingFilter",
+    "ObservationToUInt8Filter", "OffPolicyAgentParameters", "OneStepParameters", "OptionSpace",
+    "OrnsteinUhlenbeckNoise", "OutputFilter", "OutputFilterParameters", "PPOAgentParameters",
+    "PPOAlgorithmParameters", "ParameterError", "ParameterNoise", "PartialDiscreteActionSpaceMap",
+    "PettingZooParameters", "PiecewiseSchedule", "PointMassParameters", "PointMaze",
+    "PrioritisedParameters", "QNetworkParameters", "QuantileHead", "ReplayMemoryParameters",
+    "RewardClippingFilter", "RewardEwmaNormalizationFilter", "RewardNormalizationFilter",
+    "RewardRescaleFilter", "RewardReturnScalingFilter", "RunSettings", "SACAgentParameters",
+    "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters", "Space",
+    "SteadyPayParameters", "SubGoalCorrectionParameters", "TD3AgentParameters",
+    "TD3AlgorithmParameters", "TargetSync", "TaskParameters", "TorsoParameters", "TrainingSteps",
+    "TruncatedNormalNoise", "UnknownNameError", "ValidationParameters", "VideoParameters",
+    "__version__", "evaluate_run", "find_preset", "load_preset", "resume_experiment",
+    "run_experiment",
+]  # fmt: skip
 
 __version__ = "0.1.0"

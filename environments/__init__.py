@@ -1,20 +1,21 @@
 """Environments: simulators that keep the `Environment` contract, batched and exactly reproducible.
 
-May import core only, and never filters, agents or levels. Start with `make` (a name becomes an
+May import core only, and never filters, agents or levels. Start with `by_name` (a name becomes an
 environment); then a small one, `toy/point_mass.py` on `world.py`; then `mujoco/` for speed,
 `goal_worlds/` for hierarchies, `gymnasium/` for breadth and `pettingzoo/` for several agents.
 `bookkeeping` is what simulators share; `coach_rl.testing` proves that one keeps the contract.
 """
 
-from coach_rl.environments.make import level_names, make, parameters
-from coach_rl.environments.world import World, WorldEnvironment, WorldState, WorldStep
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.environments.by_name import level_names, make, parameters
+    from coach_rl.environments.world import World, WorldEnvironment, WorldState, WorldStep
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "World",
-    "WorldEnvironment",
-    "WorldState",
-    "WorldStep",
-    "level_names",
-    "make",
-    "parameters",
-]
+    "World", "WorldEnvironment", "WorldState", "WorldStep", "level_names", "make", "parameters",
+]  # fmt: skip

@@ -1,118 +1,118 @@
-"""DQN on flipping bits: the control of `BitFlip_DQN_HER`, which never meets the goal at 16 bits."""
+"""DQN on flipping bits, with hindsight (`BitFlip_DQN_HER`) and without, which fails at 16 bits.
 
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.q_network import QNetworkParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters, TargetSync
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.schedules import LinearSchedule
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import BitFlipParameters
-from coach_rl.exploration_policies import EpsilonGreedy
-from coach_rl.graph_managers import (
+Settings after Andrychowicz et al. 2017, whose plain DQN gave up at 13 bits.
+"""
+
+from dataclasses import dataclass
+
+from coach_rl import (
+    AdamParameters,
     BasicGraphParameters,
     BasicRLGraphManager,
+    BitFlipParameters,
+    DQNAgentParameters,
+    DQNAlgorithmParameters,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    EpsilonGreedy,
+    GoalSpace,
+    GraphManager,
+    HindsightParameters,
+    LearningParameters,
+    LinearSchedule,
+    QNetworkParameters,
+    ReplayMemoryParameters,
     ScheduleParameters,
+    TargetSync,
+    TorsoParameters,
     ValidationParameters,
 )
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 
 
-def parameters(
-    *,
-    bits: int,
-    num_envs: int,
-    steps: int,
-    learning_rate: float,
-    discount: float,
-    epsilon: float,
-    hindsight_ratio: float | None,
-) -> BasicGraphParameters:
-    """The experiment with and without hindsight, which is the only difference.
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Settings to change with -cp."""
 
-    Args:
-        bits: How many there are, and steps of an episode.
-        num_envs: Environments in parallel.
-        steps: Environment steps to train for.
-        learning_rate: Adam's step size.
-        discount: Gamma.
-        epsilon: Share of random actions in the end.
-        hindsight_ratio: Transitions with other goals for each one as it was; None does without.
-    """
-    environment = BitFlipParameters(bits=bits)
-    goal = GoalSpace(
-        low=(0.0,) * bits, high=(1.0,) * bits, threshold=(0.0,) * bits, key="achieved_goal"
-    )
-    torso = TorsoParameters(middleware=(256,), activation="relu", orthogonal=False)
-    # A failed episode costs 1 per bit, a perfect one half of that less 1, on average: with a mark
-    # at 9 of 10 successes, starts that are harder than most don't fail an agent that is perfect.
-    perfect, failed = 1 - bits / 2, -float(bits)
-    return BasicGraphParameters(
-        agent=DQNAgentParameters(
-            algorithm=DQNAlgorithmParameters(
-                discount=discount,
-                target_sync=TargetSync(rate=0.05),
-                # All rewards are -1 or 0: nothing is worth more, or less than -1 for ever.
-                clip_targets=(-1 / (1 - discount), 0.0) if discount < 1 else None,
-            ),
-            learning=LearningParameters(batch=128, updates_per_step=0.25, learning_starts=1_000),
-            memory=ReplayMemoryParameters(
-                capacity=1_000_000,
-                hindsight=None
-                if hindsight_ratio is None
-                else HindsightParameters(
-                    goal=goal, strategy="future", ratio=hindsight_ratio, goal_ends_episode=True
-                ),
-            ),
-            exploration=EpsilonGreedy(
-                epsilon=LinearSchedule(start=1.0, end=epsilon, over=EnvironmentSteps(10_000))
-            ),
-            network=QNetworkParameters(torso=torso),
-            optimizer=AdamParameters(learning_rate=learning_rate),
-        ),
-        environment=environment,
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(steps),
-            evaluation_interval=EnvironmentSteps(5_000),
-            evaluation_episodes=EnvironmentEpisodes(100),
-        ),
-        num_envs=num_envs,
-        validation=ValidationParameters(
-            reward=0.9 * perfect + 0.1 * failed, within=EnvironmentSteps(steps)
-        ),
-    )
+    bits: int = 16
+    """Number of bits, and steps of an episode."""
+    num_envs: int = 8
+    """Environments in parallel."""
+    steps: int = 50_000
+    """Environment steps to train for."""
+    learning_rate: float = 1e-3
+    """Learning rate of the network."""
+    discount: float = 0.98
+    """Discount factor."""
+    epsilon: float = 0.1
+    """Fraction of random actions in the end."""
 
 
-def graph_manager(
-    bits: int = 16,
-    num_envs: int = 8,
-    steps: int = 50_000,
-    learning_rate: float = 1e-3,
-    discount: float = 0.98,
-    epsilon: float = 0.1,
-) -> BasicRLGraphManager:
+@dataclass(frozen=True, kw_only=True)
+class HindsightPanel(Panel):
+    """Settings to change with -cp."""
+
+    ratio: float = 4.0
+    """Relabelled transitions for each one left as it was."""
+
+
+def graph_manager(panel: Panel) -> GraphManager:
     """DQN flips bits towards a goal, without hindsight: the control, which fails.
 
-    Settings after Andrychowicz et al. 2017, whose plain DQN gave up at 13 bits. The validation is
-    that of `BitFlip_DQN_HER` and is not reached with 16.
-
-    Args:
-        bits: How many there are, and steps of an episode.
-        num_envs: Environments in parallel.
-        steps: Environment steps to train for.
-        learning_rate: Adam's step size.
-        discount: Gamma.
-        epsilon: Share of random actions in the end.
+    The validation is that of `BitFlip_DQN_HER` and is not reached with 16 bits.
     """
+    return _experiment(panel, hindsight=None)
+
+
+def HER(panel: HindsightPanel) -> GraphManager:
+    """DQN with hindsight replay flips bits towards a goal.
+
+    Four transitions in five get a goal that their own episode reached later.
+    """
+    goal = GoalSpace(
+        low=(0.0,) * panel.bits,
+        high=(1.0,) * panel.bits,
+        threshold=(0.0,) * panel.bits,
+        key="achieved_goal",
+    )
+    hindsight = HindsightParameters(
+        goal=goal, strategy="future", ratio=panel.ratio, goal_ends_episode=True
+    )
+    return _experiment(panel, hindsight=hindsight)
+
+
+def _experiment(panel: Panel, hindsight: HindsightParameters | None) -> GraphManager:
+    torso = TorsoParameters(middleware=(256,), activation="relu", orthogonal=False)
+    # A failed episode costs 1 per bit, a perfect one half of that less 1, on average. A mark at 9
+    # of 10 successes does not fail a perfect agent whose starts are harder than most.
+    perfect, failed = 1 - panel.bits / 2, -float(panel.bits)
+    # All rewards are -1 or 0, so no value is above 0 or below that of -1 for ever.
+    lowest_value = -1 / (1 - panel.discount) if panel.discount < 1 else None
+    agent = DQNAgentParameters(
+        algorithm=DQNAlgorithmParameters(
+            discount=panel.discount,
+            target_sync=TargetSync(rate=0.05),
+            clip_targets=None if lowest_value is None else (lowest_value, 0.0),
+        ),
+        learning=LearningParameters(batch=128, updates_per_step=0.25, learning_starts=1_000),
+        memory=ReplayMemoryParameters(capacity=1_000_000, hindsight=hindsight),
+        exploration=EpsilonGreedy(
+            epsilon=LinearSchedule(start=1.0, end=panel.epsilon, over=EnvironmentSteps(10_000))
+        ),
+        network=QNetworkParameters(torso=torso),
+        optimizer=AdamParameters(learning_rate=panel.learning_rate),
+    )
     return BasicRLGraphManager(
-        parameters(
-            bits=bits,
-            num_envs=num_envs,
-            steps=steps,
-            learning_rate=learning_rate,
-            discount=discount,
-            epsilon=epsilon,
-            hindsight_ratio=None,
+        BasicGraphParameters(
+            agent=agent,
+            environment=BitFlipParameters(bits=panel.bits),
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(panel.steps),
+                evaluation_interval=EnvironmentSteps(5_000),
+                evaluation_episodes=EnvironmentEpisodes(100),
+            ),
+            num_envs=panel.num_envs,
+            validation=ValidationParameters(
+                reward=0.9 * perfect + 0.1 * failed, within=EnvironmentSteps(panel.steps)
+            ),
         )
     )

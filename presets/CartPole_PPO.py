@@ -1,54 +1,66 @@
 """PPO on CartPole: the smallest run that shows everything, solved in well under a minute."""
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.architectures.update_engine import AdamParameters
-from coach_rl.core.schedules import LinearSchedule
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.graph_managers import (
+from dataclasses import dataclass
+
+from coach_rl import (
+    AdamParameters,
     BasicGraphParameters,
     BasicRLGraphManager,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GraphManager,
+    GymnasiumParameters,
+    LinearSchedule,
+    PPOAgentParameters,
+    PPOAlgorithmParameters,
     ScheduleParameters,
     ValidationParameters,
 )
 
 
-def graph_manager(
-    num_envs: int = 8, steps: int = 100_000, learning_rate: float = 1e-3, discount: float = 0.98
-) -> BasicRLGraphManager:
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Settings to change with -cp."""
+
+    num_envs: int = 8
+    """Environments in parallel."""
+    steps: int = 100_000
+    """Environment steps to train for."""
+    learning_rate: float = 1e-3
+    """Learning rate at the start; it falls to zero."""
+    discount: float = 0.98
+    """Discount factor."""
+
+
+def graph_manager(panel: Panel) -> GraphManager:
     """PPO balances a pole on a cart.
 
     Settings after RL Baselines3 Zoo's tuned CartPole-v1.
-
-    Args:
-        num_envs: Environments in parallel.
-        steps: Environment steps to train for.
-        learning_rate: Adam's step size at the start; it falls to zero.
-        discount: Gamma.
     """
+    agent = PPOAgentParameters(
+        algorithm=PPOAlgorithmParameters(
+            rollout=EnvironmentSteps(256),
+            epochs=20,
+            minibatch=256,
+            discount=panel.discount,
+            gae_lambda=0.8,
+            clip_schedule=LinearSchedule(start=1.0, end=0.0),
+            learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
+        ),
+        optimizer=AdamParameters(
+            learning_rate=panel.learning_rate, epsilon=1e-5, max_gradient_norm=0.5
+        ),
+    )
     return BasicRLGraphManager(
         BasicGraphParameters(
-            agent=PPOAgentParameters(
-                algorithm=PPOAlgorithmParameters(
-                    rollout=EnvironmentSteps(256),
-                    epochs=20,
-                    minibatch=256,
-                    discount=discount,
-                    gae_lambda=0.8,
-                    clip_schedule=LinearSchedule(start=1.0, end=0.0),
-                    learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-                ),
-                optimizer=AdamParameters(
-                    learning_rate=learning_rate, epsilon=1e-5, max_gradient_norm=0.5
-                ),
-            ),
+            agent=agent,
             environment=GymnasiumParameters(level="CartPole-v1"),
             schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
+                training=EnvironmentSteps(panel.steps),
                 evaluation_interval=EnvironmentSteps(5_000),
                 evaluation_episodes=EnvironmentEpisodes(10),
             ),
-            num_envs=num_envs,
+            num_envs=panel.num_envs,
             validation=ValidationParameters(reward=475.0, within=EnvironmentSteps(100_000)),
         )
     )

@@ -1,29 +1,57 @@
 """PPO chooses among options in four rooms, or acts by itself and hardly ever finds the goal."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters
-from coach_rl.core.goals import OPTION_KEY, OptionSpace
-from coach_rl.core.records import Action, Observation
-from coach_rl.core.schedules import LinearSchedule
-from coach_rl.core.spaces import Space
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments import parameters
-from coach_rl.filters import InputFilter, ObservationNormalizationFilter
-from coach_rl.graph_managers import (
+from coach_rl import (
+    OPTION_KEY,
+    Action,
+    ActorCriticParameters,
+    AdamParameters,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GoalWorldParameters,
+    GraphManager,
     HRLGraphManager,
     HRLGraphParameters,
+    InputFilter,
     LevelParameters,
+    LinearSchedule,
+    Observation,
+    ObservationNormalizationFilter,
+    OptionSpace,
+    PPOAgentParameters,
+    PPOAlgorithmParameters,
     ScheduleParameters,
+    ScriptedAgentParameters,
+    Space,
+    TorsoParameters,
     ValidationParameters,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Settings to change with -cp."""
+
+    hierarchy: Literal["options", "none"] = "options"
+    """Whether PPO chooses among options, or pushes by itself, all else equal."""
+    options: int = 8
+    """Directions to choose from."""
+    horizon: int = 8
+    """Steps an option lasts."""
+    num_envs: int = 16
+    """Environments in parallel."""
+    steps: int = 1_000_000
+    """Environment steps to train for."""
+    rollout: int = 2048
+    """Decisions collected before each round of updates."""
+    learning_rate: float = 1e-3
+    """Learning rate at the start; it falls to zero."""
+    discount: float = 0.99
+    """Discount factor per environment step, however long a decision lasts."""
 
 
 def push(observation: Observation, space: Space) -> Action:  # noqa: ARG001 - as every script
@@ -34,68 +62,53 @@ def push(observation: Observation, space: Space) -> Action:  # noqa: ARG001 - as
     return np.asarray(direction / np.abs(direction).max(axis=1, keepdims=True), np.float32)
 
 
-def graph_manager(
-    hierarchy: Literal["options", "none"] = "options",
-    options: int = 8,
-    horizon: int = 8,
-    num_envs: int = 16,
-    steps: int = 1_000_000,
-    rollout: int = 2048,
-    learning_rate: float = 1e-3,
-    discount: float = 0.99,
-) -> HRLGraphManager:
+def graph_manager(panel: Panel) -> GraphManager:
     """A ball finds its way to a goal in another of four rooms, which pays only when it is reached.
 
     The upper level chooses a direction, the lower pushes that way for a while. How to push is
     scripted, where to go is learned. A step costs 1 until the goal is reached, at most 400.
-
-    Args:
-        hierarchy: options, or none: PPO pushes by itself, all else equal.
-        options: Directions to choose from.
-        horizon: Steps an option lasts.
-        num_envs: Environments in parallel.
-        steps: Environment steps to train for.
-        rollout: Decisions collected before each round of updates.
-        learning_rate: Adam's step size at the start; it falls to zero.
-        discount: Gamma per environment step, whatever a decision lasts.
     """
+    keys = ("observation", "desired_goal")
     agent = PPOAgentParameters(
         algorithm=PPOAlgorithmParameters(
-            rollout=EnvironmentSteps(rollout),
+            rollout=EnvironmentSteps(panel.rollout),
             minibatch=256,
-            discount=discount,
+            discount=panel.discount,
             discount_by_duration=True,
             entropy_coefficient=0.01,
             learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
             scale_returns=True,
         ),
         network=ActorCriticParameters(torso=TorsoParameters(middleware=(128, 128))),
-        optimizer=AdamParameters(learning_rate=learning_rate, epsilon=1e-5, max_gradient_norm=0.5),
+        optimizer=AdamParameters(
+            learning_rate=panel.learning_rate, epsilon=1e-5, max_gradient_norm=0.5
+        ),
         input_filter=InputFilter(
-            observation={
-                key: (ObservationNormalizationFilter(),) for key in ("observation", "desired_goal")
-            }
+            observation={key: (ObservationNormalizationFilter(),) for key in keys}
         ),
     )
-    above = LevelParameters(name="top", agent=agent)
-    push_along = LevelParameters(
-        name="low",
-        agent=ScriptedAgentParameters(policy=push),
-        goal_space=OptionSpace(count=options),
-        horizon=horizon,
-    )
-    alone = replace(above, name="main")
+    if panel.hierarchy == "none":
+        levels: tuple[LevelParameters, ...] = (LevelParameters(agent=agent),)
+    else:
+        top = LevelParameters(name="top", agent=agent)
+        low = LevelParameters(
+            name="low",
+            agent=ScriptedAgentParameters(policy=push),
+            goal_space=OptionSpace(count=panel.options),
+            horizon=panel.horizon,
+        )
+        levels = (top, low)
     return HRLGraphManager(
         HRLGraphParameters(
-            levels=(alone,) if hierarchy == "none" else (above, push_along),
-            environment=parameters("point_maze_four_rooms"),
+            levels=levels,
+            environment=GoalWorldParameters(level="point_maze_four_rooms"),
             schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
+                training=EnvironmentSteps(panel.steps),
                 evaluation_interval=EnvironmentSteps(100_000),
                 evaluation_episodes=EnvironmentEpisodes(50),
             ),
-            num_envs=num_envs,
-            reward_discount=discount,
+            num_envs=panel.num_envs,
+            reward_discount=panel.discount,
             validation=ValidationParameters(reward=-160.0, within=EnvironmentSteps(1_000_000)),
         )
     )

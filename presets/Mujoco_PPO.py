@@ -2,52 +2,59 @@
 
 The base is the setting of Tianshou's 2021 MuJoCo benchmark (docs/algorithms/ppo.md has its source):
 returns scaled, observations normalised, advantages recomputed at each of ten passes. Tasks whose
-best published settings differ have an entry in PER_LEVEL.
+best published settings differ have an entry in TASKS. `Mujoco_PPO_KL` replaces clipping by the
+adaptive KL penalty.
 """
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.update_engine import AdamParameters
-from coach_rl.core.schedules import LinearSchedule
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.mujoco import SHORT_NAMES, TASKS, MujocoParameters
-from coach_rl.filters import (
-    InputFilter,
-    LinearBoxToBoxMap,
-    ObservationNormalizationFilter,
-    OutputFilter,
-    RewardReturnScalingFilter,
-)
-from coach_rl.graph_managers import (
+from dataclasses import dataclass, replace
+
+from coach_rl import (
+    ActorCriticParameters,
+    AdamParameters,
     BasicGraphParameters,
     BasicRLGraphManager,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GraphManager,
+    InputFilter,
+    LinearBoxToBoxMap,
+    LinearSchedule,
+    MujocoParameters,
+    ObservationNormalizationFilter,
+    OutputFilter,
+    PPOAgentParameters,
+    PPOAlgorithmParameters,
+    RewardReturnScalingFilter,
     ScheduleParameters,
-    ValidationParameters,
 )
+from coach_rl.presets.mujoco_tasks import TaskPanel
 
-BASE: dict[str, float] = {
-    "learning_rate": 3e-4,
-    "final_learning_rate": 0.0,
-    "discount": 0.99,
-    "gae_lambda": 0.95,
-    "scale_returns": True,
-}
-"""Settings of a task that has none of its own."""
 
-PER_LEVEL: dict[str, dict[str, float]] = {
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings:
+    """Settings that depend on the task."""
+
+    learning_rate: float = 3e-4
+    final_learning_rate: float = 0.0
+    discount: float = 0.99
+    gae_lambda: float = 0.95
+    scale_returns: bool = True
+
+
+TASKS = {
     # Still learning at 1M steps, so it keeps a third of larger steps to the end; chosen on other
     # seeds than those of benchmarks/results/ppo_mujoco.md, which has the trials.
-    "half_cheetah": {"learning_rate": 5e-4, "final_learning_rate": 5e-4 / 3},
-    # Returns far from zero against their deviation make a critic of scaled returns run away (seen
-    # on reacher and swimmer): scale rewards.
-    "inverted_double_pendulum": {"scale_returns": False},
-    "reacher": {"scale_returns": False},
+    "half_cheetah": TaskSettings(learning_rate=5e-4, final_learning_rate=5e-4 / 3),
+    # Returns far from zero compared with their standard deviation make a critic of scaled returns
+    # run away (seen on reacher and swimmer): scale rewards.
+    "inverted_double_pendulum": TaskSettings(scale_returns=False),
+    "reacher": TaskSettings(scale_returns=False),
     # The reward of swimming comes late: with 0.99 every published run stays below 140.
-    "swimmer": {"discount": 0.9999, "gae_lambda": 0.98, "scale_returns": False},
+    "swimmer": TaskSettings(discount=0.9999, gae_lambda=0.98, scale_returns=False),
 }
-"""Settings of single tasks, by short name."""
+"""Tasks with settings of their own."""
 
-VALIDATION: dict[str, tuple[float, int]] = {
+MARKS = {
     "half_cheetah": (3000.0, 1_000_000),
     "hopper": (1500.0, 1_000_000),
     "walker2d": (1500.0, 1_000_000),
@@ -56,99 +63,127 @@ VALIDATION: dict[str, tuple[float, int]] = {
     "inverted_double_pendulum": (8000.0, 500_000),
     "reacher": (-8.0, 500_000),
 }
-"""Evaluation reward to reach, and by when, by short name."""
+"""Evaluation reward to reach, and environment steps by which, by task."""
 
 
-def graph_manager(
-    level: str = "half_cheetah",
-    num_envs: int = 8,
-    steps: int = 1_000_000,
-    learning_rate: float | None = None,
-    final_learning_rate: float | None = None,
-    discount: float | None = None,
-    gae_lambda: float | None = None,
-    clip: float = 0.2,
-    rollout: int = 2048,
-    epochs: int = 10,
-    minibatch: int = 64,
-    evaluation_interval: int = 20_000,
-) -> BasicRLGraphManager:
-    """PPO on a MuJoCo task.
+@dataclass(frozen=True, kw_only=True)
+class Panel(TaskPanel):
+    """Settings to change with -cp."""
 
-    Args:
-        level: A MuJoCo task, e.g. half_cheetah or HalfCheetah-v5.
-        num_envs: Environments in parallel.
-        steps: Environment steps to train for.
-        learning_rate: Adam's step size at the start; None takes the task's own.
-        final_learning_rate: Adam's step size at the end; None takes the task's own.
-        discount: Gamma; None takes the task's own.
-        gae_lambda: Lambda of the advantage estimation; None takes the task's own.
-        clip: How far the policy may move in a round, as a ratio.
-        rollout: Steps collected before each round of updates.
-        epochs: Passes over a rollout.
-        minibatch: Transitions per gradient step.
-        evaluation_interval: Environment steps between evaluations.
-    """
-    environment = MujocoParameters(level=level)
-    short_name = short_name_of(level)
-    given = {
-        "learning_rate": learning_rate,
-        "final_learning_rate": final_learning_rate,
-        "discount": discount,
-        "gae_lambda": gae_lambda,
-    }
-    own = BASE | PER_LEVEL.get(short_name, {})
-    own |= {name: value for name, value in given.items() if value is not None}
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=PPOAgentParameters(
-                algorithm=PPOAlgorithmParameters(
-                    rollout=EnvironmentSteps(rollout),
-                    epochs=epochs,
-                    minibatch=minibatch,
-                    discount=own["discount"],
-                    gae_lambda=own["gae_lambda"],
-                    clip=clip,
-                    learning_rate_schedule=LinearSchedule(
-                        start=1.0, end=own["final_learning_rate"] / own["learning_rate"]
-                    ),
-                    value_coefficient=0.5,
-                    normalise_advantage=False,
-                    recompute_advantages=True,
-                    scale_returns=bool(own["scale_returns"]),
-                ),
-                network=ActorCriticParameters(initial_log_std=-0.5),
-                optimizer=AdamParameters(
-                    learning_rate=own["learning_rate"], epsilon=1e-8, max_gradient_norm=0.5
-                ),
-                input_filter=InputFilter(
-                    observation={"observation": (ObservationNormalizationFilter(clip=10.0),)},
-                    reward=()
-                    if own["scale_returns"]
-                    else (RewardReturnScalingFilter(discount=own["discount"]),),
-                ),
-                output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
-            ),
-            environment=environment,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
-                evaluation_interval=EnvironmentSteps(evaluation_interval),
-                evaluation_episodes=EnvironmentEpisodes(10),
-            ),
-            num_envs=num_envs,
-            validation=validation(short_name),
+    learning_rate: float | None = None
+    """Learning rate at the start; None takes the task's own."""
+    final_learning_rate: float | None = None
+    """Learning rate at the end; None takes the task's own."""
+    discount: float | None = None
+    """Discount factor; None takes the task's own."""
+    gae_lambda: float | None = None
+    """Lambda of generalised advantage estimation; None takes the task's own."""
+    clip: float = 0.2
+    """How far the policy may move in a round, as a ratio."""
+    rollout: int = 2048
+    """Steps collected before each round of updates."""
+    epochs: int = 10
+    """Passes over a rollout."""
+    minibatch: int = 64
+    """Batch size."""
+    evaluation_interval: int = 20_000
+    """Environment steps between evaluations."""
+
+    @property
+    def task(self) -> TaskSettings:
+        """The task's own settings, but for those that are given."""
+        own, lr, final = (
+            TASKS.get(self.task_name, TaskSettings()),
+            self.learning_rate,
+            self.final_learning_rate,
         )
+        return replace(
+            own,
+            learning_rate=own.learning_rate if lr is None else lr,
+            final_learning_rate=own.final_learning_rate if final is None else final,
+            discount=own.discount if self.discount is None else self.discount,
+            gae_lambda=own.gae_lambda if self.gae_lambda is None else self.gae_lambda,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KLPanel(TaskPanel):
+    """Settings to change with -cp."""
+
+    learning_rate: float | None = None
+    """Learning rate at the start; None takes the task's own."""
+    kl_target: float = 0.01
+    """KL divergence per round of updates that the penalty steers for."""
+    initial_kl_coefficient: float = 1.0
+    """Weight of the penalty in the first round."""
+
+
+def graph_manager(panel: Panel) -> GraphManager:
+    """PPO on a MuJoCo task."""
+    return _experiment(panel, _algorithm(panel))
+
+
+def KL(panel: KLPanel) -> GraphManager:
+    """PPO with an adaptive KL penalty on a MuJoCo task."""
+    clipped = Panel(
+        level=panel.level,
+        num_envs=panel.num_envs,
+        steps=panel.steps,
+        learning_rate=panel.learning_rate,
+    )
+    algorithm = replace(
+        _algorithm(clipped),
+        objective="kl",
+        kl_target=panel.kl_target,
+        initial_kl_coefficient=panel.initial_kl_coefficient,
+    )
+    return _experiment(clipped, algorithm)
+
+
+def _algorithm(panel: Panel) -> PPOAlgorithmParameters:
+    task = panel.task
+    return PPOAlgorithmParameters(
+        rollout=EnvironmentSteps(panel.rollout),
+        epochs=panel.epochs,
+        minibatch=panel.minibatch,
+        discount=task.discount,
+        gae_lambda=task.gae_lambda,
+        clip=panel.clip,
+        learning_rate_schedule=LinearSchedule(
+            start=1.0, end=task.final_learning_rate / task.learning_rate
+        ),
+        value_coefficient=0.5,
+        normalise_advantage=False,
+        recompute_advantages=True,
+        scale_returns=task.scale_returns,
     )
 
 
-def short_name_of(level: str) -> str:
-    """A task's short name, whichever of its names it was given by."""
-    return next(name for name, task in SHORT_NAMES.items() if task is TASKS[level])
-
-
-def validation(short_name: str) -> ValidationParameters | None:
-    """The acceptance test of a task; None for tasks without a published mark."""
-    if short_name not in VALIDATION:
-        return None
-    reward, within = VALIDATION[short_name]
-    return ValidationParameters(reward=reward, within=EnvironmentSteps(within))
+def _experiment(panel: Panel, algorithm: PPOAlgorithmParameters) -> GraphManager:
+    task = panel.task
+    scaled_rewards = (RewardReturnScalingFilter(discount=task.discount),)
+    agent = PPOAgentParameters(
+        algorithm=algorithm,
+        network=ActorCriticParameters(initial_log_std=-0.5),
+        optimizer=AdamParameters(
+            learning_rate=task.learning_rate, epsilon=1e-8, max_gradient_norm=0.5
+        ),
+        input_filter=InputFilter(
+            observation={"observation": (ObservationNormalizationFilter(clip=10.0),)},
+            reward=() if task.scale_returns else scaled_rewards,
+        ),
+        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
+    )
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=agent,
+            environment=MujocoParameters(level=panel.level),
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(panel.steps),
+                evaluation_interval=EnvironmentSteps(panel.evaluation_interval),
+                evaluation_episodes=EnvironmentEpisodes(10),
+            ),
+            num_envs=panel.num_envs,
+            validation=panel.validation(MARKS),
+        )
+    )

@@ -1,52 +1,60 @@
 """SAC on Pendulum: continuous actions, learned in a minute."""
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
-from coach_rl.architectures.update_engine import AdamParameters
-from coach_rl.core.schedules import LinearSchedule
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.graph_managers import (
+from dataclasses import dataclass
+
+from coach_rl import (
+    AdamParameters,
     BasicGraphParameters,
     BasicRLGraphManager,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GraphManager,
+    GymnasiumParameters,
+    LearningParameters,
+    LinearSchedule,
+    ReplayMemoryParameters,
+    SACAgentParameters,
+    SACAlgorithmParameters,
     ScheduleParameters,
     ValidationParameters,
 )
-from coach_rl.memories import ReplayMemoryParameters
 
 
-def graph_manager(
-    num_envs: int = 1,
-    steps: int = 20_000,
-    learning_rate: float = 1e-3,
-    discount: float = 0.98,
-) -> BasicRLGraphManager:
-    """SAC swings a pendulum up and holds it there.
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Settings to change with -cp."""
 
-    Args:
-        num_envs: Environments in parallel.
-        steps: Environment steps to train for, heat-up included.
-        learning_rate: Adam's step size at first, of actor and critics; it falls to 0 over the run.
-        discount: Gamma, as in RL Baselines3 Zoo's tuned Pendulum-v1.
-    """
+    num_envs: int = 1
+    """Environments in parallel."""
+    steps: int = 20_000
+    """Environment steps to train for, heat-up included."""
+    learning_rate: float = 1e-3
+    """Learning rate of actor and critics at the start; it falls to zero."""
+    discount: float = 0.98
+    """Discount factor, as in RL Baselines3 Zoo's tuned Pendulum-v1."""
+
+
+def graph_manager(panel: Panel) -> GraphManager:
+    """SAC swings a pendulum up and holds it there."""
+    agent = SACAgentParameters(
+        algorithm=SACAlgorithmParameters(discount=panel.discount),
+        learning=LearningParameters(batch=256),
+        learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
+        memory=ReplayMemoryParameters(capacity=200_000),
+        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+    )
     return BasicRLGraphManager(
         BasicGraphParameters(
-            agent=SACAgentParameters(
-                algorithm=SACAlgorithmParameters(discount=discount),
-                learning=LearningParameters(batch=256),
-                learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-                memory=ReplayMemoryParameters(capacity=200_000),
-                actor_optimizer=AdamParameters(learning_rate=learning_rate),
-                critic_optimizer=AdamParameters(learning_rate=learning_rate),
-            ),
+            agent=agent,
             environment=GymnasiumParameters(level="Pendulum-v1"),
             schedule=ScheduleParameters(
                 heatup=EnvironmentSteps(1_000),
-                training=EnvironmentSteps(steps),
+                training=EnvironmentSteps(panel.steps),
                 evaluation_interval=EnvironmentSteps(2_000),
                 evaluation_episodes=EnvironmentEpisodes(20),
             ),
-            num_envs=num_envs,
+            num_envs=panel.num_envs,
             validation=ValidationParameters(reward=-200.0, within=EnvironmentSteps(20_000)),
         )
     )

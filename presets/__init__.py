@@ -1,5 +1,8 @@
-"""Shipped experiments: each file returns a GraphManager from a function named `graph_manager`.
+"""Shipped experiments: each file has a `Panel` of settings and a function `graph_manager(panel)`.
 
-The function's arguments are the experiment's control panel. Files are loaded by path (`coach -p
-NAME`), never imported by the engine; copy one to start your own. May import everything.
+`coach -p NAME` loads a file by its path; nothing in the engine imports one. Copy a file to start
+your own: a preset needs `coach_rl` and, at most, one of the two files that are meant to be
+imported, `mujoco_tasks` and `goal_hierarchies`. May import everything.
 """
+
+__all__ = ["goal_hierarchies", "mujoco_tasks"]

@@ -1,18 +1,32 @@
-"""What rooms offer is listed, there, and documented (ruff keeps the lists sorted)."""
+"""Packages list exactly what they offer, import nothing before it is used, and document it."""
 
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
+import pkgutil
+import subprocess
+import sys
 import tomllib
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
 
 import coach_rl
+from coach_rl.core.lazy_names import imports_for_type_checkers
 
 CHECKOUT = Path(__file__).parent.parent
 SETUPTOOLS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]
-ROOMS = SETUPTOOLS["packages"]
+PACKAGES = SETUPTOOLS["packages"]
+OF_PRESETS = ("agents", "architectures", "environments", "exploration_policies", "filters")
+OF_PRESETS += ("graph_managers", "memories")
+"""The rooms whose descriptions a preset is made of."""
+
+
+def kind_of_name(name):
+    """Constants, then classes, then functions; each in alphabetical order."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
 
 
 def test_every_folder_with_code_is_packaged():
@@ -21,23 +35,69 @@ def test_every_folder_with_code_is_packaged():
         for path in (CHECKOUT / folder).rglob("__init__.py"):
             inside = path.parent.relative_to(CHECKOUT / folder).parts
             found.add(".".join((package, *inside)))
-    assert found == set(ROOMS)
+    assert found == set(PACKAGES)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_room_says_what_it_is_for(room):
-    assert len(importlib.import_module(room).__doc__ or "") > 60
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_is_sorted_and_exactly_what_the_package_offers(package):
+    module = importlib.import_module(package)
+    assert len(module.__doc__) > 60
+    assert module.__all__ == sorted(set(module.__all__), key=kind_of_name)
+    imported = imports_for_type_checkers(inspect.getsource(module))
+    modules = {each.name for each in pkgutil.iter_modules(module.__path__)}
+    if package == "coach_rl.presets":  # whose public names are files
+        assert set(module.__all__) == {name for name in modules if name.islower()}
+        return
+    own = {name for name in module.__all__ if name in vars(module) and name.startswith("__")}
+    assert set(module.__all__) == {*imported, *own}
+    assert imported
+    assert not modules & set(imported), "a module of that name would hide it"
+    assert set(imported) <= set(dir(module))
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_public_names_are_there_and_documented(room):
-    module = importlib.import_module(room)
-    names = getattr(module, "__all__", [])
-    assert len(names) == len(set(names))
-    for name in names:
-        thing = getattr(module, name)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_are_there_and_documented(package):
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        thing = getattr(module, name, None) or importlib.import_module(f"{package}.{name}")
         if inspect.isclass(thing) or inspect.isfunction(thing):
-            assert inspect.getdoc(thing), f"{room}.{name} has no docstring"
+            assert thing.__module__.startswith(package)
+        if inspect.isclass(thing) or inspect.isroutine(thing) or inspect.ismodule(thing):
+            assert inspect.getdoc(thing), f"{package}.{name} has no docstring"
+
+
+def test_all_that_describes_an_experiment_can_be_imported_from_the_top():
+    offered = set()
+    for package in PACKAGES:
+        room = importlib.import_module(package)
+        if package.startswith(tuple(f"coach_rl.{name}" for name in OF_PRESETS)):
+            for name in room.__all__:
+                thing = getattr(room, name)
+                described = inspect.isclass(thing) and is_dataclass(thing)
+                if described and name.endswith(("Parameters", "Filter", "Noise", "Head")):
+                    assert getattr(coach_rl, name, None) is thing, name
+                    offered.add(name)
+    assert len(offered) > 50
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="module 'coach_rl' has no attribute 'PPOParameters'"):
+        coach_rl.PPOParameters  # noqa: B018
+    with pytest.raises(ImportError):
+        from coach_rl.agents import Agnet  # noqa: F401
+
+
+def test_packages_and_the_list_of_presets_load_no_library():
+    program = f"""
+import importlib, sys
+from coach_rl.cli.main import main
+for package in {PACKAGES}:
+    importlib.import_module(package)
+assert main(["-l"]) == 0
+heavy = {{"torch", "numpy", "gymnasium", "mujoco", "rich"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
 def test_the_version_is_one():

@@ -14,15 +14,11 @@ from coach_rl.architectures.continuous_control import (
     DeterministicActor,
     SquashedGaussianActor,
 )
+from coach_rl.architectures.gradient_step import Loss, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward
-from coach_rl.architectures.update_engine import (
-    AdamParameters,
-    Loss,
-    Objective,
-    TargetSync,
-    UpdateEngine,
-)
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,

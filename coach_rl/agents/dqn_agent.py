@@ -23,21 +23,18 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgentParameters,
     observations,
 )
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
-from coach_rl.architectures.update_engine import (
-    AdamParameters,
-    Batch,
-    Objective,
-    TargetSync,
-    UpdateEngine,
-)
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy, ExplorationPolicyParameters
-from coach_rl.functional.action_values import of_actions
+from coach_rl.functional.temporal_difference import of_actions
+from coach_rl.memories.memory import Batch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,6 @@ from gymnasium import spaces
 
 from coach_rl.agents.off_policy_agent import OBSERVATIONS, OffPolicyAgent
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Learner
-from coach_rl.architectures.update_engine import Batch
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
@@ -30,6 +29,7 @@ from coach_rl.core.seeding import (
 )
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
+from coach_rl.memories.memory import Batch
 from coach_rl.memories.replay_memory import ReplayMemory, ReplayMemoryParameters
 from coach_rl.memories.row_history import RowHistory
 

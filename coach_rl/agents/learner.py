@@ -14,8 +14,9 @@ from torch import Tensor
 from coach_rl.agents.acting_policy import ActingPolicy
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.update_engine import Batch, UpdateEngine
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.spaces import Space
+from coach_rl.memories.memory import Batch
 
 REPAID_AFTER = 15_000
 """Updates after which compiling has repaid itself: two variants of 15 s at 2 to 3 ms saved each."""

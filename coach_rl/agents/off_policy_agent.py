@@ -12,7 +12,6 @@ from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, check_same_
 from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import LearnerContext, MakeLearner
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.update_engine import Batch
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
@@ -32,7 +31,7 @@ from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
-from coach_rl.memories.memory import Memory, MemoryParameters
+from coach_rl.memories.memory import Batch, Memory, MemoryParameters
 from coach_rl.memories.replay_memory import ReplayMemoryParameters
 
 OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"

@@ -22,11 +22,12 @@ from coach_rl.agents.off_policy_agent import (
     observations,
 )
 from coach_rl.architectures.continuous_control import Critics, DeterministicActor
-from coach_rl.architectures.update_engine import Batch, TargetSync
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
 from coach_rl.core.spaces import ActionUnit, check_action_unit
 from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.memories.memory import Batch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,3 +5,38 @@ a module's parameters flat with an optional target copy, and the `UpdateEngine` 
 loss into gradient steps. May import core and functional. Start with `actor_critic`, then
 `update_engine`.
 """
+
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
+    from coach_rl.architectures.continuous_control import (
+        ActorParameters,
+        CriticParameters,
+        Critics,
+        DeterministicActor,
+        SquashedGaussianActor,
+    )
+    from coach_rl.architectures.gradient_step import Objective
+    from coach_rl.architectures.network_wrapper import NetworkWrapper
+    from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+    from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+    from coach_rl.architectures.q_network import (
+        CategoricalHead,
+        QNetwork,
+        QNetworkParameters,
+        QuantileHead,
+    )
+    from coach_rl.architectures.torso import Torso, TorsoParameters
+    from coach_rl.architectures.update_engine import UpdateEngine
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = [
+    "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters", "CategoricalHead",
+    "CriticParameters", "Critics", "DeterministicActor", "NetworkWrapper", "Objective",
+    "ObservationNormaliser", "QNetwork", "QNetworkParameters", "QuantileHead",
+    "SquashedGaussianActor", "TargetSync", "Torso", "TorsoParameters", "UpdateEngine",
+]  # fmt: skip

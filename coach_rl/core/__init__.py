@@ -3,3 +3,97 @@
 Imports nothing of ours. Start with `records` (the data), then `interfaces` (who does what with it),
 then `steps` and `clock` (how progress is counted).
 """
+
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.core.agents import (
+        Agent,
+        AgentContext,
+        AgentParameters,
+        AnyAgent,
+        LevelPlace,
+        RowState,
+    )
+    from coach_rl.core.clock import Clock, Phase
+    from coach_rl.core.errors import (
+        ActionError,
+        CheckpointError,
+        CoachError,
+        CoachWarning,
+        ConfigurationError,
+        DivergedError,
+        EnvironmentFault,
+        NonFiniteError,
+        ParameterError,
+        RunError,
+        SpaceError,
+        UnknownNameError,
+    )
+    from coach_rl.core.filters import (
+        InputFilter,
+        InputFilterParameters,
+        OutputFilter,
+        OutputFilterParameters,
+    )
+    from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, GoalSpace, OptionSpace
+    from coach_rl.core.inspection import InspectParameters, parse_inspections
+    from coach_rl.core.interfaces import (
+        DrawableParameters,
+        Environment,
+        EnvironmentParameters,
+        LevelDescription,
+        MarkRenderable,
+        Renderable,
+    )
+    from coach_rl.core.marks import Mark
+    from coach_rl.core.records import (
+        Action,
+        ActionInfo,
+        ActionRequest,
+        Array,
+        BoolArray,
+        Directive,
+        End,
+        EnvResponse,
+        FloatArray,
+        IntArray,
+        Observation,
+        Outcome,
+        TrainingReport,
+        Transition,
+    )
+    from coach_rl.core.roles import KeepingParameters, MovableParameters
+    from coach_rl.core.row_noise import RowNoise
+    from coach_rl.core.running_statistics import RunningStatistics
+    from coach_rl.core.schedules import (
+        ConstantSchedule,
+        ExponentialSchedule,
+        LinearSchedule,
+        PiecewiseSchedule,
+        Schedule,
+    )
+    from coach_rl.core.seeding import generator
+    from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
+    from coach_rl.core.state import State, Stateful
+    from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, StepUnit, TrainingSteps
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = [
+    "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest", "ActionUnit",
+    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Array", "BoolArray", "CheckpointError",
+    "Clock", "CoachError", "CoachWarning", "ConfigurationError", "ConstantSchedule", "Directive",
+    "DivergedError", "DrawableParameters", "End", "EnvResponse", "Environment",
+    "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
+    "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace", "InputFilter",
+    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
+    "LevelDescription", "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable",
+    "MovableParameters", "NonFiniteError", "Observation", "OptionSpace", "Outcome", "OutputFilter",
+    "OutputFilterParameters", "ParameterError", "Phase", "PiecewiseSchedule", "Renderable",
+    "RowNoise", "RowState", "RunError", "RunningStatistics", "Schedule", "Space", "SpaceError",
+    "State", "Stateful", "StepUnit", "TrainingReport", "TrainingSteps", "Transition",
+    "UnknownNameError", "generator", "parse_inspections",
+]  # fmt: skip

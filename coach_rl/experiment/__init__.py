@@ -2,6 +2,38 @@
 
 May import core, telemetry and graph_managers. Start with `runner` (run, resume) and `evaluation`;
 `presets` and `preset_file` lead from a name to a graph manager, `run_folder` and `checkpoint` to
-the disk. Names are imported from their modules: `presets` must answer without waiting for torch,
-which the others need.
+the disk.
 """
+
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+    from coach_rl.experiment.overrides import apply_overrides, parse_overrides
+    from coach_rl.experiment.panel import PanelArgument
+    from coach_rl.experiment.preset_file import Preset, load_preset
+    from coach_rl.experiment.presets import (
+        PresetReference,
+        describe_presets,
+        find_preset,
+        shipped_presets,
+    )
+    from coach_rl.experiment.run_folder import Origin, RunFolder
+    from coach_rl.experiment.runner import (
+        Audience,
+        RunResult,
+        RunSettings,
+        resume_experiment,
+        run_experiment,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = [
+    "Audience", "Origin", "PanelArgument", "Preset", "PresetReference", "RunFolder", "RunResult",
+    "RunSettings", "apply_overrides", "describe_presets", "evaluate_run", "evaluate_untrained",
+    "find_preset", "load_preset", "parse_overrides", "resume_experiment", "run_experiment",
+    "shipped_presets",
+]  # fmt: skip

@@ -4,7 +4,8 @@
     graph_manager = preset.build({"learning_rate": 1e-3})
 
 The file is executed under a module name made of its content, so that classes defined in it keep
-one identity and a run folder can bring the same module back from its copy of the source.
+one identity and a run folder can bring the same module back from its copy of the source. Its folder
+is put in front of Python's search path, as for a script; see `neighbours`.
 """
 
 import hashlib
@@ -13,31 +14,20 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+import coach_rl
+from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, suggestion
+from coach_rl.experiment.neighbours import let_import_from
 from coach_rl.experiment.overrides import apply_overrides
-from coach_rl.experiment.presets import PresetReference
-from coach_rl.experiment.typed_values import declared_types, fit
+from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
+from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
+from coach_rl.experiment.typed_values import fit
 from coach_rl.graph_managers.graph_manager import GraphManager
-
-REQUIRED = inspect.Parameter.empty
-"""The default of a panel argument that has none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PanelArgument:
-    """One knob of a preset's control panel."""
-
-    name: str
-    """The argument's name."""
-    annotation: Any
-    """Its type; its default's where the preset doesn't say."""
-    default: Any
-    """Its default, `REQUIRED` when there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +44,10 @@ class Preset:
     """What the file defines."""
     panel: Mapping[str, PanelArgument]
     """Its arguments; empty for a ready-made GraphManager."""
+    panel_type: Callable[..., object] | None
+    """The dataclass of the panel; None where the arguments are the function's own."""
+    levels: tuple[str, ...]
+    """The tasks it is made for (`-lvl`), from `LEVELS` of its panel; empty where that has none."""
 
     def build(self, panel: Mapping[str, object] | None = None) -> GraphManager:
         """The experiment with these panel values and the defaults for the others.
@@ -111,8 +105,15 @@ class Preset:
             for name, value in values.items()
         }
 
+    def panel_values(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The value of every panel argument: the given ones, and the defaults of the others."""
+        defaults = {argument.name: argument.default for argument in self.panel.values()}
+        return {**defaults, **self._fitted(given)}
+
     def _call(self, function: Callable[..., GraphManager], values: dict[str, Any]) -> object:
         try:
+            if self.panel_type is not None:
+                return function(self.panel_type(**values))
             return function(**values)
         except CoachError:
             raise
@@ -135,15 +136,21 @@ def load_preset(reference: PresetReference) -> Preset:
     module = load_module(module_name, source, path=reference.path, file=reference.path)
     definition = getattr(module, reference.function, None)
     if not callable(definition) and not isinstance(definition, GraphManager):
-        raise UnknownNameError(
-            f"preset function in {reference.path}", reference.function, _definitions(module)
-        )
+        raise _undefined(reference, module)
+    is_function = not isinstance(definition, GraphManager)
+    try:
+        type_of_panel = panel_type(definition) if is_function else None
+        panel = panel_arguments(type_of_panel or definition) if is_function else {}
+    except ConfigurationError as error:
+        raise ConfigurationError(f"preset {reference.path}: {error}") from error
     return Preset(
         reference=reference,
         module_name=module_name,
         source=source,
         definition=definition,
-        panel={} if isinstance(definition, GraphManager) else _panel(definition, reference),
+        panel=panel,
+        panel_type=type_of_panel,
+        levels=tuple(getattr(type_of_panel, "LEVELS", ())),
     )
 
 
@@ -154,12 +161,13 @@ def load_module(module_name: str, source: str, *, path: Path, file: Path) -> Mod
         module_name: The name it is registered under.
         source: Its text.
         path: Where the text was read, for tracebacks.
-        file: What the preset sees as `__file__`: where it came from, so that files beside it are
-            found.
+        file: What the preset sees as `__file__`: where it came from, so that the files beside it
+            are found and can be imported.
 
     Raises:
         ConfigurationError: The source does not parse or fails when run; says the line.
     """
+    let_import_from(file.parent, source)
     if module_name in sys.modules:
         return sys.modules[module_name]
     module = ModuleType(module_name)
@@ -179,33 +187,9 @@ def _module_name(path: Path, source: str) -> str:
     return f"coach_preset_{stem}_{digest}"
 
 
-def _panel(function: Callable[..., Any], reference: PresetReference) -> dict[str, PanelArgument]:
-    annotations = declared_types(function)
-    panel = {}
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
-            raise ConfigurationError(
-                f"preset {reference.path}: {reference.function}() must take keyword arguments "
-                "only, "
-                f"'{parameter.name}' is positional"
-            )
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            panel[parameter.name] = PanelArgument(
-                name=parameter.name,
-                annotation=annotations.get(parameter.name, _type_of_default(parameter)),
-                default=parameter.default,
-            )
-    return panel
-
-
-def _type_of_default(parameter: inspect.Parameter) -> Any:
-    unknown = parameter.default is REQUIRED or parameter.default is None
-    return Any if unknown else type(parameter.default)
-
-
-def _definitions(module: ModuleType) -> list[str]:
-    """Names in a preset file that may be asked for."""
-    return [
+def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationError:
+    """The error about a file that lacks what was asked for."""
+    names = [
         name
         for name, thing in vars(module).items()
         if not name.startswith("_")
@@ -214,6 +198,13 @@ def _definitions(module: ModuleType) -> list[str]:
             or (inspect.isfunction(thing) and thing.__module__ == module.__name__)
         )
     ]
+    if reference.function == DEFAULT_FUNCTION:
+        others = "".join(f"; did you mean {reference.path.name}:{name}?" for name in names[:1])
+        return ConfigurationError(
+            f"preset {reference.path} defines no {DEFAULT_FUNCTION}: a function that returns a "
+            f"GraphManager, or a GraphManager of that name{others}"
+        )
+    return UnknownNameError(f"preset function in {reference.path}", reference.function, names)
 
 
 def _preset_error(path: Path, error: BaseException) -> ConfigurationError:
@@ -223,4 +214,21 @@ def _preset_error(path: Path, error: BaseException) -> ConfigurationError:
         lines.append(error.lineno)
         error = SyntaxError(error.msg)
     where = f"{path}:{lines[-1]}" if lines else str(path)
-    return ConfigurationError(f"preset {where}: {type(error).__name__}: {error}")
+    return ConfigurationError(f"preset {where}: {type(error).__name__}: {error}{_advice(error)}")
+
+
+def _advice(error: BaseException) -> str:
+    """The nearest names, where a name of ours was misspelt."""
+    misspelt = re.fullmatch(
+        r"cannot import name '(?P<name>\w+)' from 'coach_rl' .*"
+        r"|(?P<type>\w+)\.__init__\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
+        str(error),
+    )
+    if misspelt is None:
+        return ""
+    if misspelt["name"]:
+        return suggestion(misspelt["name"], coach_rl.__all__)
+    described = getattr(coach_rl, misspelt["type"], None)
+    if not is_dataclass(described):
+        return ""
+    return suggestion(misspelt["argument"], [field.name for field in constructor_fields(described)])

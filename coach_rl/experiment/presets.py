@@ -7,7 +7,7 @@ quick and one broken preset does not hide the others.
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class PresetReference:
 
     @property
     def name(self) -> str:
-        """What a run of it is called unless the user says otherwise."""
+        """What it is listed as, and a run of it is called unless the user says otherwise."""
         plain = self.function == DEFAULT_FUNCTION
         return self.path.stem if plain else f"{self.path.stem}_{self.function}"
 
@@ -44,52 +44,82 @@ def find_preset(text: str) -> PresetReference:
 
     Raises:
         UnknownNameError: No shipped preset has that name.
-        ConfigurationError: There is no such file.
+        ConfigurationError: There is no such file, or it is no Python file.
     """
     location, function = _split_function(text)
-    if location.endswith(".py") or "/" in location or "\\" in location:
-        path = Path(location).expanduser()
+    path = Path(location).expanduser()
+    if path.suffix or "/" in location or "\\" in location:
         if not path.is_file():
             raise ConfigurationError(
                 f"there is no preset file '{location}'; give a file that exists or a name "
                 "from `coach -l`"
             )
-        return PresetReference(path=path.resolve(), function=function)
+        if path.suffix != ".py":
+            raise ConfigurationError(
+                f"the preset file '{location}' is no Python file; a preset is a .py file that "
+                f"defines {DEFAULT_FUNCTION}"
+            )
+        return PresetReference(path=path.resolve(), function=function or DEFAULT_FUNCTION)
     shipped = shipped_presets()
-    by_lower = {name.lower(): name for name in shipped}
+    by_lower = {name.lower(): preset for name, preset in shipped.items()}
     if location.lower() not in by_lower:
         raise UnknownNameError("preset", location, shipped, "`coach -l` lists them")
-    return PresetReference(path=shipped[by_lower[location.lower()]], function=function)
+    found = by_lower[location.lower()]
+    return found if function is None else replace(found, function=function)
 
 
-def shipped_presets() -> dict[str, Path]:
-    """The files of the shipped presets, by name."""
+def shipped_presets() -> dict[str, PresetReference]:
+    """The shipped presets by name: each public function in a file that returns a GraphManager.
+
+    Files whose names begin with a small letter are shared by presets and are none themselves.
+    """
     with resources.as_file(resources.files(SHIPPED)) as folder:
-        files = sorted(folder.glob("*.py"))
-    return {file.stem: file for file in files if not file.stem.startswith("_")}
+        files = sorted(folder.glob("[A-Z]*.py"))
+    found = [
+        PresetReference(path=file, function=function)
+        for file in files
+        for function in _functions(file)
+    ]
+    return {preset.name: preset for preset in sorted(found, key=lambda preset: preset.name)}
 
 
 def describe_presets() -> Iterator[tuple[str, str]]:
     """Every shipped preset and the first line of its docstring."""
-    for name, path in shipped_presets().items():
-        yield name, _first_docstring_line(path)
+    for name, preset in shipped_presets().items():
+        yield name, _first_docstring_line(preset)
 
 
-def _split_function(text: str) -> tuple[str, str]:
+def _split_function(text: str) -> tuple[str, str | None]:
     match = re.fullmatch(r"(.+):([A-Za-z_]\w*)", text)
-    return (match[1], match[2]) if match else (text, DEFAULT_FUNCTION)
+    return (match[1], match[2]) if match else (text, None)
 
 
-def _first_docstring_line(path: Path) -> str:
+def _functions(file: Path) -> list[str]:
+    """The presets in a file; only the default one where it cannot be read."""
+    try:
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+    except SyntaxError:
+        return [DEFAULT_FUNCTION]
+    return [
+        node.name
+        for node in body
+        if isinstance(node, ast.FunctionDef)
+        and isinstance(node.returns, ast.Name)
+        and node.returns.id.endswith("GraphManager")
+        and not node.name.startswith("_")
+    ]
+
+
+def _first_docstring_line(preset: PresetReference) -> str:
     """From the preset's function, or from its file where the function has none."""
     try:
-        module = ast.parse(path.read_text(encoding="utf-8"))
+        module = ast.parse(preset.path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         return f"(cannot be read: {error.msg}, line {error.lineno})"
     functions = [
         node
         for node in module.body
-        if isinstance(node, ast.FunctionDef) and node.name == DEFAULT_FUNCTION
+        if isinstance(node, ast.FunctionDef) and node.name == preset.function
     ]
     docstrings = [*map(ast.get_docstring, functions), ast.get_docstring(module)]
     return next((text.splitlines()[0] for text in docstrings if text), "")

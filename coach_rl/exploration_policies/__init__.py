@@ -7,42 +7,37 @@ actions of a stochastic policy. Off-policy agents explore by an `exploration_pol
 `epsilon_greedy_noise` for boxes; or by a `parameter_exploration`: `parameter_noise`.
 """
 
-from coach_rl.exploration_policies.epsilon_greedy import EpsilonGreedy
-from coach_rl.exploration_policies.epsilon_greedy_noise import EpsilonGreedyNoise
-from coach_rl.exploration_policies.exploration_policy import (
-    AnyExplorationPolicy,
-    ExplorationPolicy,
-    ExplorationPolicyParameters,
-)
-from coach_rl.exploration_policies.gaussian_noise import GaussianNoise, TruncatedNormalNoise
-from coach_rl.exploration_policies.greedy import Greedy
-from coach_rl.exploration_policies.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
-from coach_rl.exploration_policies.parameter_exploration import (
-    AnyParameterExploration,
-    ParameterExploration,
-    ParameterExplorationParameters,
-)
-from coach_rl.exploration_policies.parameter_noise import ParameterNoise
-from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianSampler, Sampler
-from coach_rl.exploration_policies.softmax import Boltzmann, Categorical
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.exploration_policies.epsilon_greedy import EpsilonGreedy
+    from coach_rl.exploration_policies.epsilon_greedy_noise import EpsilonGreedyNoise
+    from coach_rl.exploration_policies.exploration_policy import (
+        AnyExplorationPolicy,
+        ExplorationPolicy,
+        ExplorationPolicyParameters,
+    )
+    from coach_rl.exploration_policies.gaussian_noise import GaussianNoise, TruncatedNormalNoise
+    from coach_rl.exploration_policies.greedy import Greedy
+    from coach_rl.exploration_policies.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
+    from coach_rl.exploration_policies.parameter_exploration import (
+        AnyParameterExploration,
+        ParameterExploration,
+        ParameterExplorationParameters,
+    )
+    from coach_rl.exploration_policies.parameter_noise import ParameterNoise
+    from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianSampler, Sampler
+    from coach_rl.exploration_policies.softmax import Boltzmann, Categorical
+    from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "AnyExplorationPolicy",
-    "AnyParameterExploration",
-    "Boltzmann",
-    "Categorical",
-    "CategoricalSampler",
-    "EpsilonGreedy",
-    "EpsilonGreedyNoise",
-    "ExplorationPolicy",
-    "ExplorationPolicyParameters",
-    "GaussianNoise",
-    "GaussianSampler",
-    "Greedy",
-    "OrnsteinUhlenbeckNoise",
-    "ParameterExploration",
-    "ParameterExplorationParameters",
-    "ParameterNoise",
-    "Sampler",
-    "TruncatedNormalNoise",
-]
+    "AnyExplorationPolicy", "AnyParameterExploration", "Boltzmann", "Categorical",
+    "CategoricalSampler", "EpsilonGreedy", "EpsilonGreedyNoise", "ExplorationPolicy",
+    "ExplorationPolicyParameters", "GaussianNoise", "GaussianSampler", "Greedy",
+    "OrnsteinUhlenbeckNoise", "ParameterExploration", "ParameterExplorationParameters",
+    "ParameterNoise", "Sampler", "SquashedGaussianSampling", "TruncatedNormalNoise",
+]  # fmt: skip

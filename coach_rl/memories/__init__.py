@@ -5,38 +5,30 @@ by chains of small units. May import core only. Start with `memory` (what an age
 `replay_memory`, `ring_store` and `sampling_chain`.
 """
 
-from coach_rl.core.inspection import InspectParameters, parse_inspections
-from coach_rl.memories.hindsight import HindsightParameters
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
-from coach_rl.memories.memory import Batch, Memory, MemoryParameters
-from coach_rl.memories.minari_data import read_minari, write_minari
-from coach_rl.memories.prioritised import PrioritisedParameters
-from coach_rl.memories.replay_memory import (
-    ReplayMemory,
-    ReplayMemoryParameters,
-    SamplerUnitParameters,
-)
-from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
-from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.memories.hindsight import HindsightParameters
+    from coach_rl.memories.hindsight_actions import HindsightActionParameters
+    from coach_rl.memories.memory import Batch, Memory, MemoryParameters
+    from coach_rl.memories.minari_data import read_minari, write_minari
+    from coach_rl.memories.prioritised import PrioritisedParameters
+    from coach_rl.memories.replay_memory import (
+        ReplayMemory,
+        ReplayMemoryParameters,
+        SamplerUnitParameters,
+    )
+    from coach_rl.memories.ring_store import RingStore
+    from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
+    from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Batch",
-    "HindsightActionParameters",
-    "HindsightParameters",
-    "InspectParameters",
-    "Memory",
-    "MemoryParameters",
-    "PrioritisedParameters",
-    "ReplayMemory",
-    "ReplayMemoryParameters",
-    "RingStore",
-    "RolloutMemory",
-    "RowGrid",
-    "SamplerChain",
-    "SamplerUnit",
-    "SamplerUnitParameters",
-    "parse_inspections",
-    "read_minari",
+    "Batch", "HindsightActionParameters", "HindsightParameters", "Memory", "MemoryParameters",
+    "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "RolloutMemory",
+    "RowGrid", "SamplerChain", "SamplerUnit", "SamplerUnitParameters", "read_minari",
     "write_minari",
-]
+]  # fmt: skip

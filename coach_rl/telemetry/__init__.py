@@ -5,32 +5,26 @@ May import core only. `records` is the one thing a run says; each sink takes rec
 run takes of the machine; `video` writes what an episode looked like. Start with `records`.
 """
 
-from coach_rl.telemetry.console import ConsoleSink
-from coach_rl.telemetry.csv import CsvSink
-from coach_rl.telemetry.jsonl import JsonlSink
-from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
-from coach_rl.telemetry.resources import ResourceSampler
-from coach_rl.telemetry.sinks import Sink
-from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
-from coach_rl.telemetry.summary import Summary, evaluation_table
-from coach_rl.telemetry.tensorboard import TensorBoardSink
-from coach_rl.telemetry.video import Film, VideoParameters, write_video
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.telemetry.console import ConsoleSink
+    from coach_rl.telemetry.csv import CsvSink
+    from coach_rl.telemetry.jsonl import JsonlSink
+    from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
+    from coach_rl.telemetry.resources import ResourceSampler
+    from coach_rl.telemetry.sinks import Sink
+    from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
+    from coach_rl.telemetry.summary import Summary, evaluation_table
+    from coach_rl.telemetry.tensorboard import TensorBoardSink
+    from coach_rl.telemetry.video import Film, VideoParameters, write_video
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ConsoleSink",
-    "CsvSink",
-    "Evaluation",
-    "Film",
-    "JsonlSink",
-    "Kind",
-    "LogRecord",
-    "ResourceSampler",
-    "Sink",
-    "Summary",
-    "TensorBoardSink",
-    "VideoParameters",
-    "bootstrap_interval",
-    "evaluation_table",
-    "interquartile_mean",
-    "write_video",
-]
+    "ConsoleSink", "CsvSink", "Evaluation", "Film", "JsonlSink", "Kind", "LogRecord",
+    "ResourceSampler", "Sink", "Summary", "TensorBoardSink", "VideoParameters",
+    "bootstrap_interval", "evaluation_table", "interquartile_mean", "write_video",
+]  # fmt: skip

@@ -4,20 +4,23 @@ May import core, numpy and Gymnasium; needs no test framework. Start with `envir
 `check_environment(build)` runs every check, `EnvironmentContract` makes each a test of its own.
 """
 
-from coach_rl.testing.environment_contract import (
-    ENVIRONMENT_CHECKS,
-    EnvironmentContract,
-    check_environment,
-)
-from coach_rl.testing.states import assert_same_state
-from coach_rl.testing.trial import Trial
-from coach_rl.testing.violations import ContractViolation
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.testing.environment_contract import (
+        ENVIRONMENT_CHECKS,
+        EnvironmentContract,
+        check_environment,
+    )
+    from coach_rl.testing.states import assert_same_state
+    from coach_rl.testing.trial import Trial
+    from coach_rl.testing.violations import ContractViolation
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ENVIRONMENT_CHECKS",
-    "ContractViolation",
-    "EnvironmentContract",
-    "Trial",
-    "assert_same_state",
+    "ENVIRONMENT_CHECKS", "ContractViolation", "EnvironmentContract", "Trial", "assert_same_state",
     "check_environment",
-]
+]  # fmt: skip

@@ -6,42 +6,33 @@ Start reading in `goal_task.py` (what they have in common), then `goal_pendulum.
 `ant_task.py`. `gymnasium_env.py` offers all of them to `gymnasium.make`.
 """
 
-from coach_rl.environments.goal_worlds.ant_body import OBSERVED as ANT_OBSERVED
-from coach_rl.environments.goal_worlds.ant_body import elements as ant_elements
-from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
-from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
-from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
-from coach_rl.environments.goal_worlds.goal_task import GoalTask
-from coach_rl.environments.goal_worlds.gymnasium_env import GoalWorldEnv, register_goal_worlds
-from coach_rl.environments.goal_worlds.maze_map import MazeMap
-from coach_rl.environments.goal_worlds.parameters import GOAL_WORLDS, GoalWorldParameters
-from coach_rl.environments.goal_worlds.point_maze import (
-    PointMaze,
-    PointMazeFourRooms,
-    PointMazeLarge,
-    PointMazeMedium,
-    PointMazeU,
-)
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.environments.goal_worlds.ant_body import OBSERVED as ANT_OBSERVED
+    from coach_rl.environments.goal_worlds.ant_body import elements as ant_elements
+    from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
+    from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
+    from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
+    from coach_rl.environments.goal_worlds.goal_task import GoalTask
+    from coach_rl.environments.goal_worlds.gymnasium_env import GoalWorldEnv, register_goal_worlds
+    from coach_rl.environments.goal_worlds.maze_map import MazeMap
+    from coach_rl.environments.goal_worlds.parameters import GOAL_WORLDS, GoalWorldParameters
+    from coach_rl.environments.goal_worlds.point_maze import (
+        PointMaze,
+        PointMazeFourRooms,
+        PointMazeLarge,
+        PointMazeMedium,
+        PointMazeU,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ANT_OBSERVED",
-    "GOAL_WORLDS",
-    "AngleGoalPendulum",
-    "AntFall",
-    "AntFourRooms",
-    "AntMaze",
-    "AntPush",
-    "AntReacher",
-    "GoalPendulum",
-    "GoalTask",
-    "GoalWorldEnv",
-    "GoalWorldParameters",
-    "MazeMap",
-    "PointMaze",
-    "PointMazeFourRooms",
-    "PointMazeLarge",
-    "PointMazeMedium",
-    "PointMazeU",
-    "ant_elements",
-    "register_goal_worlds",
-]
+    "ANT_OBSERVED", "GOAL_WORLDS", "AngleGoalPendulum", "AntFall", "AntFourRooms", "AntMaze",
+    "AntPush", "AntReacher", "GoalPendulum", "GoalTask", "GoalWorldEnv", "GoalWorldParameters",
+    "MazeMap", "PointMaze", "PointMazeFourRooms", "PointMazeLarge", "PointMazeMedium", "PointMazeU",
+    "ant_elements", "register_goal_worlds",
+]  # fmt: skip

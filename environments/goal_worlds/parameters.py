@@ -15,7 +15,8 @@ from coach_rl.environments.goal_worlds.point_maze import (
     PointMazeMedium,
     PointMazeU,
 )
-from coach_rl.environments.mujoco import BatchParameters, FrozenMapping
+from coach_rl.environments.mujoco import FrozenMapping
+from coach_rl.environments.mujoco.parameters import BatchParameters
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "angle_goal_pendulum": AngleGoalPendulum,

@@ -5,8 +5,15 @@ for), then `environment` (N rows as one), `block` and `row` (how a row is steppe
 `workers` (rows in processes), `vector` (autoreset modes), `recipe` and `layout` (names and spaces).
 """
 
-from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
-from coach_rl.environments.gymnasium.parameters import GymnasiumParameters
-from coach_rl.environments.gymnasium.vector import VectorEnvironment
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
+    from coach_rl.environments.gymnasium.parameters import GymnasiumParameters
+    from coach_rl.environments.gymnasium.vector import VectorEnvironment
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = ["GymnasiumEnvironment", "GymnasiumParameters", "VectorEnvironment"]

@@ -6,27 +6,24 @@ only. Start reading in `batch.py` (what a step is), then `task.py` (what a task 
 `half_cheetah.py` (a small example).
 """
 
-from coach_rl.environments.mujoco.batch import MujocoBatch
-from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
-from coach_rl.environments.mujoco.parameters import (
-    SHORT_NAMES,
-    TASKS,
-    BatchParameters,
-    MujocoParameters,
-    MujocoTaskParameters,
-)
-from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Range, Scene
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.environments.mujoco.batch import MujocoBatch
+    from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
+    from coach_rl.environments.mujoco.parameters import (
+        SHORT_NAMES,
+        TASKS,
+        MujocoParameters,
+        MujocoTaskParameters,
+    )
+    from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Range, Scene
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "SHORT_NAMES",
-    "TASKS",
-    "BatchParameters",
-    "FrozenMapping",
-    "MujocoBatch",
-    "MujocoParameters",
-    "MujocoState",
-    "MujocoTask",
-    "MujocoTaskParameters",
-    "Range",
-    "Scene",
-]
+    "SHORT_NAMES", "TASKS", "FrozenMapping", "MujocoBatch", "MujocoParameters", "MujocoState",
+    "MujocoTask", "MujocoTaskParameters", "Range", "Scene",
+]  # fmt: skip

@@ -5,7 +5,14 @@ install coach-rl[pettingzoo]`). Start with `parameters` (what can be asked for),
 `agents_as_one` (how the agents' spaces, rewards and ends become one environment's).
 """
 
-from coach_rl.environments.pettingzoo.agents_as_one import AgentsAsOne
-from coach_rl.environments.pettingzoo.parameters import PettingZooParameters
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.environments.pettingzoo.agents_as_one import AgentsAsOne
+    from coach_rl.environments.pettingzoo.parameters import PettingZooParameters
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = ["AgentsAsOne", "PettingZooParameters"]

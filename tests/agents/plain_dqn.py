@@ -50,7 +50,7 @@ class PlainQNetwork:
 
 
 class PlainDQN:
-    """Starts from the network of a new `DQNAgent` and learns from the batches it is given."""
+    """Starts from the network of a new DQN agent and learns from the batches it is given."""
 
     def __init__(self, params, agent) -> None:
         self.settings, self.head = params.algorithm, params.network.head

@@ -23,9 +23,8 @@ PANELS = {
 @pytest.mark.parametrize("panel", PANELS)
 def test_few_hindsight_goals_are_clipped_by_the_normaliser(panel):
     preset, changes = PANELS[panel]
-    manager = preset.graph_manager(
-        **changes, num_envs=4, layers=(8,), batch=16, updates_per_step=1e-3
-    )
+    panel = preset.Panel(**changes, num_envs=4, layers=(8,), batch=16, updates_per_step=1e-3)
+    manager = preset.graph_manager(panel)
     manager.create_graph(TaskParameters(seed=0, device="cpu"))
     for _ in manager.heatup(EnvironmentSteps(1_500)):
         pass

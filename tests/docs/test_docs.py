@@ -23,15 +23,16 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.commands import _overrides
+from coach_rl.core import parse_inspections
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import PresetReference, find_preset, shipped_presets
+from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, parse_inspections
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
@@ -271,8 +272,8 @@ def test_ppo_table_names_every_parameter_and_the_presets_that_differ():
     rows = dict(re.findall(r"^\| `([\w.]+)` \|.*\|([^|]*)\|$", section, re.MULTILINE))
     default = PPOAlgorithmParameters()
     expected = {field.name: set() for field in fields(default)}
-    for name, path in shipped_presets().items():
-        graph_manager = load_preset(PresetReference(path=path)).build()
+    for name, preset in shipped_presets().items():
+        graph_manager = load_preset(preset).build()
         agents = [level.agent for level in graph_manager.parameters.levels]
         agents += [member.agent for each in agents for member in getattr(each, "members", ())]
         for agent in agents:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from coach_rl.environments.by_name import make
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.make import make
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import (
     ChainParameters,

@@ -10,7 +10,7 @@ FOUND = parse_inspections("sample:nan@5; gather:shape")
 
 
 def test_every_memory_of_an_experiment_gets_them_and_nothing_else_changes():
-    before = Pendulum_DDPG.graph_manager()
+    before = Pendulum_DDPG.graph_manager(Pendulum_DDPG.Panel())
     after = inspected(before, FOUND)
     assert type(after) is type(before)
     assert after.parameters.agent.memory.inspect == (
@@ -24,11 +24,12 @@ def test_every_memory_of_an_experiment_gets_them_and_nothing_else_changes():
 
 
 def test_they_are_added_to_those_that_are_there_and_survive_as_json():
-    twice = inspected(inspected(Pendulum_DDPG.graph_manager(), FOUND[:1]), FOUND[1:])
+    once = inspected(Pendulum_DDPG.graph_manager(Pendulum_DDPG.Panel()), FOUND[:1])
+    twice = inspected(once, FOUND[1:])
     assert twice.parameters.agent.memory.inspect == FOUND
     assert decode(encode(twice.parameters)) == twice.parameters
 
 
 def test_an_experiment_without_a_replay_memory_is_told_so():
     with pytest.raises(ConfigurationError, match="no agent of this experiment has a replay memory"):
-        inspected(CartPole_PPO.graph_manager(), FOUND)
+        inspected(CartPole_PPO.graph_manager(CartPole_PPO.Panel()), FOUND)

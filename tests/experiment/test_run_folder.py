@@ -160,7 +160,7 @@ class LargeMemory(ReplayMemoryParameters):
 
 
 def graph_manager():
-    parameters = Pendulum_DDPG.graph_manager().parameters
+    parameters = Pendulum_DDPG.graph_manager(Pendulum_DDPG.Panel()).parameters
     agent = replace(parameters.agent, memory=LargeMemory(storage="pinned"))
     return BasicRLGraphManager(replace(parameters, environment=Warehouse(), agent=agent))
 """

@@ -13,20 +13,19 @@ from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.graph_managers import TaskParameters
-from coach_rl.presets.Fetch_DDPG_HER import MOVED, graph_manager
+from coach_rl.presets.Fetch_DDPG_HER import Panel, graph_manager
 
 needs_robotics = pytest.mark.skipif(
     importlib.util.find_spec("gymnasium_robotics") is None,
     reason="gymnasium_robotics is not installed; pip install coach-rl[robotics]",
 )
-LEVELS = [f"Fetch{task}{dense}-v4" for task in MOVED for dense in ("", "Dense")]
 
 
 def described(**panel):
-    return graph_manager(**panel).parameters
+    return graph_manager(Panel(**panel)).parameters
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", Panel.LEVELS)
 def test_levels_go_with_and_without_their_package(level):
     bare, full = described(level=level), described(level=f"gymnasium_robotics:{level}")
     assert bare.environment.level == f"gymnasium_robotics:{level}"
@@ -37,7 +36,7 @@ def test_levels_go_with_and_without_their_package(level):
 def test_every_fetch_task_there_is_has_its_levels():
     importlib.import_module("gymnasium_robotics")
     registered = {name for name in gymnasium.registry if name.startswith("Fetch")}
-    assert {name for name in registered if name.endswith("-v4")} == set(LEVELS)
+    assert {name for name in registered if name.endswith("-v4")} == set(Panel.LEVELS)
     for name in registered:
         described(level=name)
 
@@ -51,7 +50,7 @@ def test_another_level_is_refused_with_the_nearest(level, near):
 
 
 @needs_robotics
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", Panel.LEVELS)
 def test_goals_are_the_tasks_own(level):
     """Achieved goals and rewards, as the task has them before anything is left out."""
     parameters = described(level=level)
@@ -108,7 +107,7 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
     for loaded in [name for name in sys.modules if name.startswith("gymnasium_robotics")]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, "gymnasium_robotics", None)
-    manager = graph_manager()
+    manager = graph_manager(Panel())
     with pytest.raises(ConfigurationError, match=r"pip install coach-rl\[robotics\]") as caught:
         manager.create_graph(TaskParameters(device="cpu"))
     assert "\n" not in str(caught.value)

@@ -1,5 +1,6 @@
 """Every shipped preset builds, runs for a moment, survives its JSON; slow: keeps its promise."""
 
+import ast
 import importlib.util
 import math
 from collections import Counter
@@ -31,9 +32,10 @@ from coach_rl.graph_managers import (
     TaskParameters,
 )
 from coach_rl.memories import memory_size
-from coach_rl.presets import Mujoco_PPO, Mujoco_PPO_KL, Mujoco_SAC
+from coach_rl.presets import Mujoco_PPO, mujoco_tasks
 
 PRESETS = sorted(shipped_presets())
+FILES = sorted({preset.path for preset in shipped_presets().values()})
 PACKAGES = {
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
@@ -114,10 +116,44 @@ def hasty(agent, rollout=256):
     return replace(agent, algorithm=algorithm)
 
 
-def test_all_presets_are_shipped():
+def test_all_presets_are_shipped_and_shared_files_are_none():
     folder = Path(coach_rl.presets.__file__).parent
-    assert {path.stem for path in folder.glob("*_*.py")} - {"__init__"} == set(PRESETS)
-    assert len(PRESETS) >= 5
+    files = {path.stem for path in folder.glob("*.py")}
+    assert files - {"__init__", *coach_rl.presets.__all__} <= set(PRESETS)
+    assert set(PRESETS) - files == {"BitFlip_DQN_HER", "Mujoco_PPO_KL"}
+
+
+def imports(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_presets_import_the_public_names_and_no_other_preset(file):
+    ours = {name for name in imports(file) if name.startswith("coach_rl")}
+    assert ours <= {"coach_rl", *(f"coach_rl.presets.{name}" for name in coach_rl.presets.__all__)}
+    assert "coach_rl" in ours
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_setting_of_a_panel_is_documented(name):
+    panel = load_preset(find_preset(name)).panel
+    assert panel
+    assert [argument.name for argument in panel.values() if not argument.meaning] == []
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_levels_of_a_preset_can_be_built(name):
+    preset = load_preset(find_preset(name))
+    assert bool(preset.levels) == ("level" in preset.panel)
+    for level in preset.levels:
+        assert preset.build({"level": level}).parameters.environment.level.endswith(level)
+    if preset.levels:
+        with pytest.raises(UnknownNameError, match=f"did you mean .*'{preset.levels[0]}'"):
+            preset.build({"level": f"{preset.levels[0]}x"})
 
 
 @pytest.mark.parametrize("name", [preset_case(name) for name in PRESETS])
@@ -161,25 +197,31 @@ def test_preset_carries_its_acceptance_test(name):
 
 
 @pytest.mark.parametrize("level", SHORT_NAMES)
-@pytest.mark.parametrize("preset", [Mujoco_PPO, Mujoco_PPO_KL])
+@pytest.mark.parametrize("preset", ["Mujoco_PPO", "Mujoco_PPO_KL", "Mujoco_SAC"])
 def test_mujoco_presets_take_every_level_by_both_names(preset, level):
-    short = preset.graph_manager(level=level).parameters
-    long = preset.graph_manager(level=f"{SHORT_NAMES[level].__name__}-v5").parameters
+    short = load_graph_manager(preset, {"level": level}).parameters
+    gymnasium_id = f"{SHORT_NAMES[level].__name__}-v5"
+    long = load_graph_manager(preset, {"level": gymnasium_id}).parameters
     assert short.agent == long.agent
 
 
+@pytest.mark.parametrize("preset", ["Mujoco_PPO", "Mujoco_TD3"])
+def test_a_tasks_own_settings_yield_to_the_panels(preset):
+    own = load_graph_manager(preset, {"level": "swimmer"}).parameters.agent.algorithm
+    given = {"level": "swimmer", "discount": 0.5}
+    assert own.discount == 0.9999
+    assert load_graph_manager(preset, given).parameters.agent.algorithm.discount == 0.5
+
+
 def test_settings_of_single_tasks_are_for_tasks_that_exist():
-    assert set(Mujoco_PPO.PER_LEVEL) | set(Mujoco_PPO.VALIDATION) <= set(SHORT_NAMES)
-    assert Mujoco_PPO.graph_manager(level="swimmer").parameters.agent.algorithm.discount == 0.9999
-    assert (
-        Mujoco_PPO.graph_manager(level="swimmer", discount=0.5).parameters.agent.algorithm.discount
-        == 0.5
-    )
+    for tasks in (Mujoco_PPO.TASKS, Mujoco_PPO.MARKS, mujoco_tasks.DISCOUNTS, mujoco_tasks.HEATUPS):
+        assert set(tasks) <= set(SHORT_NAMES)
 
 
 @pytest.mark.parametrize(("temperature", "learned"), [(0.2, False), (0.1, False), (None, True)])
 def test_sac_on_mujoco_keeps_its_temperature_unless_told_to_learn_it(temperature, learned):
-    algorithm = Mujoco_SAC.graph_manager(temperature=temperature).parameters.agent.algorithm
+    panel = {"temperature": temperature}
+    algorithm = load_graph_manager("Mujoco_SAC", panel).parameters.agent.algorithm
     assert algorithm.learn_temperature == learned
     assert algorithm.initial_temperature == (1.0 if learned else temperature)
 
@@ -223,11 +265,6 @@ def test_ant_mazes_hiro_measures_as_its_authors_do():
     acts_in = low.agent.agent_space(parameters.environment.build(num_envs=1).spaces)
     assert (acts_in.low == -30).all()
     assert (acts_in.high == 30).all()
-
-
-def test_an_unknown_level_is_named_with_its_neighbours():
-    with pytest.raises(UnknownNameError, match="half_cheetah"):
-        Mujoco_PPO.graph_manager(level="half_cheeta")
 
 
 @pytest.mark.slow

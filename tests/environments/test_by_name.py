@@ -5,8 +5,8 @@ import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
 from coach_rl.environments import level_names, make, parameters
+from coach_rl.environments.by_name import TOYS
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.make import TOYS
 from coach_rl.environments.mujoco import MujocoParameters
 
 

@@ -1,0 +1,69 @@
+"""Public names of a package that are imported when they are first used (PEP 562).
+
+    if TYPE_CHECKING:
+        from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
+    else:
+        __getattr__, __dir__ = lazy_names(__name__)
+
+    __all__ = ["PPOAgent", "PPOAgentParameters"]
+
+Type checkers and editors read the imports. The running program reads them too, at the first use of
+a name, so there is one list; importing the package alone imports nothing, least of all torch.
+"""
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable
+from functools import cache
+
+
+def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package whose imports stand under `TYPE_CHECKING`.
+
+    Args:
+        package: The package's `__name__`.
+    """
+    module = sys.modules[package]
+
+    @cache
+    def homes() -> dict[str, tuple[str, str]]:
+        return imports_for_type_checkers(_source(package))
+
+    def get_attribute(name: str) -> object:
+        if name.startswith("__") or name not in homes():
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=module
+            )
+        home, name_there = homes()[name]
+        thing = getattr(importlib.import_module(home), name_there)
+        setattr(module, name, thing)  # from now on found without asking here
+        return thing
+
+    def names() -> list[str]:
+        return sorted({*vars(module), *homes()})
+
+    return get_attribute, names
+
+
+def imports_for_type_checkers(source: str) -> dict[str, tuple[str, str]]:
+    """Names that a source imports under `if TYPE_CHECKING:`, with their module and name there."""
+    return {
+        alias.asname or alias.name: (statement.module or "", alias.name)
+        for block in ast.parse(source).body
+        if isinstance(block, ast.If)
+        and isinstance(block.test, ast.Name)
+        and block.test.id == "TYPE_CHECKING"
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+
+
+def _source(package: str) -> str:
+    spec = sys.modules[package].__spec__
+    read = getattr(spec.loader if spec else None, "get_source", None)
+    source = read(package) if read else None
+    if source is None:
+        raise ImportError(f"the source of {package} cannot be read, which names what it offers")
+    return str(source)

@@ -1,0 +1,98 @@
+"""The control panel of a preset: the few settings that are changed most often.
+
+A preset's function takes one frozen dataclass, whose fields are the panel, or keyword arguments:
+
+    def graph_manager(panel: Panel) -> GraphManager: ...
+    def graph_manager(steps: int = 100_000, learning_rate: float = 1e-3) -> GraphManager: ...
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, is_dataclass
+from typing import Any
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.experiment.documentation import documented
+from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.typed_values import declared_types
+
+REQUIRED = inspect.Parameter.empty
+"""The default of a panel argument that has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelArgument:
+    """One setting of a preset's control panel."""
+
+    name: str
+    """The argument's name."""
+    annotation: Any
+    """Its type; its default's where the preset doesn't say."""
+    default: Any
+    """Its default, `REQUIRED` when there is none."""
+    meaning: str
+    """What its docstring says; empty where there is none."""
+
+
+def panel_type(function: Callable[..., Any]) -> Callable[..., object] | None:
+    """The dataclass of a function's only argument, `panel`; None where it takes others.
+
+    Raises:
+        ConfigurationError: The dataclass is not frozen.
+    """
+    annotation = declared_types(function).get("panel")
+    is_alone = list(inspect.signature(function).parameters) == ["panel"]
+    if not (is_alone and isinstance(annotation, type) and is_dataclass(annotation)):
+        return None
+    settings: Any = annotation  # whose `__dataclass_params__` the type stubs don't know
+    if not settings.__dataclass_params__.frozen:
+        raise ConfigurationError(
+            f"{annotation.__name__} must be frozen; write @dataclass(frozen=True, kw_only=True) "
+            "above it"
+        )
+    return annotation
+
+
+def panel_arguments(definition: Callable[..., Any]) -> dict[str, PanelArgument]:
+    """The fields of a panel's dataclass, or the keyword arguments of a function, by name.
+
+    Raises:
+        ConfigurationError: The function takes positional arguments, or a type does not exist.
+    """
+    annotations, meanings = declared_types(definition), documented(definition)
+    if is_dataclass(definition):
+        defaults = {field.name: _default(field) for field in constructor_fields(definition)}
+    else:
+        defaults = _defaults(definition)
+    return {
+        name: PanelArgument(
+            name=name,
+            annotation=annotations.get(name, _type_of(default)),
+            default=default,
+            meaning=meanings.get(name, ""),
+        )
+        for name, default in defaults.items()
+    }
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return REQUIRED if field.default is MISSING else field.default
+
+
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    defaults = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+            raise ConfigurationError(
+                f"{function.__name__}() must take keyword arguments only, '{parameter.name}' is "
+                "positional"
+            )
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            defaults[parameter.name] = parameter.default
+    return defaults
+
+
+def _type_of(default: Any) -> Any:
+    return Any if default is REQUIRED or default is None else type(default)

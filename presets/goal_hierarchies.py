@@ -1,0 +1,342 @@
+"""Hierarchies in worlds with goals, for presets: HAC's stacks and HIRO's two levels, or one agent.
+
+Meant to be imported by presets, the shipped ones and yours.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from coach_rl import (
+    ActorParameters,
+    AdamParameters,
+    ConstantSchedule,
+    CriticParameters,
+    DDPGAgentParameters,
+    DDPGAlgorithmParameters,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    EpsilonGreedyNoise,
+    GaussianNoise,
+    GoalSpace,
+    GoalWorldParameters,
+    GraphManager,
+    HACAgentParameters,
+    HACGraphManager,
+    HACGraphParameters,
+    HIROAgentParameters,
+    HRLGraphManager,
+    HRLGraphParameters,
+    InputFilter,
+    LearningParameters,
+    LevelParameters,
+    LinearSchedule,
+    ReplayMemoryParameters,
+    RewardRescaleFilter,
+    SACAgentParameters,
+    SACAlgorithmParameters,
+    ScheduleParameters,
+    SubGoalCorrectionParameters,
+    TargetSync,
+    TD3AgentParameters,
+    TorsoParameters,
+    UnknownNameError,
+    ValidationParameters,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalPanel:
+    """Settings of all presets with hierarchies in goal worlds."""
+
+    LEVELS: ClassVar[tuple[str, ...]]
+    level: str
+    """The goal world."""
+    num_envs: int = 8
+    """Environments in parallel."""
+    steps: int
+    """Environment steps to train for."""
+    learning_rate: float = 1e-3
+    """Learning rate of actors and critics."""
+    discount: float = 0.98
+    """Discount factor per decision of a level."""
+    batch: int = 256
+    """Batch size."""
+    updates_per_step: float = 0.25
+    """Gradient steps per environment step, at the lowest level."""
+    upper_updates_per_step: float
+    """Gradient steps per decision of the level above it."""
+    layers: tuple[int, ...]
+    """Sizes of the hidden layers."""
+    evaluation_interval: int
+    """Environment steps between evaluations."""
+
+    def world(self, **kwargs: Any) -> GoalWorldParameters:
+        """The goal world, made with these arguments; UnknownNameError for one of another preset."""
+        if self.level not in self.LEVELS:
+            raise UnknownNameError("level", self.level, self.LEVELS)
+        return GoalWorldParameters(level=self.level, kwargs=kwargs)
+
+    @property
+    def torso(self) -> TorsoParameters:
+        """The hidden layers."""
+        return TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
+
+    def schedule(self, heatup: int = 0) -> ScheduleParameters:
+        """How long to train, how often to evaluate, after how many random steps."""
+        return ScheduleParameters(
+            heatup=EnvironmentSteps(heatup),
+            training=EnvironmentSteps(self.steps),
+            evaluation_interval=EnvironmentSteps(self.evaluation_interval),
+            evaluation_episodes=EnvironmentEpisodes(50),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HACPanel(GoalPanel):
+    """Settings of hierarchical actor-critic."""
+
+    hierarchy: Literal["hac", "none"] = "hac"
+    """Whether there are levels, or one agent that acts alone, all else equal."""
+    levels: Literal[2, 3] = 2
+    """Number of levels of the hierarchy."""
+    hindsight: bool = True
+    """Whether it learns from other goals as well; False is the control, all else equal."""
+    upper_updates_per_step: float = 4.0
+    epsilon: float = 0.2
+    """Fraction of random actions while exploring, at the lowest level."""
+    noise: float = 0.1
+    """Standard deviation of the noise on its other actions, in half-ranges of the action."""
+    testing_rate: float = 0.3
+    """Fraction of sub-goals that are tested."""
+    layers: tuple[int, ...] = (128, 128, 128)
+
+    @property
+    def ratio(self) -> float:
+        """Transitions with hindsight goals for each one with the goal it had."""
+        return 3.0 if self.hindsight else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubGoalLearning:
+    """How the levels above the lowest learn to choose sub-goals, by SAC."""
+
+    entropy: float = -2.0
+    """Target entropy in nats; the remaining spread must fit the thresholds of the sub-goals."""
+    temperature: float = 1.0
+    """Initial temperature; a higher one keeps the sub-goals spread out for longer."""
+    temperature_learning_rate: float = 3e-4
+    """Learning rate of the temperature."""
+    starts: int = 1_000
+    """Decisions before learning starts: the level below should be able to do something by then."""
+    candidates: int = 0
+    """Sub-goals of either kind that a greedy decision chooses among by the critic. 0 takes the
+    policy's mean, which is enough where there is only one way."""
+
+
+def hac_experiment(
+    panel: HACPanel,
+    world: GoalWorldParameters,
+    *,
+    horizons: tuple[int, ...],
+    subgoals: tuple[GoalSpace, ...],
+    upper: SubGoalLearning,
+    validation: ValidationParameters | None,
+) -> GraphManager:
+    """HAC in a goal world, or one agent of the same kind alone.
+
+    Args:
+        panel: The preset's settings.
+        world: The goal world.
+        horizons: Decisions of each level's sub-episodes at most, top first.
+        subgoals: The goal spaces of the levels below the top.
+        upper: How the levels above the lowest learn.
+        validation: The acceptance test; None where there is no mark.
+    """
+    goals = world.task.goal_space
+    if panel.hierarchy == "none":
+        alone = LevelParameters(
+            name="alone", agent=_lowest_agent(panel, bounded=False), goal_space=goals
+        )
+        return HRLGraphManager(
+            HRLGraphParameters(
+                levels=(alone,),
+                environment=world,
+                schedule=panel.schedule(),
+                num_envs=panel.num_envs,
+                validation=validation,
+            )
+        )
+    # A level decides less often than the one below it, so it learns more from each decision.
+    agents = (
+        *(_upper_agent(panel, upper, factor=4.0**height) for height in range(panel.levels - 1)),
+    )
+    names = {2: ("top", "low"), 3: ("top", "middle", "low")}[panel.levels]
+    stack = tuple(
+        LevelParameters(name=name, agent=agent, goal_space=space, horizon=horizon)
+        for name, agent, space, horizon in zip(
+            names,
+            (*reversed(agents), _lowest_agent(panel, bounded=True)),
+            (goals, *subgoals),
+            horizons,
+            strict=True,
+        )
+    )
+    return HACGraphManager(
+        HACGraphParameters(
+            stack=stack,
+            environment=world,
+            testing_rate=panel.testing_rate,
+            schedule=panel.schedule(),
+            num_envs=panel.num_envs,
+            validation=validation,
+        )
+    )
+
+
+def _lowest_agent(panel: HACPanel, *, bounded: bool) -> HACAgentParameters:
+    """DDPG, which acts in the simulator.
+
+    Args:
+        panel: The preset's settings.
+        bounded: Whether the level's horizon bounds its values; otherwise targets are clipped to
+            what rewards of -1 can add up to.
+    """
+    learner = DDPGAgentParameters(
+        algorithm=DDPGAlgorithmParameters(
+            discount=panel.discount,
+            target_sync=TargetSync(rate=0.01),
+            clip_targets=None if bounded else (-1 / (1 - panel.discount), 0.0),
+        ),
+        learning=LearningParameters(
+            batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=1_000
+        ),
+        memory=ReplayMemoryParameters(capacity=1_000_000),
+        exploration=EpsilonGreedyNoise(
+            epsilon=ConstantSchedule(value=panel.epsilon),
+            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        ),
+        actor=ActorParameters(torso=panel.torso),
+        critic=CriticParameters(torso=panel.torso),
+        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        learning_rate_schedule=LinearSchedule(start=1.0, end=0.1),
+        normalise_observations=5.0,
+    )
+    return HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=bounded)
+
+
+def _upper_agent(panel: HACPanel, upper: SubGoalLearning, *, factor: float) -> HACAgentParameters:
+    """SAC, which chooses sub-goals.
+
+    Good sub-goals lie on narrow ridges of the critic with valleys between them, which a
+    deterministic actor does not cross: with DDPG the upper level stays where it was first rewarded.
+
+    Args:
+        panel: The preset's settings.
+        upper: How it learns.
+        factor: Multiplies its updates per decision.
+    """
+    learner = SACAgentParameters(
+        algorithm=SACAlgorithmParameters(
+            discount=panel.discount,
+            target_sync=TargetSync(rate=0.01),
+            target_entropy=upper.entropy,
+            initial_temperature=upper.temperature,
+        ),
+        learning=LearningParameters(
+            batch=panel.batch,
+            updates_per_step=panel.upper_updates_per_step * factor,
+            learning_starts=upper.starts,
+        ),
+        memory=ReplayMemoryParameters(capacity=1_000_000),
+        actor=ActorParameters(torso=panel.torso),
+        critic=CriticParameters(torso=panel.torso),
+        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        temperature_optimizer=AdamParameters(learning_rate=upper.temperature_learning_rate),
+        learning_rate_schedule=LinearSchedule(start=1.0, end=0.1),
+        normalise_observations=5.0,
+        greedy_candidates=upper.candidates,
+    )
+    return HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HIROPanel(GoalPanel):
+    """Settings of HIRO."""
+
+    hierarchy: Literal["hiro", "none"] = "hiro"
+    """Whether there are two levels, or TD3 alone, all else equal."""
+    correction: bool = True
+    """Whether sub-goals are corrected; False is the control."""
+    horizon: int = 10
+    """Environment steps that a sub-goal holds for."""
+    noise: float
+    """Standard deviation of the exploration noise at the lowest level."""
+    upper_noise: float
+    """Standard deviation of the noise on sub-goals."""
+    memory: int
+    """Environment steps that are kept, by both levels."""
+
+
+def hiro_experiment(
+    panel: HIROPanel,
+    world: GoalWorldParameters,
+    learner: TD3AgentParameters,
+    *,
+    subgoals: GoalSpace,
+    reward_scale: float,
+    schedule: ScheduleParameters,
+    evaluation_world: GoalWorldParameters | None = None,
+    validation: ValidationParameters | None,
+) -> GraphManager:
+    """HIRO in a goal world, or TD3 alone.
+
+    Args:
+        panel: The preset's settings.
+        world: The goal world.
+        learner: The lower level's agent. The upper level learns in the same way from its own
+            memory, which reaches back equally far.
+        subgoals: The goal space of the lower level.
+        reward_scale: Multiplies the environment's rewards.
+        schedule: When what happens.
+        evaluation_world: The world of evaluations; None where it is the same.
+        validation: The acceptance test; None where there is no mark.
+    """
+    rewards = InputFilter(reward=(RewardRescaleFilter(factor=reward_scale),))
+    learning_starts = learner.learning.learning_starts // panel.horizon
+    upper = HIROAgentParameters(
+        algorithm=learner.algorithm,
+        learning=LearningParameters(
+            batch=panel.batch,
+            updates_per_step=panel.upper_updates_per_step,
+            learning_starts=max(panel.batch, learning_starts),
+        ),
+        memory=ReplayMemoryParameters(capacity=panel.memory // panel.horizon),
+        exploration=GaussianNoise(
+            scale=ConstantSchedule(value=panel.upper_noise),
+            unit=learner.algorithm.target_noise_unit,
+        ),
+        actor=learner.actor,
+        critic=learner.critic,
+        actor_optimizer=learner.actor_optimizer,
+        critic_optimizer=learner.critic_optimizer,
+        input_filter=rewards,
+        correction=SubGoalCorrectionParameters() if panel.correction else None,
+    )
+    levels: tuple[LevelParameters, ...] = (
+        LevelParameters(name="top", agent=upper),
+        LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon),
+    )
+    if panel.hierarchy == "none":
+        levels = (LevelParameters(agent=replace(learner, input_filter=rewards)),)
+    return HRLGraphManager(
+        HRLGraphParameters(
+            levels=levels,
+            environment=world,
+            evaluation_environment=evaluation_world,
+            schedule=schedule,
+            num_envs=panel.num_envs,
+            validation=validation,
+        )
+    )

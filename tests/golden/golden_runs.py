@@ -1,0 +1,248 @@
+"""Short runs whose figures are kept, so that a change that moves numbers is noticed.
+
+A run goes through the command line and is read from its folder, so that nothing inside the engine
+can be renamed without these runs staying what they are.
+
+Record them again after a deliberate change of numbers, and say why in CHANGELOG.md::
+
+    python tests/golden/golden_runs.py [NAME ...]
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+RECORDED = Path(__file__).with_name("recorded.json")
+UNTIMED = ("evaluation", "level", "train")
+"""Kinds of records without times, memory use or speed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenRun:
+    """A short run of a shipped preset."""
+
+    preset: str
+    steps: int
+    changes: str
+    """What `-cp` changes, so that the run learns early and little."""
+    level: str | None = None
+    """The task, where it isn't the preset's own."""
+    package: str | None = None
+    """A package that the preset needs beside the plain installation."""
+    tolerance: float = 1e-5
+    """Largest relative difference, for the rounding of another processor."""
+
+
+ONE = "schedule.evaluation_episodes=1; "
+PPO = ONE + (
+    "num_envs=2; schedule.evaluation_interval=256; agent.algorithm.rollout=64; "
+    "agent.algorithm.epochs=2; agent.algorithm.minibatch=32; "
+)
+REPLAY = (
+    "agent.memory.capacity=1000; agent.learning.batch=16; agent.learning.learning_starts=40; "
+    "agent.learning.report_every=10; agent.learning.updates_per_step=0.2; "
+)
+OFF_POLICY = ONE + REPLAY + "schedule.heatup=40; schedule.evaluation_interval=120; "
+SMALL = "batch=16; layers=(16, 16); "
+MUJOCO = ONE + REPLAY + SMALL + "heatup=40; evaluation_interval=160; updates_per_step=0.2; "
+STACK = ONE + SMALL + "num_envs=4; environment.max_episode_steps=60; "
+
+
+def learning(*levels: str) -> str:
+    """Changes by which every level learns early, from a small memory; paths, top level first."""
+    top = "memory.capacity=1000", "learning.report_every=5", "learning.learning_starts=10"
+    changes = [f"{levels[0]}.{change}; " for change in top]
+    for level in levels[1:]:
+        low = "memory.capacity=1000", "learning.report_every=20", "learning.learning_starts=60"
+        changes += [f"{level}.{change}; " for change in low]
+    return "".join(changes)
+
+
+HORIZONS = "stack.0.horizon=8; stack.1.horizon=10; "
+HAC = (
+    STACK
+    + "evaluation_interval=400; "
+    + HORIZONS
+    + learning("stack.0.agent.learner", "stack.1.agent.learner")
+)
+HIRO = (
+    STACK
+    + learning("levels.0.agent", "levels.1.agent")
+    + "horizon=5; schedule.heatup=60; schedule.evaluation_interval=300; "
+)
+
+RUNS = {
+    "Acrobot_PPO": GoldenRun(preset="Acrobot_PPO", steps=256, changes=PPO),
+    "AntMaze_HIRO": GoldenRun(
+        preset="AntMaze_HIRO",
+        steps=300,
+        changes=HIRO + "evaluation_environment.max_episode_steps=60",
+    ),
+    "AntReacher_HAC": GoldenRun(
+        preset="AntReacher_HAC",
+        steps=160,
+        changes=HAC,
+        tolerance=0.02,  # an ant that falls onto its legs amplifies rounding a thousandfold
+    ),
+    "BitFlip_DQN": GoldenRun(preset="BitFlip_DQN", steps=240, changes=OFF_POLICY + "bits=6"),
+    "BitFlip_DQN_HER": GoldenRun(
+        preset="BitFlip_DQN_HER", steps=240, changes=OFF_POLICY + "bits=6; num_envs=2"
+    ),
+    "CartPole_DQN": GoldenRun(preset="CartPole_DQN", steps=200, changes=OFF_POLICY),
+    "CartPole_DQN, dueling, three steps": GoldenRun(
+        preset="CartPole_DQN", steps=200, changes=OFF_POLICY + "dueling=True; n_step=3; num_envs=2"
+    ),
+    "CartPole_PPO": GoldenRun(preset="CartPole_PPO", steps=256, changes=PPO),
+    "Fetch_DDPG_HER": GoldenRun(
+        preset="Fetch_DDPG_HER",
+        steps=160,
+        changes=ONE + REPLAY + SMALL + "schedule.heatup=40; evaluation_interval=160",
+        package="gymnasium_robotics",
+    ),
+    "FourRooms_PPO_Options": GoldenRun(
+        preset="FourRooms_PPO_Options",
+        steps=1200,
+        changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40",
+    ),
+    "LunarLander_DQN": GoldenRun(
+        preset="LunarLander_DQN", steps=200, changes=OFF_POLICY, package="Box2D"
+    ),
+    "Mujoco_DDPG": GoldenRun(preset="Mujoco_DDPG", level="hopper", steps=160, changes=MUJOCO),
+    "Mujoco_PPO": GoldenRun(
+        preset="Mujoco_PPO",
+        level="walker2d",
+        steps=256,
+        changes=ONE + "num_envs=2; evaluation_interval=256; rollout=64; epochs=2; minibatch=32",
+    ),
+    "Mujoco_PPO_KL": GoldenRun(preset="Mujoco_PPO_KL", level="hopper", steps=256, changes=PPO),
+    "Mujoco_SAC": GoldenRun(preset="Mujoco_SAC", level="hopper", steps=160, changes=MUJOCO),
+    "Mujoco_SAC, learned temperature": GoldenRun(
+        preset="Mujoco_SAC",
+        level="walker2d",
+        steps=160,
+        changes=MUJOCO + "temperature=None; num_envs=2",
+    ),
+    "Mujoco_TD3": GoldenRun(preset="Mujoco_TD3", level="hopper", steps=160, changes=MUJOCO),
+    "Pendulum_DDPG": GoldenRun(preset="Pendulum_DDPG", steps=120, changes=OFF_POLICY),
+    "Pendulum_HAC": GoldenRun(preset="Pendulum_HAC", steps=400, changes=HAC),
+    "Pendulum_HAC, three levels": GoldenRun(
+        preset="Pendulum_HAC",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; levels=3; "
+        + "stack.0.horizon=4; stack.1.horizon=4; stack.2.horizon=6; "
+        + learning(*(f"stack.{number}.agent.learner" for number in range(3))),
+    ),
+    "Pendulum_HAC, flat": GoldenRun(
+        preset="Pendulum_HAC",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; hierarchy=none; "
+        + learning("levels.0.agent.learner"),
+    ),
+    "Pendulum_PPO": GoldenRun(preset="Pendulum_PPO", steps=256, changes=PPO),
+    "Pendulum_SAC": GoldenRun(preset="Pendulum_SAC", steps=120, changes=OFF_POLICY),
+    "PointMaze_HAC": GoldenRun(preset="PointMaze_HAC", steps=400, changes=HAC),
+    "PointMaze_HIRO": GoldenRun(
+        preset="PointMaze_HIRO",
+        steps=180,
+        changes=HIRO,
+        tolerance=0.002,  # sub-goals are corrected by comparing candidates that lie close together
+    ),
+    "SpeakerListener_PPO": GoldenRun(
+        preset="SpeakerListener_PPO",
+        steps=200,
+        changes=ONE
+        + "num_envs=2; schedule.evaluation_interval=100; "
+        + "".join(
+            f"agent.members.{number}.agent.algorithm.{change}; "
+            for number in range(2)
+            for change in ("rollout=50", "epochs=2", "minibatch=25")
+        ),
+        package="mpe2",
+    ),
+}
+
+
+def figures(run: GoldenRun, folder: Path) -> dict[str, Any]:
+    """Make a run and read its figures.
+
+    Args:
+        run: The run.
+        folder: Where its experiment folder is made.
+
+    Returns:
+        `log`: every record without times, in order; `networks`: those of the last
+        checkpoint.
+    """
+    from coach_rl.cli.main import main  # not where only the names of runs are asked for
+
+    words = [
+        "-p",
+        run.preset,
+        "--seed",
+        "7",
+        "-cp",
+        f"{run.changes}; schedule.training={run.steps}",
+    ]
+    words += ["-c", "--plain", "-ntb", "--threads", "1", "-ep", str(folder), "-e", "golden"]
+    if run.level is not None:
+        words += ["-lvl", run.level]
+    if main(words):
+        raise RuntimeError(f"coach {' '.join(words)} failed")
+    (made,) = (folder / "golden").iterdir()
+    records = map(json.loads, (made / "log.jsonl").read_text().splitlines())
+    names = ("kind", "level", "agent", "environment_steps", "training_steps", "scalars")
+    last = made / "checkpoints" / f"step_{run.steps}"
+    return {
+        "log": [{n: each[n] for n in names} for each in records if each["kind"] in UNTIMED],
+        "networks": networks(load_file(last / "tensors.safetensors")),
+    }
+
+
+def networks(tensors: dict[str, np.ndarray[Any, Any]]) -> dict[str, list[float]]:
+    """Mean and root mean square of each network, by its path, e.g. `agents/low/critic/target`."""
+    found = defaultdict(list)
+    for path, values in tensors.items():
+        parts = [part for part in path.split("/") if part not in ("state", "network", "networks")]
+        version = next((part for part in parts if part in ("online", "target")), None)
+        if version is not None:
+            name = "/".join(parts[: parts.index(version) + 1])
+            found[name].append(values.astype(np.float64).ravel())
+    joined = {path: np.concatenate(values) for path, values in sorted(found.items())}
+    return {p: [float(v.mean()), float(np.sqrt((v**2).mean()))] for p, v in joined.items()}
+
+
+def rounded(value: Any) -> Any:
+    """The figures with nine digits, which is more than is compared."""
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def record(names: list[str]) -> None:
+    """Make the named runs again and keep their figures; without names all."""
+    kept = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    for name in names or RUNS:
+        with tempfile.TemporaryDirectory() as folder:
+            kept[name] = rounded(figures(RUNS[name], Path(folder)))
+    kept = {name: kept[name] for name in RUNS if name in kept}
+    lines = [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in kept.items()]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="runs to record again; default: all")
+    record(parser.parse_args().names)
