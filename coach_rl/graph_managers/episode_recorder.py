@@ -86,7 +86,7 @@ class _Camera:
     """
 
     def __init__(self, stack: Stack) -> None:
-        environment = stack.simulators.environment
+        environment = stack.simulators
         if not isinstance(environment, Renderable):
             raise ConfigurationError(
                 f"evaluations cannot be filmed: a {type(environment).__name__} has no pictures; "

@@ -9,7 +9,7 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CoachError
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.records import Action, BoolArray, Directive, EnvResponse, IntArray
+from coach_rl.core.records import BoolArray, EnvResponse
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -21,66 +21,18 @@ AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
 """(index of the level, what its agent sees and where it acts) to the agent."""
 
 
-class Simulators:
-    """A stack's environment, whose answers the stack hears at every tick.
-
-    A level answers only where a sub-episode is over; episodes are followed by what the simulators
-    answer.
-
-    Args:
-        environment: The simulators themselves.
-    """
-
-    def __init__(self, environment: Environment) -> None:
-        self.environment = environment
-        self.answer: EnvResponse | None = None
-        """The last; None before the first tick."""
-
-    @property
-    def num_envs(self) -> int:
-        """N."""
-        return self.environment.num_envs
-
-    @property
-    def spaces(self) -> EnvironmentSpaces:
-        """What a row shows and takes."""
-        return self.environment.spaces
-
-    def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew."""
-        return self.environment.reset(seed)
-
-    def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Tell some rows what to do."""
-        self.environment.send(directive, rows)
-
-    def recv(self) -> EnvResponse:
-        """The rows that have answered."""
-        self.answer = self.environment.recv()
-        return self.answer
-
-    def state_dict(self) -> State:
-        """That of the simulators."""
-        return self.environment.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.environment.load_state_dict(state)
-
-    def close(self) -> None:
-        """Close the simulators."""
-        self.environment.close()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Stack:
     """Levels above one set of environments, with a clock of their own."""
 
     levels: tuple[LevelManager, ...]
     """Top first."""
-    simulators: Simulators
-    """What the lowest level acts on."""
     clock: Clock
+
+    @property
+    def simulators(self) -> Environment:
+        """What the lowest level acts on."""
+        return self.levels[-1].environment
 
     @property
     def num_envs(self) -> int:
@@ -92,12 +44,18 @@ class Stack:
         self.levels[0].reset(seed)
 
     def tick(self) -> EnvResponse:
-        """One step of all environments; what they answered."""
-        self.levels[0].recv()
-        answer = self.simulators.answer
-        assert answer is not None  # however many levels: the lowest has asked them
-        self.clock.environment_steps += int(np.add.reduce(answer.duration))
-        return answer
+        """One step of all environments; what they answered.
+
+        It is `recv` of the top level, level by level: that returns only where the top's decisions
+        are over, and whoever follows episodes needs every step.
+        """
+        for level in self.levels:  # decisions go down ...
+            level.decide()
+        heard = answer = self.simulators.recv()
+        for level in reversed(self.levels):  # ... and answers go up
+            answer = level.take_in(answer)
+        self.clock.environment_steps += int(np.add.reduce(heard.duration))
+        return heard
 
     def begin_counting(self, rows: BoolArray) -> None:
         """Forget how sub-episodes have gone, and go on with those of the rows [N] alone."""
@@ -146,8 +104,7 @@ def build_stack(
         discount: Of rewards per simulator step, when a level adds them up for the one above.
     """
     built: list[LevelManager] = []
-    simulators = Simulators(environment)
-    below: Environment = simulators
+    below = environment
     try:
         for index in reversed(range(len(levels))):
             params = levels[index]
@@ -166,4 +123,4 @@ def build_stack(
     except CoachError:
         environment.close()
         raise
-    return Stack(levels=tuple(reversed(built)), simulators=simulators, clock=clock)
+    return Stack(levels=tuple(reversed(built)), clock=clock)

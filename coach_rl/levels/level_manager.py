@@ -150,8 +150,48 @@ class LevelManager:
 
     def recv(self) -> EnvResponse:
         """One tick: decide where it is due, let the environment go on, take in what came."""
-        self._decide()
-        answer = self.environment.recv()
+        self.decide()
+        return self.take_in(self.environment.recv())
+
+    def decide(self) -> None:
+        """Ask the agent where rows wait for a decision, and send it down."""
+        rows, space = self._rows, self.params.goal_space
+        (waiting,) = rows.waiting.nonzero()
+        if not len(waiting):
+            return
+        shown = seen = take(rows.observation, waiting)
+        starts, tested = rows.starts[waiting], rows.tested[waiting]
+        outer_goals = [goal.take(waiting, axis=0) for goal in rows.outer_goals]
+        if space is not None:
+            if self._is_top:
+                rows.goal[waiting] = seen[GOAL_KEY].reshape(len(waiting), -1)
+            goal = rows.goal.take(waiting, axis=0)
+            shown = seen | space.show(goal, seen)
+            if isinstance(space, GoalSpace):
+                outer_goals.append(goal)
+                if np.count_nonzero(starts):
+                    difference = space.difference(goal, seen)[starts]
+                    rows.difference_at_start[waiting[starts]] = difference
+        request = ActionRequest(
+            rows=waiting,
+            observation=shown,
+            starts=starts,
+            episode_start=rows.episode_start[waiting],
+            greedy=tested,
+        )
+        action = self.agent.act(self._agent_rows, request, self._agent_clock)
+        if self._tests_now:
+            tested = tested | (self._testing.draw(waiting)[:, 0] < (self.params.testing_rate or 0))
+        rows.decision_tested[waiting] = tested
+        rows.waiting[waiting] = False
+        directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
+        self.environment.send(directive, waiting)
+
+    def take_in(self, answer: EnvResponse) -> EnvResponse:
+        """Judge what the environment answered, and tell the agent; the answer to the level above.
+
+        At the top that is the answer itself.
+        """
         if not len(answer):
             return answer
         rows = self._rows
@@ -196,40 +236,6 @@ class LevelManager:
     def agent_spaces(self) -> EnvironmentSpaces:
         """What this level's agent sees (its goal included) and where it acts."""
         return agent_spaces(self.environment.spaces, self.params.goal_space)
-
-    def _decide(self) -> None:
-        """Ask the agent where rows wait for a decision, and send it down."""
-        rows, space = self._rows, self.params.goal_space
-        (waiting,) = rows.waiting.nonzero()
-        if not len(waiting):
-            return
-        shown = seen = take(rows.observation, waiting)
-        starts, tested = rows.starts[waiting], rows.tested[waiting]
-        outer_goals = [goal.take(waiting, axis=0) for goal in rows.outer_goals]
-        if space is not None:
-            if self._is_top:
-                rows.goal[waiting] = seen[GOAL_KEY].reshape(len(waiting), -1)
-            goal = rows.goal.take(waiting, axis=0)
-            shown = seen | space.show(goal, seen)
-            if isinstance(space, GoalSpace):
-                outer_goals.append(goal)
-                if np.count_nonzero(starts):
-                    difference = space.difference(goal, seen)[starts]
-                    rows.difference_at_start[waiting[starts]] = difference
-        request = ActionRequest(
-            rows=waiting,
-            observation=shown,
-            starts=starts,
-            episode_start=rows.episode_start[waiting],
-            greedy=tested,
-        )
-        action = self.agent.act(self._agent_rows, request, self._agent_clock)
-        if self._tests_now:
-            tested = tested | (self._testing.draw(waiting)[:, 0] < (self.params.testing_rate or 0))
-        rows.decision_tested[waiting] = tested
-        rows.waiting[waiting] = False
-        directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
-        self.environment.send(directive, waiting)
 
     @property
     def _tests_now(self) -> bool:

@@ -60,19 +60,22 @@ class LevelRows:
             goal_size: Elements of the level's own goal, G.
             outer_sizes: Elements of the goals of the levels above, top first.
         """
-        flags = np.zeros((6, num_envs), np.bool_)
+
+        def nowhere() -> BoolArray:
+            return np.zeros(num_envs, np.bool_)
+
         return cls(
             row=np.arange(num_envs),
             observation={},
             goal=np.zeros((num_envs, goal_size), np.float32),
             outer_goals=[np.zeros((num_envs, size), np.float32) for size in outer_sizes],
             difference_at_start=np.zeros((num_envs, goal_size), np.float64),
-            open=flags[0].copy(),
-            waiting=flags[1].copy(),
-            starts=flags[2].copy(),
-            episode_start=flags[3].copy(),
-            tested=flags[4].copy(),
-            decision_tested=flags[5].copy(),
+            open=nowhere(),
+            waiting=nowhere(),
+            starts=nowhere(),
+            episode_start=nowhere(),
+            tested=nowhere(),
+            decision_tested=nowhere(),
             decisions=np.zeros(num_envs, np.int64),
             own_return=np.zeros(num_envs, np.float64),
             reward=np.zeros(num_envs, np.float64),

@@ -10,6 +10,7 @@ from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers import GraphManager, TaskParameters
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 from coach_rl.graph_managers.stack import build_stack
+from coach_rl.testing.states import assert_same_state
 
 
 def build(experiment, num_envs=3):
@@ -35,6 +36,16 @@ def test_a_tick_returns_what_every_simulator_answered_however_many_levels_there_
             assert answer.duration.tolist() == [1, 1, 1]
             assert stack.clock.environment_steps == 3 * tick
     for stack in (plain, deep):
+        stack.close()
+
+
+def test_a_tick_is_recv_of_the_top_level():
+    ticked, received = build(maze_experiment("middle")), build(maze_experiment("middle"))
+    for _ in range(40):
+        ticked.tick()
+        received.levels[0].recv()
+    assert_same_state(ticked.state_dict()["top"], received.state_dict()["top"])
+    for stack in (ticked, received):
         stack.close()
 
 

@@ -6,19 +6,19 @@ equality is exact.
 
 import copy
 import itertools
-from dataclasses import asdict
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_stack import Level, Recursion, Totals
+from plain_stack import Level, Recursion
 from scripted_stack import build, managers
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GoalSpace, OptionSpace
-from coach_rl.core.records import Directive, End
+from coach_rl.core.records import Directive
 from coach_rl.testing.states import assert_same_state
 
 
@@ -85,31 +85,15 @@ def assert_same_transitions(found, expected, where, *, is_dense):
         assert mine == other, (where, number)
 
 
-def added(totals):
-    """Sums over the rows."""
-    return {
-        name: sum(getattr(each, name) for each in totals)
-        for name in asdict(Totals())
-        if name != "ends"
-    } | {bit: sum(each.ends[bit] for each in totals) for bit in End}
-
-
 def means(totals):
-    """What a level should tell of its sub-episodes, given those of each row."""
-    sums, told = added(totals), {}
-    if count := sums["sub_episodes"]:
-        told = {
-            "sub_episodes": count,
-            "distance_at_start": sums["distance_at_start"] / count,
-            "distance": sums["distance"] / count,
-            "decisions": sums["decisions"] / count,
-            "return": sums["returns"] / count,
-            **{f"{bit.name.lower()}_share": sums[bit] / count for bit in End},
-        }
-    if sums["decided"]:
-        told["tested_share"] = sums["tested"] / sums["decided"]
-        told["penalised_share"] = sums["penalised"] / sums["decided"]
-    return told
+    """What a level should log of its decisions and sub-episodes, given the sums of each row."""
+    sums, logged = Counter(), {}
+    for each in totals:
+        sums.update(each)
+    decided, count = sums.pop("decided", 0), sums.pop("sub_episodes", 0)
+    for name, total in sums.items():
+        logged[name] = total / (decided if name in ("tested_share", "penalised_share") else count)
+    return {**logged, "sub_episodes": count} if count else logged
 
 
 @settings(max_examples=100, deadline=None)
@@ -233,3 +217,18 @@ def test_a_saved_state_shares_nothing_with_the_levels():
     top.load_state_dict(state)
     top.recv()
     assert_same_state(state["environment"]["rows"], before["environment"]["rows"])
+
+
+def test_goals_can_be_looked_at_but_not_changed():
+    top, _ = build([1, 2, 3], TWO_LEVELS, Clock())
+    low = top.environment
+    assert top.goals is None
+    assert not low.goals.given.any()
+    top.recv()
+    goals = low.goals
+    assert goals.goal_space == GOALS
+    assert goals.given.all()
+    assert goals.goal.shape == (3, 2)
+    for values in (goals.goal, goals.open, goals.given):
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 1
