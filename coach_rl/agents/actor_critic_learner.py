@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
 
 from coach_rl.agents.acting_policy import ActingPolicy, PerturbedPolicy
 from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
+from coach_rl.architectures.batch import Batch
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
     CriticParameters,
@@ -50,8 +51,8 @@ class DeterministicAgentParameters(ActorCriticAgentParameters):
     """How it explores with its parameters, before the actions' noise; None: not at all."""
 
 
-class ActorCriticLearner:
-    """An actor and K critics; an algorithm adds their losses and how the actor acts.
+class ActorCriticLearner(Generic[Batch]):
+    """An actor and K critics that learn from a `Batch`; an algorithm adds losses and how it acts.
 
     Args:
         params: The agent's parameters.
@@ -71,10 +72,10 @@ class ActorCriticLearner:
         *,
         actor: DeterministicActor | SquashedGaussianActor,
         critics: Critics,
-        losses: tuple[Loss, Loss],
+        losses: tuple[Loss[Batch], Loss[Batch]],
         sync: TargetSync,
         actor_follows: bool,
-        more: Sequence[Objective] = (),
+        more: Sequence[Objective[Batch]] = (),
     ) -> None:
         self.to_box = critics.to_box
         self.actor = NetworkWrapper(actor, device=context.device, with_target=actor_follows)

@@ -16,17 +16,16 @@ from coach_rl.agents.actor_critic_learner import (
 )
 from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import (
-    NEXT_OBSERVATIONS,
     ClippedTargetParameters,
     OffPolicyAgent,
-    observations,
 )
 from coach_rl.architectures.continuous_control import Critics, DeterministicActor
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
 from coach_rl.functional.temporal_difference import regression_loss, td_target
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +61,7 @@ class DDPGAgentParameters(DeterministicAgentParameters):
         )
 
 
-class DDPGLearner(ActorCriticLearner):
+class DDPGLearner(ActorCriticLearner[TransitionBatch]):
     """An actor that climbs the critic's hill, and a critic; both have targets."""
 
     def __init__(self, params: DDPGAgentParameters, context: LearnerContext) -> None:
@@ -80,23 +79,23 @@ class DDPGLearner(ActorCriticLearner):
         )
         self.acting = deterministic_acting(params, context, self.actor, self.policy)
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """One gradient step of the critic, one of the actor, and the targets follow."""
         return self.engine.step(batch)
 
-    def critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def critic_loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Squared distance from r + gamma Q'(s', mu'(s')), section 3 of the paper."""
         algorithm = self._algorithm
-        after = observations(batch, NEXT_OBSERVATIONS)
+        after = batch.next_observation
         with torch.no_grad():
             next_action = self.actor.call(self.actor.target, after)
             next_value = self.critics.call(self.critics.target, after, next_action)[0]
-            target = td_target(
-                batch["/rewards"], batch["/discounts"], next_value, self.clip_targets
-            )
-        value = self.critics.call(flat, observations(batch), batch["/actions"])  # [1, B]
+            target = td_target(batch.reward, batch.discount, next_value, self.clip_targets)
+        value = self.critics.call(flat, batch.observation, batch.action)  # [1, B]
         error = value - target
-        loss = regression_loss(error, batch["/weights"], algorithm.huber)
+        loss = regression_loss(error, batch.weight, algorithm.huber)
         return loss, {
             "critic_loss": loss,
             "q_value": value.mean(),
@@ -105,9 +104,11 @@ class DDPGLearner(ActorCriticLearner):
             "td_error": error[0],
         }
 
-    def actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def actor_loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Minus the critic's value of the actor's actions, equation 6 of the paper."""
-        before = observations(batch)
+        before = batch.observation
         action = self.actor.call(flat, before)
         loss = -self.critics.call(self.critics.online, before, action).mean()
         if self._algorithm.action_penalty:

@@ -16,14 +16,12 @@ from torch import Tensor
 from coach_rl.agents.acting_policy import ActingPolicy
 from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
 from coach_rl.agents.off_policy_agent import (
-    NEXT_OBSERVATIONS,
     ClippedTargetParameters,
     LearningParameters,
     OffPolicyAgent,
     OffPolicyAgentParameters,
-    observations,
 )
-from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
@@ -34,7 +32,7 @@ from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy, ExplorationPolicyParameters
 from coach_rl.functional.temporal_difference import of_actions
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,24 +103,24 @@ class DQNLearner:
             _values_of(network, context.device), params.exploration.build(context.action_space)
         )
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """One gradient step, and the target follows."""
         return self.engine.step(batch)
 
-    def loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Distance from r + gamma Q'(s', argmax Q(s', .)); the argmax of Q' unless `double`."""
         network, returns, algorithm = self.network, self._returns, self._algorithm
-        after = observations(batch, NEXT_OBSERVATIONS)
+        after = batch.next_observation
         with torch.no_grad():
             judged = network.call(network.target, after)  # [B, n, K]
             chooser = network.call(network.online, after) if algorithm.double else judged
             best = of_actions(judged, returns.mean(chooser).argmax(dim=1))
-            target = returns.target(
-                best, batch["/rewards"], batch["/discounts"], algorithm.clip_targets
-            )
-        taken = batch["/actions"].to(torch.int64) - self._first_action
-        numbers = of_actions(network.call(flat, observations(batch)), taken)  # [B, K]
-        loss, error = returns.loss(numbers, target, batch["/weights"], algorithm.huber)
+            target = returns.target(best, batch.reward, batch.discount, algorithm.clip_targets)
+        taken = batch.action.to(torch.int64) - self._first_action
+        numbers = of_actions(network.call(flat, batch.observation), taken)  # [B, K]
+        loss, error = returns.loss(numbers, target, batch.weight, algorithm.huber)
         return loss, {
             "q_loss": loss,
             "q_value": returns.mean(numbers).mean(),

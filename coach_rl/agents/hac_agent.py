@@ -18,7 +18,7 @@ from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
-from coach_rl.memories.replay_memory import ReplayMemoryParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 _DEFAULT_NAME = "agent"
 

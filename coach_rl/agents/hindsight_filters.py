@@ -16,7 +16,7 @@ from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.memories.memory import MemoryParameters
-from coach_rl.memories.replay_memory import ReplayMemoryParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 _PROBES = np.array([[0.0], [0.3], [1.0]])
 """Where in the range of a sub-goal's elements the way back is tried, [3, 1]."""

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.off_policy_agent import OBSERVATIONS, OffPolicyAgent
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Learner
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
@@ -29,8 +30,9 @@ from coach_rl.core.seeding import (
 )
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
-from coach_rl.memories.memory import Batch
-from coach_rl.memories.replay_memory import ReplayMemory, ReplayMemoryParameters
+from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.replay_memory import ReplayMemory
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.memories.row_history import RowHistory
 
 LOW_BEGIN, LOW_END = "low_begin", "low_end"
@@ -126,7 +128,7 @@ class HIROAgent(OffPolicyAgent):
         extras = {**transition.extras, LOW_BEGIN: begins, LOW_END: ends}
         super().store(replace(transition, extras=extras))
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """One gradient step, from corrected sub-goals."""
         return super().learn_from_batch(self._corrected(batch))
 
@@ -143,23 +145,22 @@ class HIROAgent(OffPolicyAgent):
         super().load_state_dict(state)
         self.correction.load_state_dict(state["correction"])
 
-    def _corrected(self, batch: Batch) -> Batch:
+    def _corrected(self, batch: TransitionBatch) -> TransitionBatch:
         """The batch with corrected actions, without the intervals."""
-        batch = dict(batch)
-        begins, ends = (batch.pop(f"/{name}").cpu().numpy() for name in (LOW_BEGIN, LOW_END))
-        stored = batch["/actions"].cpu().numpy()
-        key = self.correction.goal.key
+        extras = dict(batch.extras)
+        begins, ends = (extras.pop(name).cpu().numpy() for name in (LOW_BEGIN, LOW_END))
+        stored, key = batch.action.cpu().numpy(), self.correction.goal.key
         subgoals, replaced = self.correction(
             np.asarray(self.output_filter.apply(stored)),
-            {key: batch[f"{OBSERVATIONS}{key}"].cpu().numpy()},
-            rows=self._rows_of(batch["/positions"]),
+            {key: batch.observation[key].cpu().numpy()},
+            rows=self._rows_of(batch.position),
             begins=begins,
             ends=ends,
         )
         shown = np.asarray(self.output_filter.inverse(subgoals))
-        actions = np.where(replaced[:, None], shown, stored)
-        batch["/actions"] = torch.from_numpy(actions).to(self._device, non_blocking=True)
-        return batch
+        actions = torch.from_numpy(np.where(replaced[:, None], shown, stored))
+        action = actions.to(self._device, non_blocking=True)
+        return batch._replace(action=action, extras=extras)
 
     def _check_own(self, sub_goal: GoalSpace) -> None:
         """Raise unless sub-goals can be read off, and put into, what the agent keeps."""

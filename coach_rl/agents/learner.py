@@ -12,11 +12,12 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.acting_policy import ActingPolicy
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.spaces import Space
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 REPAID_AFTER = 15_000
 """Updates after which compiling has repaid itself: two variants of 15 s at 2 to 3 ms saved each."""
@@ -26,8 +27,8 @@ class Learner(Protocol):
     """Networks and losses of an off-policy algorithm."""
 
     @property
-    def engine(self) -> UpdateEngine:
-        """Makes the gradient steps and has their metrics."""
+    def engine(self) -> UpdateEngine[Any]:
+        """Makes the gradient steps, from whatever the losses take, and has their metrics."""
         ...
 
     @property
@@ -45,8 +46,8 @@ class Learner(Protocol):
         """Learning rates by the name of the engine's scalar, before the schedule."""
         ...
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
-        """One gradient step; returns per-sample outputs, `td_error` [B] among them."""
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
+        """One gradient step; the losses' metrics of each sample, `td_error` [B] among them."""
         ...
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, check_same_kind, combined
 from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import LearnerContext, MakeLearner
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
@@ -31,10 +32,9 @@ from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
-from coach_rl.memories.memory import Batch, Memory, MemoryParameters
-from coach_rl.memories.replay_memory import ReplayMemoryParameters
-
-OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
+from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.memory import Memory, MemoryParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,20 +259,16 @@ class OffPolicyAgent(FilteredAgent[Any]):
         self.learner.engine.set_scalars(**rates)
         for _ in range(due):
             batch = self.memory.sample(self.params.learning.batch)
-            outputs = self.learn_from_batch(batch)
+            per_sample = self.learn_from_batch(batch)
             if self.memory.is_prioritised:
-                self._note_errors(batch["/positions"], outputs["td_error"])
+                self._note_errors(batch.position, per_sample["td_error"])
         return TrainingReport(training_steps=due, metrics=self._report(clock, rates))
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
-        """One gradient step; returns what there is to say of each sample, `td_error` [B] at least.
-
-        Args:
-            batch: Columns by flat path, [B, ...] each; see `memories.memory.Memory.sample`.
-        """
-        outputs = self.learner.learn_from_batch(batch)
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
+        """One gradient step; the losses' metrics of each sample, `td_error` [B] among them."""
+        per_sample = self.learner.learn_from_batch(batch)
         self.training_steps += 1
-        return outputs
+        return per_sample
 
     def metrics(self, clock: Clock) -> dict[str, float]:
         """What the memory and the exploration have to log since the last call."""
@@ -346,15 +342,6 @@ class OffPolicyAgent(FilteredAgent[Any]):
         learned = self.learner.engine.drain_metrics()
         own = {"training_steps": float(steps), **learned, **rates}
         return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
-
-
-def observations(batch: Batch, prefix: str = OBSERVATIONS) -> Batch:
-    """The observations of a batch by key."""
-    return {
-        path.removeprefix(prefix): column
-        for path, column in batch.items()
-        if path.startswith(prefix)
-    }
 
 
 def _generator(seed: int, *names: str) -> torch.Generator:

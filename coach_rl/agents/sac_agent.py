@@ -6,6 +6,7 @@ docs/algorithms/sac.md lists every detail and its source.
 import math
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +15,11 @@ from coach_rl.agents.acting_policy import ActingPolicy
 from coach_rl.agents.actor_critic_learner import ActorCriticAgentParameters, ActorCriticLearner
 from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import (
-    NEXT_OBSERVATIONS,
     OffPolicyAgent,
     ValueLearningParameters,
-    observations,
 )
 from coach_rl.architectures.continuous_control import Critics, SquashedGaussianActor
-from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.layers import ScaleToBox
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward
@@ -36,7 +35,7 @@ from coach_rl.exploration_policies.squashed_gaussian_policy import (
 )
 from coach_rl.functional.distributions import squashed_sample
 from coach_rl.functional.temporal_difference import regression_loss, td_target
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +110,17 @@ class Temperature(nn.Module):
         return self.log_alpha
 
 
-class SACLearner(ActorCriticLearner):
+class SACBatch(NamedTuple):
+    """What a step of SAC learns from."""
+
+    transitions: TransitionBatch
+    noise: Tensor
+    """Standard normal numbers for actions in the observations, [B, A]."""
+    next_noise: Tensor
+    """Standard normal numbers for actions in the next observations, [B, A]."""
+
+
+class SACLearner(ActorCriticLearner[SACBatch]):
     """A squashed Gaussian policy that is rewarded for its entropy, and two critics."""
 
     def __init__(self, params: SACAgentParameters, context: LearnerContext) -> None:
@@ -158,26 +167,29 @@ class SACLearner(ActorCriticLearner):
                 uniform=(2 * torch.rand(shape, generator=rng) - 1).to(context.device),
             )
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """A gradient step of the critics, the actor and the temperature; the targets follow."""
-        shape = batch["/actions"].shape
-        noise = {"/noise": self._noise(*shape), "/next_noise": self._noise(*shape)}
-        return self.engine.step({**batch, **noise})
+        shape = batch.action.shape
+        noise, next_noise = self._noise(*shape), self._noise(*shape)
+        return self.engine.step(SACBatch(batch, noise=noise, next_noise=next_noise))
 
-    def critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def critic_loss(
+        self, flat: Tensor, noisy: SACBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Both critics towards the lower one's soft value, equations 3 and 5."""
-        after = observations(batch, NEXT_OBSERVATIONS)
+        batch, _, next_noise = noisy
+        after = batch.next_observation
         with torch.no_grad():
             alpha = self.temperature.online.exp()
             mean, log_std = self.actor.call(self.actor.online, after)
-            normalised, next_log_prob = squashed_sample(mean, log_std, batch["/next_noise"])
+            normalised, next_log_prob = squashed_sample(mean, log_std, next_noise)
             next_action = self.to_box(normalised)
             next_values = self.critics.call(self.critics.target, after, next_action)
             soft_value = next_values.amin(dim=0) - alpha * next_log_prob
-            target = td_target(batch["/rewards"], batch["/discounts"], soft_value)
-        values = self.critics.call(flat, observations(batch), batch["/actions"])  # [2, B]
+            target = td_target(batch.reward, batch.discount, soft_value)
+        values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
         error = values - target
-        loss = regression_loss(error, batch["/weights"], self._algorithm.huber)
+        loss = regression_loss(error, batch.weight, self._algorithm.huber)
         return loss, {
             "critic_loss": loss,
             "q_value": values.mean(),
@@ -186,17 +198,19 @@ class SACLearner(ActorCriticLearner):
             "td_error": error.abs().mean(dim=0),
         }
 
-    def actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""
-        before = observations(batch)
+        before, noise = noisy.transitions.observation, noisy.noise
         mean, log_std = self.actor.call(flat, before)
-        normalised, log_prob = squashed_sample(mean, log_std, batch["/noise"])
+        normalised, log_prob = squashed_sample(mean, log_std, noise)
         values = self.critics.call(self.critics.online, before, self.to_box(normalised))
         alpha = self.temperature.online.exp()
         loss = (alpha * log_prob - values.amin(dim=0)).mean()
         return loss, {"actor_loss": loss, "entropy": -log_prob.mean(), "log_prob": log_prob}
 
-    def temperature_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def temperature_loss(
+        self, flat: Tensor, noisy: SACBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """-log alpha (log pi + target entropy): equation 18, whose alpha is taken in logarithms."""
         excess = (scalars["log_prob"] + self.target_entropy).mean()
         log_alpha = self.temperature.call(flat)[0]

@@ -5,6 +5,7 @@ docs/algorithms/td3.md lists every detail and its source.
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,18 +17,17 @@ from coach_rl.agents.actor_critic_learner import (
 )
 from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import (
-    NEXT_OBSERVATIONS,
     ClippedTargetParameters,
     OffPolicyAgent,
-    observations,
 )
 from coach_rl.architectures.continuous_control import Critics, DeterministicActor
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
 from coach_rl.core.spaces import ActionUnit, check_action_unit
 from coach_rl.functional.temporal_difference import regression_loss, td_target
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,15 @@ class TD3AgentParameters(DeterministicAgentParameters):
         )
 
 
-class TD3Learner(ActorCriticLearner):
+class TD3Batch(NamedTuple):
+    """What a step of TD3 learns from."""
+
+    transitions: TransitionBatch
+    noise: Tensor
+    """Standard normal numbers for the target's actions, [B, A]."""
+
+
+class TD3Learner(ActorCriticLearner[TD3Batch]):
     """Two critics of which the lower is believed, and an actor that waits for them."""
 
     def __init__(self, params: TD3AgentParameters, context: LearnerContext) -> None:
@@ -90,33 +98,35 @@ class TD3Learner(ActorCriticLearner):
         )
         self.acting = deterministic_acting(params, context, self.actor, self.policy)
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """A gradient step of the critics; every `policy_delay` steps the actor and the targets."""
-        batch = {**batch, "/noise": self._noise(*batch["/actions"].shape)}
+        noisy = TD3Batch(batch, noise=self._noise(*batch.action.shape))
         delayed = (self.engine.steps + 1) % self._algorithm.policy_delay != 0
-        return self.engine.step(batch, only=("critic",) if delayed else None)
+        return self.engine.step(noisy, only=("critic",) if delayed else None)
 
-    def critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def critic_loss(
+        self, flat: Tensor, noisy: TD3Batch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Both critics towards the lower one's target at a smoothed action, algorithm 1."""
-        algorithm = self._algorithm
-        after = observations(batch, NEXT_OBSERVATIONS)
+        (batch, noise), algorithm = noisy, self._algorithm
+        after = batch.next_observation
         with torch.no_grad():
             limit = algorithm.target_noise_clip
-            noise = (batch["/noise"] * algorithm.target_noise).clamp(-limit, limit)
+            noise = (noise * algorithm.target_noise).clamp(-limit, limit)
             if algorithm.target_noise_unit == "raw":
                 noise = noise / self.to_box.half_range
             normalised = self.to_box.inverse(self.actor.call(self.actor.target, after))
             next_action = self.to_box((normalised + noise).clamp(-1, 1))
             next_values = self.critics.call(self.critics.target, after, next_action)
             target = td_target(
-                batch["/rewards"],
-                batch["/discounts"],
+                batch.reward,
+                batch.discount,
                 next_values.amin(dim=0),
                 self.clip_targets,
             )
-        values = self.critics.call(flat, observations(batch), batch["/actions"])  # [2, B]
+        values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
         error = values - target
-        loss = regression_loss(error, batch["/weights"], algorithm.huber)
+        loss = regression_loss(error, batch.weight, algorithm.huber)
         return loss, {
             "critic_loss": loss,
             "q_value": values.mean(),
@@ -125,9 +135,9 @@ class TD3Learner(ActorCriticLearner):
             "td_error": error.abs().mean(dim=0),
         }
 
-    def actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def actor_loss(self, flat: Tensor, noisy: TD3Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Minus the first critic's value of the actor's actions."""
-        before = observations(batch)
+        before = noisy.transitions.observation
         action = self.actor.call(flat, before)
         loss = -self.critics.call(self.critics.online, before, action, members=1).mean()
         return loss, {"actor_loss": loss}

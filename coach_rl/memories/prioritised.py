@@ -9,9 +9,8 @@ from coach_rl.core.errors import NonFiniteError, RunError, require
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.columns import POSITIONS, WEIGHTS, Columns
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.samplers import POSITIONS, WEIGHTS
 from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.sum_tree import SumTree
 
@@ -74,7 +73,7 @@ class PrioritisedPositions(SamplerUnit):
         share = min(1.0, self._steps_added / params.anneal_beta_over.count)
         return params.beta + (1.0 - params.beta) * share
 
-    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Positions and weights, [B] each."""
         total = self._tree.total
         if not total:

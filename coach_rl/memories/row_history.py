@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.memories.columns import ACTIONS, NEXT_OBSERVATIONS, OBSERVATIONS
 from coach_rl.memories.ring_store import RingStore
 
 
@@ -29,15 +30,15 @@ class RowHistory:
 
     def observations(self, rows: IntArray, steps: IntArray, keys: Iterable[str]) -> Observation:
         """What rows saw before each of these steps, [..., ...] each."""
-        return {key: self._read(f"/observations/{key}", rows, steps) for key in keys}
+        return {key: self._read(f"{OBSERVATIONS}{key}", rows, steps) for key in keys}
 
     def next_observation(self, rows: IntArray, steps: IntArray, key: str) -> Array:
         """What rows saw under one key after each of these steps, [..., ...]."""
-        return self._read(f"/next_observations/{key}", rows, steps)
+        return self._read(f"{NEXT_OBSERVATIONS}{key}", rows, steps)
 
     def actions(self, rows: IntArray, steps: IntArray) -> FloatArray:
         """What rows did in each of these steps, [..., A]."""
-        return self._read("/actions", rows, steps)
+        return self._read(ACTIONS, rows, steps)
 
     def _read(self, path: str, rows: IntArray, steps: IntArray) -> Array:
         return self._store.read(path, self._store.positions_of(rows, steps))
