@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
-    from coach_rl.agents.hac_agent import HACAgentParameters
+    from coach_rl.agents.hac import HACAgentParameters
     from coach_rl.agents.hiro_agent import (
         HIROAgent,
         HIROAgentParameters,

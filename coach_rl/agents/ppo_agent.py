@@ -182,13 +182,13 @@ class PPOAgent(FilteredAgent[RowNoise]):
         device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
-        self._model: ActorCritic = params.network.build(
+        self.model: ActorCritic = params.network.build(
             observation_space=self.observation_space, action_space=self.action_space, rng=weights
         )
-        self.network = NetworkWrapper(self._model, device=device)
-        self._distribution = self._model.distribution
-        self._sampler = sampler_for(self.action_space)
-        self._policy = numpy_policy(self._model) or torch_forward(self._model.policy, device)
+        self.network = NetworkWrapper(self.model, device=device)
+        self.distribution = self.model.distribution
+        self.sampler = sampler_for(self.action_space)
+        self.policy = numpy_policy(self.model) or torch_forward(self.model.policy, device)
         self._first_action = first_action(self.action_space)
         rounds = context.planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
@@ -201,7 +201,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         # enough. Decisions still open when acting turns random come in without one, once a row.
         self.memory = RolloutMemory(params.algorithm.rollout.count + 2 * context.num_envs)
         self._shuffle = generator(seed, params.name, "shuffle")
-        self._returns = RunningStatistics(())
+        self.returns = RunningStatistics(())
         self._kl_coefficient = params.algorithm.initial_kl_coefficient
         self.training_steps = 0
 
@@ -209,8 +209,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Row state for a stack of that many environments."""
         noise = RowNoise(
             num_rows=num_envs,
-            size=self._sampler.noise_size,
-            kind=self._sampler.noise_kind,
+            size=self.sampler.noise_size,
+            kind=self.sampler.noise_kind,
             seed=seed,
             name="policy",
         )
@@ -220,15 +220,15 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
         """Sample from the policy, or take its mode where greedy; keeps the log-probability."""
-        parameters = self.engine.checked(self._policy(request.observation))
+        parameters = self.engine.checked(self.policy(request.observation))
 
         def explored(where: BoolArray | None) -> tuple[Array, ...]:
             rows = request.rows if where is None else request.rows[where]
             seen = parameters if where is None else parameters[where]
-            return self._sampler.draw(seen, row_state.exploration.draw(rows))
+            return self.sampler.draw(seen, row_state.exploration.draw(rows))
 
         action, log_prob = combined(
-            request.greedy, lambda: self._sampler.greedy(parameters), explored
+            request.greedy, lambda: self.sampler.greedy(parameters), explored
         )
         extras = {"log_prob": log_prob}
         if self.params.algorithm.objective == "kl":
@@ -281,7 +281,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             "engine": self.engine.state_dict(),
             "memory": self.memory.state_dict(),
             "filters": self.filters_state_dict(),
-            "returns": self._returns.state_dict(),
+            "returns": self.returns.state_dict(),
             "shuffle": generator_state(self._shuffle),
             "kl_coefficient": self._kl_coefficient,
             "training_steps": self.training_steps,
@@ -293,7 +293,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.engine.load_state_dict(state["engine"], steps=state["training_steps"])
         self.memory.load_state_dict(state["memory"])
         self.load_filters_state_dict(state["filters"])
-        self._returns.load_state_dict(state["returns"])
+        self.returns.load_state_dict(state["returns"])
         load_generator_state(self._shuffle, state["shuffle"])
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
@@ -301,7 +301,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def load_networks(self, state: State) -> None:
         """Load the network, and the scale in which its critic predicts."""
         self.network.load_state_dict(state["network"])
-        self._returns.load_state_dict(state["returns"])
+        self.returns.load_state_dict(state["returns"])
 
     def description(self) -> str:
         """The network and how it is updated, for people."""
@@ -317,13 +317,13 @@ class PPOAgent(FilteredAgent[RowNoise]):
         algorithm = self.params.algorithm
         rollout, count = self.memory.rollout(self._device), len(self.memory)
         grid = self.memory.grid()
-        batch = self._estimated(rollout, grid)
+        batch = self.rollout_batch(rollout, grid)
         variance = explained_variance(batch.value[:count], batch.target[:count])
         per_epoch: list[dict[str, float]] = []  # of equally many gradient steps each
         steps = 0
         for epoch in range(algorithm.epochs):
             if epoch and algorithm.recompute_advantages:
-                batch = self._estimated(rollout, grid)
+                batch = self.rollout_batch(rollout, grid)
             steps += self._learn_one_epoch(batch, count)
             if algorithm.stop_at_kl is not None:
                 per_epoch.append(self.engine.drain_metrics())
@@ -353,13 +353,13 @@ class PPOAgent(FilteredAgent[RowNoise]):
             self.learn_from_batch(Minibatch(rollout, index))
         return len(minibatches)
 
-    def _estimated(self, rollout: Rollout, grid: RowGrid) -> RolloutBatch:
+    def rollout_batch(self, rollout: Rollout, grid: RowGrid) -> RolloutBatch:
         """The rollout with the critic's values now, and the advantages and targets they give."""
         algorithm = self.params.algorithm
-        scale = self._return_scale()
+        scale = self.return_scale()
         index, valid = self._on_device(grid.index), self._on_device(grid.valid)
         with torch.inference_mode():
-            value = self._model.value(rollout.observation)  # [C], in its own scale
+            value = self.model.value(rollout.observation)  # [C], in its own scale
             ends = segment_ends(
                 index=index,
                 valid=valid,
@@ -376,14 +376,14 @@ class PPOAgent(FilteredAgent[RowNoise]):
                 ends=ends,
                 reward=rollout.reward.to(torch.float32),
                 value=value * scale,
-                value_after_ends=self._model.value(after) * scale,
+                value_after_ends=self.model.value(after) * scale,
                 terminated=rollout.terminated,
                 discount=discount,
                 trace=algorithm.gae_lambda,
             )
             target = advantage + value * scale
             if algorithm.scale_returns:
-                self._returns.update(target[index[valid]].cpu().numpy())
+                self.returns.update(target[index[valid]].cpu().numpy())
         first = torch.as_tensor(self._first_action, device=self._device)
         return RolloutBatch(
             observation=rollout.observation,
@@ -398,18 +398,18 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def _divergence(self, observation: Tensors, policy: Tensor, count: int) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""
         with torch.inference_mode():
-            parameters = self._model.policy(observation)[:count]
-            return float(self._distribution.kl(policy[:count], parameters).mean())
+            parameters = self.model.policy(observation)[:count]
+            return float(self.distribution.kl(policy[:count], parameters).mean())
 
-    def _return_scale(self) -> float:
+    def return_scale(self) -> float:
         """What the critic's outputs are multiplied with to be returns."""
         if not self.params.algorithm.scale_returns:
             return 1.0
-        return float(1 / self._returns.inverse_deviation(1e-8))
+        return float(1 / self.returns.inverse_deviation(1e-8))
 
     def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""
-        algorithm, distribution = self.params.algorithm, self._distribution
+        algorithm, distribution = self.params.algorithm, self.distribution
         parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:

@@ -36,6 +36,12 @@ class ReplayLayout:
     """N."""
     row_capacity: int
     """Transitions kept per row."""
+    keeps: bool
+    """False for an agent that only acts: nothing is kept, no room is taken."""
+    is_on_device: bool
+    """Whether the big columns lie on the learner's device."""
+    is_prioritised: bool
+    """Whether a priority is kept of each transition."""
     observation_space: spaces.Dict
     """What the agent sees."""
     action_space: Space
@@ -100,13 +106,11 @@ class ReplayLayout:
         """The columns that a batch has from where the n-step returns end."""
         return tuple(f"{NEXT_OBSERVATIONS}{key}" for key in self.observations)
 
-    def size(self, *, on_device: bool, is_prioritised: bool) -> MemorySize:
-        """What the memory takes when it is full.
-
-        Args:
-            on_device: Whether the big columns lie on the learner's device.
-            is_prioritised: Whether priorities are kept.
-        """
+    @property
+    def size(self) -> MemorySize:
+        """What the memory takes when it is full."""
+        if not self.keeps:
+            return MemorySize(host=0, device=0)
         entries = self.num_rows * self.row_capacity
         big = entries * sum(field.bytes for field in self.fields.values())
         for stack in self.stacks:
@@ -114,8 +118,8 @@ class ReplayLayout:
             big += self.num_rows * per_row * stack.field.bytes // stack.field.shape[-1]
         episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
         small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
-        host = entries * small + (tree_bytes(entries) if is_prioritised else 0)
-        if on_device:
+        host = entries * small + (tree_bytes(entries) if self.is_prioritised else 0)
+        if self.is_on_device:
             return MemorySize(host=host, device=big)
         return MemorySize(host=host + big, device=0)
 

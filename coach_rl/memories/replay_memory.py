@@ -35,7 +35,6 @@ class ReplayMemory:
         rng: The stream that the sampler draws from.
         priorities: The sampler's priorities; None where all transitions are drawn alike.
         relabel: The sampler's hindsight goals; None where goals stay.
-        keeps: False for an agent that only acts.
     """
 
     def __init__(
@@ -47,11 +46,9 @@ class ReplayMemory:
         rng: np.random.Generator,
         priorities: PrioritisedPositions | None = None,
         relabel: HindsightGoals | None = None,
-        keeps: bool = True,
     ) -> None:
         self.layout, self.store, self.sampler = layout, store, sampler
         self._rng, self._priorities, self._relabel = rng, priorities, relabel
-        self._keeps = keeps
         self._awaits_first = True
 
     def __len__(self) -> int:
@@ -78,7 +75,7 @@ class ReplayMemory:
 
     def add(self, transition: Transition) -> None:
         """Keep R transitions of different rows; the oldest of full rows give way."""
-        if not self._keeps:
+        if not self.layout.keeps:
             raise RunError(
                 "a replay memory with storage='none' keeps nothing; use cpu, pinned or device to "
                 "learn from it"
@@ -178,7 +175,7 @@ class ReplayMemory:
 
     def load_state_dict(self, state: State) -> None:
         """Go on bit for bit where the saved memory stood; with no storage, go without."""
-        if not self._keeps:
+        if not self.layout.keeps:
             return
         self.store.load_state_dict(state["store"])
         self.sampler.load_state_dict(state["sampler"])

@@ -136,6 +136,9 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         layout = ReplayLayout(
             num_rows=num_envs,
             row_capacity=self.capacity // num_envs,
+            keeps=self.storage != "none",
+            is_on_device=self.storage == "device",
+            is_prioritised=self.prioritised is not None,
             observation_space=observation_space,
             action_space=action_space,
             extras=self.extras,
@@ -144,11 +147,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             hindsight=hindsight,
             hindsight_actions=actions,
         )
-        if self.storage != "none":
-            size = layout.size(
-                on_device=self.storage == "device", is_prioritised=self.prioritised is not None
-            )
-            check_size(size, capacity=self.capacity, device=device)
+        check_size(layout.size, capacity=self.capacity, device=device)
         memory = self._memory(layout, device=device, seed=seed, discount=discount)
         if self.prefill is not None and self.storage != "none":
             memory.prefill(self.prefill)
@@ -225,7 +224,6 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             rng=rng,
             priorities=priorities,
             relabel=relabel,
-            keeps=self.storage != "none",
         )
 
     def _return_units(

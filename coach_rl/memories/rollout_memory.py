@@ -52,7 +52,8 @@ class RolloutMemory:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._columns: dict[str, Array] = {}
+        self.columns: dict[str, Array] = {}
+        """[capacity, ...] each, by path; only the first `len(self)` entries mean anything."""
         self._length = 0
 
     def __len__(self) -> int:
@@ -60,7 +61,7 @@ class RolloutMemory:
 
     def rollout(self, device: torch.device) -> Rollout:
         """Everything it holds as tensors; `len(self)` of them mean anything."""
-        columns = {path: torch.from_numpy(each).to(device) for path, each in self._columns.items()}
+        columns = {path: torch.from_numpy(each).to(device) for path, each in self.columns.items()}
         return Rollout(
             observation=under(OBSERVATIONS, columns),
             action=columns[ACTIONS],
@@ -76,7 +77,7 @@ class RolloutMemory:
     @property
     def environment_steps(self) -> int:
         """How many steps of the simulator the transitions took, over all rows."""
-        return int(self._columns[DURATIONS][: self._length].sum()) if self._length else 0
+        return int(self.columns[DURATIONS][: self._length].sum()) if self._length else 0
 
     def add(self, transition: Transition) -> None:
         """Append R transitions; RunError when they don't fit."""
@@ -93,7 +94,7 @@ class RolloutMemory:
         }
         columns |= {extra(name): values for name, values in transition.extras.items()}
         for path, values in columns.items():
-            column = self._columns.get(path)
+            column = self.columns.get(path)
             if column is None:
                 column = self._allocate(path, values)
             column[self._length : end] = values
@@ -105,7 +106,7 @@ class RolloutMemory:
 
     def grid(self) -> RowGrid:
         """The order of each row's transitions."""
-        rows = self._columns[ROWS][: self._length]
+        rows = self.columns[ROWS][: self._length]
         order = np.argsort(rows, kind="stable")
         _, begins, counts = np.unique(rows[order], return_index=True, return_counts=True)
         time = np.arange(counts.max())[:, None]  # [T, 1]
@@ -124,23 +125,23 @@ class RolloutMemory:
         """
         grid = self.grid()
         index = grid.index.T
-        arrays = {shown_as(path, agent): column[index] for path, column in self._columns.items()}
+        arrays = {shown_as(path, agent): column[index] for path, column in self.columns.items()}
         return {**arrays, MASK: grid.valid.T.copy()}
 
     def state_dict(self) -> State:
         """The transitions kept."""
-        kept = {path: column[: self._length].copy() for path, column in self._columns.items()}
+        kept = {path: column[: self._length].copy() for path, column in self.columns.items()}
         return {"length": self._length, "columns": kept}
 
     def load_state_dict(self, state: State) -> None:
         """Take over the transitions."""
         self._length = state["length"]
         for path, values in state["columns"].items():
-            column = self._columns.get(path)
+            column = self.columns.get(path)
             if column is None:
                 column = self._allocate(path, values)
             column[: self._length] = values
 
     def _allocate(self, path: str, values: Array) -> Array:
-        self._columns[path] = np.zeros((self.capacity, *values.shape[1:]), values.dtype)
-        return self._columns[path]
+        self.columns[path] = np.zeros((self.capacity, *values.shape[1:]), values.dtype)
+        return self.columns[path]

@@ -42,15 +42,15 @@ class PlainDDPG:
 
     def step(self, batch):
         plain, share = doubles(batch)
-        before, after = plain["/observations/x"], plain["/next_observations/x"]
+        before, after = plain.observation["x"], plain.next_observation["x"]
         with torch.no_grad():
             next_share = torch.tanh(self.actor_target(after))
             next_value = values_of([self.critic_target], after, next_share)[0]
-            target = plain["/rewards"] + plain["/discounts"] * next_value
+            target = plain.reward + plain.discount * next_value
             if self.settings.clip_targets is not None:
                 target = target.clamp(*self.settings.clip_targets)
         values = values_of([self.critic], before, share)
-        loss = plain_error_loss(values, target, plain["/weights"], self.settings.huber)
+        loss = plain_error_loss(values, target, plain.weight, self.settings.huber)
         self.said = {
             "critic_loss": loss.item(),
             "q_value": values.mean().item(),
@@ -116,7 +116,7 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, adam):
         assert value == pytest.approx(mean, rel=1e-3, abs=1e-4), name
 
 
-@pytest.mark.parametrize("wrong", ["weights", "discounts", "huber", "penalty"])
+@pytest.mark.parametrize("wrong", ["weight", "discount", "huber", "penalty"])
 def test_the_plain_version_can_tell_a_difference(wrong):
     """Each of these is at work in the comparison above: without it, it would fail."""
     algorithm = {"huber": 0.7, "action_penalty": 0.8}
@@ -127,8 +127,8 @@ def test_the_plain_version_can_tell_a_difference(wrong):
         plain.settings = DDPGAlgorithmParameters(**{**algorithm, **other})
     for batch in batches(STEPS):
         agent.learn_from_batch(batch)
-        if f"/{wrong}" in batch:
-            batch = {**batch, f"/{wrong}": torch.full((16,), 0.5)}
+        if wrong in batch._fields:
+            batch = batch._replace(**{wrong: torch.full((16,), 0.5)})
         plain.step(batch)
     both = torch.nn.ModuleList(
         [plain_actor(agent.learner.actor), plain_critics(agent.learner.critics)[0]]

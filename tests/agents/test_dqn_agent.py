@@ -36,7 +36,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 from coach_rl.testing.states import assert_same_state
 
 STATES = spaces.Dict({"x": spaces.Box(0, 1, (3,))})
@@ -92,15 +92,16 @@ def one_hot(*states):
 
 def batch(**changes):
     """From state 0 by action 6 to state 1, and from state 2 by action 5 to its end."""
-    return {
-        "/observations/x": one_hot(0, 2),
-        "/actions": torch.tensor([6, 5]),
-        "/rewards": torch.tensor([1.0, -2.0]),
-        "/next_observations/x": one_hot(1, 1),
-        "/discounts": torch.tensor([0.5, 0.0]),
-        "/weights": torch.ones(2),
-        **changes,
-    }
+    whole = TransitionBatch(
+        observation={"x": one_hot(0, 2)},
+        action=torch.tensor([6, 5]),
+        reward=torch.tensor([1.0, -2.0]),
+        next_observation={"x": one_hot(1, 1)},
+        discount=torch.tensor([0.5, 0.0]),
+        weight=torch.ones(2),
+        position=torch.arange(2),
+    )
+    return whole._replace(**changes)
 
 
 ONLINE = [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]  # action 6 is the better one in state 1
@@ -122,9 +123,7 @@ def test_the_online_network_chooses_and_the_target_network_judges(double, next_v
     assert float(loss) == pytest.approx(0.5 * (errors[0] ** 2 + errors[1] ** 2) / 2)
     assert float(said["q_value"]) == 3.5
     weight = torch.tensor([0.5, 0.0])
-    weighted, _ = agent.learner.loss(
-        agent.learner.network.online, batch(**{"/weights": weight}), {}
-    )
+    weighted, _ = agent.learner.loss(agent.learner.network.online, batch(weight=weight), {})
     assert float(weighted) == pytest.approx(0.5 * 0.5 * errors[0] ** 2 / 2)
 
 
@@ -143,9 +142,7 @@ def test_only_the_action_taken_learns_whatever_its_number(start):
     agent = build(action=spaces.Discrete(3, start=start))
     before = agent.learner.network.named(agent.learner.network.online)["actions.0.weight"].clone()
     taken = torch.tensor([start + 2, start])
-    agent.learner.learn_from_batch(
-        batch(**{"/actions": taken, "/rewards": torch.tensor([50.0, 50.0])})
-    )
+    agent.learner.learn_from_batch(batch(action=taken, reward=torch.tensor([50.0, 50.0])))
     moved = agent.learner.network.named(agent.learner.network.online)["actions.0.weight"] - before
     assert (moved.abs() > 1e-3).tolist() == [
         [False, False, True],  # the first action in state 2
@@ -157,7 +154,7 @@ def test_only_the_action_taken_learns_whatever_its_number(start):
 def test_actions_of_other_whole_numbers_are_as_good():
     wide, narrow = build(), build()
     wide.learner.learn_from_batch(batch())
-    narrow.learner.learn_from_batch(batch(**{"/actions": torch.tensor([6, 5], dtype=torch.int16)}))
+    narrow.learner.learn_from_batch(batch(action=torch.tensor([6, 5], dtype=torch.int16)))
     assert torch.equal(wide.learner.network.online, narrow.learner.network.online)
 
 
@@ -189,9 +186,7 @@ def test_compiled_equals_eager_to_rounding(head):
         torso = TorsoParameters(middleware=(8,))
         agent = build(head=HEADS[head], dueling=True, torso=torso, rate=0.01, mode=mode)
         for number in range(12):
-            said = agent.learner.learn_from_batch(
-                batch(**{"/rewards": torch.tensor([1.0, number / 6])})
-            )
+            said = agent.learner.learn_from_batch(batch(reward=torch.tensor([1.0, number / 6])))
         return agent.learner.network.online, agent.learner.network.target, said["td_error"]
 
     for found, expected in zip(trained("compiled"), trained("eager"), strict=True):

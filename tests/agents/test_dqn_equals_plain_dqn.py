@@ -16,7 +16,7 @@ from coach_rl.architectures.q_network import (
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 ACTIONS = spaces.Discrete(3, start=5)
@@ -74,14 +74,15 @@ def batches(seed):
     rng = torch.Generator().manual_seed(seed)
     for _ in range(STEPS):
         kind = torch.randint(3, (BATCH,), generator=rng)
-        yield {
-            "/observations/x": torch.randn(BATCH, 3, generator=rng),
-            "/actions": 5 + torch.randint(3, (BATCH,), generator=rng),
-            "/rewards": torch.randint(-15, 16, (BATCH,), generator=rng) / 5,
-            "/next_observations/x": torch.randn(BATCH, 3, generator=rng),
-            "/discounts": torch.tensor([0.9, 0.0, 0.9**3])[kind],
-            "/weights": 0.2 + torch.rand(BATCH, generator=rng),
-        }
+        yield TransitionBatch(
+            observation={"x": torch.randn(BATCH, 3, generator=rng)},
+            action=5 + torch.randint(3, (BATCH,), generator=rng),
+            reward=torch.randint(-15, 16, (BATCH,), generator=rng) / 5,
+            next_observation={"x": torch.randn(BATCH, 3, generator=rng)},
+            discount=torch.tensor([0.9, 0.0, 0.9**3])[kind],
+            weight=0.2 + torch.rand(BATCH, generator=rng),
+            position=torch.arange(BATCH),
+        )
 
 
 def assert_same_parameters(found, expected):

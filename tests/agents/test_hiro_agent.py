@@ -128,14 +128,14 @@ def drawn(agent, size=16):
     """A batch as it stands in the memory, and what the correction needs of it."""
     batch = agent.memory.sample(size)
     seen = {
-        "achieved_goal": batch["/observations/achieved_goal"].numpy(),
+        "achieved_goal": batch.observation["achieved_goal"].numpy(),
     }
     interval = {
-        "rows": agent.memory.store.rows_of(batch["/positions"].numpy()),
-        "begins": batch[f"/{LOW_BEGIN}"].numpy(),
-        "ends": batch[f"/{LOW_END}"].numpy(),
+        "rows": agent.memory.store.rows_of(batch.position.numpy()),
+        "begins": batch.extras[LOW_BEGIN].numpy(),
+        "ends": batch.extras[LOW_END].numpy(),
     }
-    return batch["/actions"].numpy(), seen, interval
+    return batch.action.numpy(), seen, interval
 
 
 @pytest.fixture(scope="module")
@@ -465,20 +465,20 @@ def test_learning_sees_the_corrected_sub_goals(ran, monkeypatch):
     )
     raw = top.memory.sample(64)
     state = top.correction.state_dict()
-    asked = raw["/actions"].numpy()
-    seen = {"achieved_goal": raw["/observations/achieved_goal"].numpy()}
+    asked = raw.action.numpy()
+    seen = {"achieved_goal": raw.observation["achieved_goal"].numpy()}
     names = ("begins", LOW_BEGIN), ("ends", LOW_END)
-    interval = {name: raw[f"/{column}"].numpy() for name, column in names}
-    rows = top.memory.store.rows_of(raw["/positions"].numpy())
+    interval = {name: raw.extras[column].numpy() for name, column in names}
+    rows = top.memory.store.rows_of(raw.position.numpy())
     corrected, replaced = top.correction(asked, seen, rows=rows, **interval)
     top.correction.load_state_dict(state)
     top.learn_from_batch(raw)
     top.training_steps -= 1
     assert replaced.any()
-    np.testing.assert_array_equal(batches[0]["/actions"].numpy(), corrected)
-    assert torch.equal(batches[0]["/rewards"], raw["/rewards"])
-    assert f"/{LOW_BEGIN}" not in batches[0]  # nothing for the gradient step
-    assert np.array_equal(raw["/actions"].numpy(), asked)  # what was drawn is not written to
+    np.testing.assert_array_equal(batches[0].transitions.action.numpy(), corrected)
+    assert torch.equal(batches[0].transitions.reward, raw.reward)
+    assert LOW_BEGIN not in batches[0].transitions.extras  # nothing for the gradient step
+    assert np.array_equal(raw.action.numpy(), asked)  # what was drawn is not written to
 
 
 def test_sub_goals_go_through_the_output_filter_and_back():
@@ -489,7 +489,7 @@ def test_sub_goals_go_through_the_output_filter_and_back():
     batches = []
     top.learner.engine.step = lambda batch, only=None: batches.append(batch) or {"td_error": None}
     top.learn_from_batch(top.memory.sample(200))
-    actions = batches[0]["/actions"].numpy()
+    actions = batches[0].transitions.action.numpy()
     assert (np.abs(actions) <= 1 + 1e-6).all()
     assert np.abs(actions[:, 1]).max() > 0.5  # a quarter in the sub-goal's own units
     asked, _, interval = drawn(top, 200)

@@ -26,6 +26,7 @@ from plain_learners import (
 )
 
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.batch import mapped
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, Phase
@@ -390,15 +391,15 @@ def transition(seen, action, after, *, reward=1.0, terminated=False, truncated=F
 
 def store(agent, batch):
     """Put a batch's transitions into the agent's memory."""
-    for number in range(len(batch["/actions"])):
-        one = {path: values[number : number + 1].numpy() for path, values in batch.items()}
+    for number in range(len(batch.action)):
+        one = mapped(lambda values, n=number: values[n : n + 1].numpy(), batch)
         agent.store(
             transition(
-                one["/observations/x"],
-                one["/actions"],
-                one["/next_observations/x"],
-                reward=float(one["/rewards"][0]),
-                terminated=float(one["/discounts"][0]) == 0,
+                one.observation["x"],
+                one.action,
+                one.next_observation["x"],
+                reward=float(one.reward[0]),
+                terminated=float(one.discount[0]) == 0,
             )
         )
 
@@ -414,7 +415,7 @@ def test_errors_are_told_to_a_prioritised_memory(kind):
     agent.train(TRAIN)
     assert len(told) == 3
     for (positions, errors), batch in zip(told, sampled, strict=True):
-        assert torch.equal(positions, batch["/positions"])
+        assert torch.equal(positions, batch.position)
         assert errors.shape == (16,)
         assert errors.abs().min() > 0
 
@@ -434,7 +435,7 @@ def test_the_box_has_no_bearing_on_what_is_learned(kind):
     for box, middle, half in ((SYMMETRIC, 0.0, 1.0), (BOX, MIDDLE, HALF)):
         agent = build(kind, box=box, adam={"epsilon": 1e-4})
         for batch in batches(6, box=SYMMETRIC):
-            agent.learn_from_batch({**batch, "/actions": middle + half * batch["/actions"]})
+            agent.learn_from_batch(batch._replace(action=middle + half * batch.action))
         learned.append([each.online for each in agent.learner.networks.values()])
     for mine, theirs in zip(*learned, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=2e-5)
@@ -548,7 +549,7 @@ def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
     for shares in seen:
         assert shares.min() >= -1 - 1e-6
         assert shares.max() <= 1 + 1e-6
-    given = (batch["/actions"][:, 0] - 1) / 2
+    given = (batch.action[:, 0] - 1) / 2
     assert any(torch.allclose(shares, given.expand_as(shares), atol=1e-6) for shares in seen)
     made.close()
 
@@ -698,7 +699,7 @@ def test_statistics_are_of_what_was_acted_on_and_memory_keeps_raw_numbers(kind):
         rtol=1e-4,
         atol=1e-5,
     )
-    batch = agent.memory.sample(200)["/observations/observation"].numpy()
+    batch = agent.memory.sample(200).observation["observation"].numpy()
     raw = {tuple(row) for row in kept}
     assert all(tuple(row) in raw for row in batch)
 
@@ -954,7 +955,7 @@ def test_a_box_of_doubles_will_do(kind):
         assert (action <= box.high).all()
         assert (action >= box.low).all()
     for batch in batches(2, box=box):
-        agent.learn_from_batch({**batch, "/actions": batch["/actions"].float()})
+        agent.learn_from_batch(batch._replace(action=batch.action.float()))
 
 
 @pytest.mark.parametrize("kind", KINDS)

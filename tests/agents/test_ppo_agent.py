@@ -18,8 +18,10 @@ from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.memories import RolloutBatch
 from coach_rl.testing.states import assert_same_state
 
+CPU = torch.device("cpu")
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,))})
 TRAIN, TEST = Clock(phase=Phase.TRAIN), Clock(phase=Phase.TEST)
 ACTIONS = {
@@ -136,15 +138,14 @@ def store(
 
 def with_value_of_x(**algorithm):
     agent = build(**{"discount": 0.5, "gae_lambda": 0.5, "normalise_advantage": False, **algorithm})
-    agent._model.value = lambda observation: observation["x"][:, 0]
+    agent.model.value = lambda observation: observation["x"][:, 0]
     return agent
 
 
 def estimates(agent):
-    data = {path: torch.from_numpy(column) for path, column in agent._memory.columns.items()}
-    count = len(agent._memory)
-    found = agent._estimates(data, agent._memory.grid())
-    return {name: column[:count].tolist() for name, column in found.items()}
+    batch = agent.rollout_batch(agent.memory.rollout(CPU), agent.memory.grid())
+    names = ("advantage", "target", "value")
+    return {name: getattr(batch, name)[: len(agent.memory)].tolist() for name in names}
 
 
 def three_steps(agent, *, next_x=(2, 3, 4), terminated=(0, 0, 0), truncated=(0, 0, 0), **more):
@@ -165,9 +166,9 @@ def test_the_open_end_of_a_rollout_bootstraps_from_its_next_observation():
     three_steps(agent)
     # errors 1 + 2/2 - 1 = 1, 1 + 3/2 - 2 = 1/2, 1 + 4/2 - 3 = 0; each carries 1/4 of the next
     assert estimates(agent) == {
-        "/advantages": [1.125, 0.5, 0.0],
-        "/targets": [2.125, 2.5, 3.0],
-        "/values": [1.0, 2.0, 3.0],
+        "advantage": [1.125, 0.5, 0.0],
+        "target": [2.125, 2.5, 3.0],
+        "value": [1.0, 2.0, 3.0],
     }
 
 
@@ -175,51 +176,51 @@ def test_nothing_is_bootstrapped_at_a_termination():
     agent = with_value_of_x()
     three_steps(agent, terminated=(0, 0, 1))
     # last error 1 - 3 = -2
-    assert estimates(agent)["/advantages"] == [1.0, 0.0, -2.0]
+    assert estimates(agent)["advantage"] == [1.0, 0.0, -2.0]
     agent = with_value_of_x()
     three_steps(agent, terminated=(0, 1, 0), next_x=(2, 50, 4))
     # middle error 1 - 2 = -1, and nothing of the next episode comes through
-    assert estimates(agent)["/advantages"] == [0.75, -1.0, 0.0]
+    assert estimates(agent)["advantage"] == [0.75, -1.0, 0.0]
 
 
 def test_a_truncation_bootstraps_from_the_true_last_observation():
     agent = with_value_of_x()
     three_steps(agent, truncated=(0, 1, 0), next_x=(2, 10, 4))
     # middle error 1 + 10/2 - 2 = 4 with the trace cut; the next episode's first value 3 is not used
-    assert estimates(agent)["/advantages"] == [2.0, 4.0, 0.0]
+    assert estimates(agent)["advantage"] == [2.0, 4.0, 0.0]
 
 
 def test_where_something_was_left_out_the_true_next_observation_is_bootstrapped():
     agent = with_value_of_x()
     three_steps(agent, next_x=(2, 10, 4), follows=(True, True, False))
     # as where a truncation cuts: the value 3 of what comes after the gap is not used
-    assert estimates(agent)["/advantages"] == [2.0, 4.0, 0.0]
+    assert estimates(agent)["advantage"] == [2.0, 4.0, 0.0]
     agent = with_value_of_x()
     for x, follows in ((1, False), (2, True), (3, False)):  # two rows, interleaved
         store(agent, [4, 2], [x, 5 * x], [x + 1, 5 * x + 5], follows=[follows, True])
-    both = estimates(agent)["/advantages"]
+    both = estimates(agent)["advantage"]
     alone = [with_value_of_x(), with_value_of_x()]
     three_steps(alone[0], follows=(False, True, False))
     for x in (5, 10, 15):
         store(alone[1], 0, x, x + 5)
-    assert both[::2] == estimates(alone[0])["/advantages"]
-    assert both[1::2] == estimates(alone[1])["/advantages"]
+    assert both[::2] == estimates(alone[0])["advantage"]
+    assert both[1::2] == estimates(alone[1])["advantage"]
 
 
 def test_termination_wins_over_truncation():
     agent = with_value_of_x()
     three_steps(agent, terminated=(0, 1, 0), truncated=(0, 1, 0), next_x=(2, 10, 4))
-    assert estimates(agent)["/advantages"] == [0.75, -1.0, 0.0]
+    assert estimates(agent)["advantage"] == [0.75, -1.0, 0.0]
 
 
 def test_long_decisions_are_discounted_by_their_duration_where_asked():
     agent = with_value_of_x(discount_by_duration=True)
     three_steps(agent, duration=(2, 1, 3))
     # errors 1 + 2/4 - 1 = 1/2, 1 + 3/2 - 2 = 1/2, 1 + 4/8 - 3 = -3/2; carries 1/8, 1/4
-    assert estimates(agent)["/advantages"] == [0.515625, 0.125, -1.5]
+    assert estimates(agent)["advantage"] == [0.515625, 0.125, -1.5]
     agent = with_value_of_x()
     three_steps(agent, duration=(2, 1, 3))
-    assert estimates(agent)["/advantages"] == [1.125, 0.5, 0.0]
+    assert estimates(agent)["advantage"] == [1.125, 0.5, 0.0]
 
 
 def slow_advantages(steps, discount=0.9, trace=0.8, scale=1.0):
@@ -269,9 +270,9 @@ def test_irregular_rows_have_the_advantages_of_each_row_alone(lengths):
         single = with_value_of_x(discount=0.9, gae_lambda=0.8, rollout=40)
         for step in rows[number]:
             store(single, 0, **step)
-        alone.append(iter(estimates(single)["/advantages"] if rows[number] else []))
+        alone.append(iter(estimates(single)["advantage"] if rows[number] else []))
         expected.append(iter(slow_advantages(rows[number])))
-    found = estimates(agent)["/advantages"]
+    found = estimates(agent)["advantage"]
     numbers = [[3, 0, 1].index(row) for row in order]
     np.testing.assert_allclose(found, [next(expected[number]) for number in numbers], atol=1e-5)
     np.testing.assert_allclose(found, [next(alone[number]) for number in numbers], atol=1e-6)
@@ -281,10 +282,10 @@ def test_stale_transitions_beyond_the_rollout_change_nothing():
     agent = with_value_of_x()
     three_steps(agent)
     expected = estimates(agent)
-    agent._memory.clear()
+    agent.memory.clear()
     for row in range(5):
         store(agent, [row, row], 77, 88, reward=99.0)
-    agent._memory.clear()
+    agent.memory.clear()
     three_steps(agent)
     assert estimates(agent) == expected
 
@@ -293,7 +294,7 @@ def test_scaled_returns_are_divided_by_their_running_deviation():
     agent = with_value_of_x(scale_returns=True)
     three_steps(agent)
     # before the first return nothing is known: as without scaling
-    assert estimates(agent)["/targets"] == [2.125, 2.5, 3.0]
+    assert estimates(agent)["target"] == [2.125, 2.5, 3.0]
     scale = math.sqrt(np.var([2.125, 2.5, 3.0]) + 1e-8)
     steps = [
         {"x": x, "next_x": x + 1, "reward": 1.0, "terminated": False, "truncated": False}
@@ -301,20 +302,20 @@ def test_scaled_returns_are_divided_by_their_running_deviation():
     ]
     advantages = np.array(slow_advantages(steps, 0.5, 0.5, scale))
     found = estimates(agent)
-    np.testing.assert_allclose(found["/advantages"], advantages, rtol=1e-5)
+    np.testing.assert_allclose(found["advantage"], advantages, rtol=1e-5)
     targets = advantages + scale * np.array([1.0, 2.0, 3.0])
-    np.testing.assert_allclose(found["/targets"], targets / scale, rtol=1e-5)
-    assert found["/values"] == [1.0, 2.0, 3.0]  # in the critic's own scale
+    np.testing.assert_allclose(found["target"], targets / scale, rtol=1e-5)
+    assert found["value"] == [1.0, 2.0, 3.0]  # in the critic's own scale
     both = np.concatenate([[2.125, 2.5, 3.0], targets])
-    assert agent._return_scale() == pytest.approx(math.sqrt(both.var() + 1e-8), rel=1e-5)
+    assert agent.return_scale() == pytest.approx(math.sqrt(both.var() + 1e-8), rel=1e-5)
 
 
 def test_unscaled_returns_keep_no_statistics():
     agent = with_value_of_x()
     three_steps(agent)
     estimates(agent)
-    assert agent._returns.count == 0
-    assert agent._return_scale() == 1.0
+    assert agent.returns.count == 0
+    assert agent.return_scale() == 1.0
 
 
 # The loss.
@@ -339,20 +340,21 @@ def test_the_loss_is_that_of_the_paper(objective, normalise, value_clip):
     old_logits, action = normal(6, 3), torch.tensor([0, 1, 2, 2, 1, 0])
     old = torch.distributions.Categorical(logits=old_logits)
     batch = {
-        "/observations/x": normal(6, 1),
-        "/actions": action,
-        "/log_prob": old.log_prob(action),
-        "/policy": old_logits,
-        "/advantages": 2 + 3 * normal(6),
-        "/targets": normal(6),
-        "/values": normal(6),
+        "observation": {"x": normal(6, 1)},
+        "action": action,
+        "log_prob": old.log_prob(action),
+        "policy": old_logits if objective == "kl" else None,
+        "advantage": 2 + 3 * normal(6),
+        "target": normal(6),
+        "value": normal(6),
     }
+    batch = RolloutBatch(**batch)
     scalars = {"clip": torch.tensor(0.2), "kl_coefficient": torch.tensor(1.7)}
-    loss, metrics = agent._loss(agent.network.online, batch, scalars)
+    loss, metrics = agent.loss(agent.network.online, batch, scalars)
 
-    logits, value = agent._model({"x": batch["/observations/x"]})
+    logits, value = agent.model({"x": batch.observation["x"]})
     new = torch.distributions.Categorical(logits=logits)
-    advantage, policy_loss, error = batch["/advantages"], 0.0, 0.0
+    advantage, policy_loss, error = batch.advantage, 0.0, 0.0
     if normalise:
         advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
     kl = torch.distributions.kl_divergence(old, new)
@@ -364,11 +366,11 @@ def test_the_loss_is_that_of_the_paper(objective, normalise, value_clip):
         else:
             gain -= 1.7 * float(kl[row])
         policy_loss -= gain / 6
-        squared = float((value[row] - batch["/targets"][row]) ** 2)
+        squared = float((value[row] - batch.target[row]) ** 2)
         if value_clip is not None:
-            before = float(batch["/values"][row])
+            before = float(batch.value[row])
             stayed = min(max(float(value[row]), before - value_clip), before + value_clip)
-            squared = max(squared, (stayed - float(batch["/targets"][row])) ** 2)
+            squared = max(squared, (stayed - float(batch.target[row])) ** 2)
         error += squared / 2 / 6
     entropy = float(new.entropy().mean())
     assert float(loss) == pytest.approx(policy_loss + 0.7 * error - 0.3 * entropy, rel=1e-4)
@@ -450,7 +452,7 @@ def test_a_box_of_doubles_trains_after_random_actions_too():
     agent = build(action=spaces.Box(-1, 1, (2,), np.float64))
     bandit = Bandit(agent, flat_pay)
     bandit.step(Clock(phase=Phase.HEATUP))
-    assert len(agent._memory) == 0
+    assert len(agent.memory) == 0
     scalars = bandit.round().metrics
     assert all(math.isfinite(value) for value in scalars.values())
     assert agent.network.online.dtype == torch.float32
@@ -527,17 +529,17 @@ def kl_round(target):
     """A round towards a target: the divergence it ended with, and the coefficient after it."""
     agent = build(objective="kl", rate=0.01, kl_target=target)
     bandit, kept = Bandit(agent, flat_pay), {}
-    clear = agent._memory.clear
+    clear = agent.memory.clear
 
     def keep_and_clear():
-        kept.update({path: torch.from_numpy(c[:8]) for path, c in agent._memory.columns.items()})
+        kept.update({path: torch.from_numpy(c[:8]) for path, c in agent.memory.columns.items()})
         clear()
 
-    agent._memory.clear = keep_and_clear
+    agent.memory.clear = keep_and_clear
     coefficient = bandit.round().metrics["train/kl_coefficient"]
     with torch.no_grad():
         new = torch.distributions.Categorical(
-            logits=agent._model.policy({"x": kept["/observations/x"]})
+            logits=agent.model.policy({"x": kept["/observations/x"]})
         )
     old = torch.distributions.Categorical(logits=kept["/policy"])
     return float(torch.distributions.kl_divergence(old, new).mean()), coefficient
@@ -585,8 +587,8 @@ def test_metrics_of_a_round_that_may_end_early_are_means_over_all_its_epochs():
 def test_advantages_are_recomputed_before_each_epoch_where_asked():
     def calls(**algorithm):
         agent, count = build(epochs=3, **algorithm), []
-        estimate = agent._estimates
-        agent._estimates = lambda data, grid: (count.append(1), estimate(data, grid))[1]
+        estimate = agent.rollout_batch
+        agent.rollout_batch = lambda data, grid: (count.append(1), estimate(data, grid))[1]
         Bandit(agent, flat_pay).round()
         return len(count)
 
@@ -602,7 +604,7 @@ def test_testing_acts_greedily_and_keeps_the_noise_for_training():
     bandit = Bandit(agent, flat_pay)
     before = bandit.state.exploration.state_dict()["used"].copy()
     with torch.no_grad():
-        mean = agent._model.policy({"x": torch.from_numpy(bandit.x)})[:, :2].clamp(-1, 1)
+        mean = agent.model.policy({"x": torch.from_numpy(bandit.x)})[:, :2].clamp(-1, 1)
     np.testing.assert_allclose(bandit.act(TEST), mean.numpy(), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(bandit.state.exploration.state_dict()["used"], before)
     assert not np.allclose(bandit.act(TRAIN), mean.numpy())
@@ -648,11 +650,11 @@ def test_what_is_learned_from_carries_the_log_probability_of_what_was_done():
     )
     x = bandit.x.copy()
     bandit.step()
-    count = len(agent._memory)
-    columns = {path: column[:count] for path, column in agent._memory.columns.items()}
+    count = len(agent.memory)
+    columns = {path: column[:count] for path, column in agent.memory.columns.items()}
     with torch.no_grad():
-        parameters = agent._model.policy({"x": torch.from_numpy(x)[columns["/rows"]]})
-        expected = agent._distribution.log_prob(parameters, torch.from_numpy(columns["/actions"]))
+        parameters = agent.model.policy({"x": torch.from_numpy(x)[columns["/rows"]]})
+        expected = agent.distribution.log_prob(parameters, torch.from_numpy(columns["/actions"]))
     np.testing.assert_allclose(columns["/log_prob"], expected.numpy(), atol=1e-4)
 
 

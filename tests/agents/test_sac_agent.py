@@ -70,7 +70,7 @@ class PlainSAC:
 
     def step(self, batch):
         plain, share = doubles(batch)
-        before, after = plain["/observations/x"], plain["/next_observations/x"]
+        before, after = plain.observation["x"], plain.next_observation["x"]
         bounds = self.params.actor.log_std_bounds
         now, then = (torch.randn(share.shape, generator=self.noise).double() for _ in range(2))
         alpha = self.log_alpha.detach().exp()
@@ -78,9 +78,9 @@ class PlainSAC:
             next_share, next_log_prob = draw(self.actor, after, then, bounds)
             next_values = values_of(self.critics_target, after, next_share)
             soft_value = torch.minimum(*next_values) - alpha * next_log_prob
-            target = plain["/rewards"] + plain["/discounts"] * soft_value
+            target = plain.reward + plain.discount * soft_value
         values = values_of(self.critics, before, share)
-        loss = plain_error_loss(values, target, plain["/weights"], self.settings.huber)
+        loss = plain_error_loss(values, target, plain.weight, self.settings.huber)
         plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
         errors = (values - target).abs().mean(dim=0).detach()
         share, log_prob = draw(self.actor, before, now, bounds)
@@ -138,10 +138,9 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, changes):
 def test_log_probabilities_are_of_shares_of_the_box():
     """So entropy and temperature mean the same in every box."""
     (batch,) = batches(1, box=SYMMETRIC)
-    inside = {
-        **batch,
-        "/actions": torch.tensor([1.0, -0.75]) + batch["/actions"] * torch.tensor([2.0, 1.25]),
-    }
+    inside = batch._replace(
+        action=torch.tensor([1.0, -0.75]) + batch.action * torch.tensor([2.0, 1.25])
+    )
     entropies = []
     for box, given in ((SYMMETRIC, batch), (BOX, inside)):
         agent = build("sac", box=box)

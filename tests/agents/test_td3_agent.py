@@ -19,7 +19,7 @@ from plain_learners import (
     values_of,
 )
 
-from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters, TD3Batch
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.errors import ParameterError
 from coach_rl.experiment.parameters_json import decode, encode
@@ -46,7 +46,7 @@ class PlainTD3:
 
     def step(self, batch):
         plain, share = doubles(batch)
-        before, after = plain["/observations/x"], plain["/next_observations/x"]
+        before, after = plain.observation["x"], plain.next_observation["x"]
         settings, limit = self.settings, self.settings.target_noise_clip
         noise = torch.randn(share.shape, generator=self.noise).double() * settings.target_noise
         with torch.no_grad():
@@ -54,11 +54,11 @@ class PlainTD3:
             next_share = (next_share + noise.clamp(-limit, limit)).clamp(-1, 1)
             next_values = values_of(self.critics_target, after, next_share)
             lower = torch.minimum(next_values[0], next_values[1])
-            target = plain["/rewards"] + plain["/discounts"] * lower
+            target = plain.reward + plain.discount * lower
             if settings.clip_targets is not None:
                 target = target.clamp(*settings.clip_targets)
         values = values_of(self.critics, before, share)
-        loss = plain_error_loss(values, target, plain["/weights"], settings.huber)
+        loss = plain_error_loss(values, target, plain.weight, settings.huber)
         plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
         errors = (values - target).abs().mean(dim=0).detach()
         self.taken += 1
@@ -132,13 +132,14 @@ def test_the_lower_target_critic_is_believed_at_an_action_with_clipped_noise():
         values.zero_()
     (batch,) = batches(1, size=4)
     # noise 0.2 * 1 = 0.2 goes beyond 1 and is clipped there; 0.2 * 10 and 0.2 * -9 are cut to 0.5
-    batch["/noise"] = torch.tensor([[1.0, 1.0], [10.0, -9.0], [-9.0, 10.0], [0.0, 0.0]])
-    batch["/rewards"] = torch.tensor([0.0, 0.0, 1.0, 50.0])
-    batch["/discounts"] = torch.tensor([1.0, 0.5, 1.0, 0.0])
+    noise = torch.tensor([[1.0, 1.0], [10.0, -9.0], [-9.0, 10.0], [0.0, 0.0]])
+    batch = batch._replace(
+        reward=torch.tensor([0.0, 0.0, 1.0, 50.0]), discount=torch.tensor([1.0, 0.5, 1.0, 0.0])
+    )
     shares = [(1.0, -0.1), (1.0, -0.8), (0.3, 0.2), (0.8, -0.3)]
     sums = [sum(each) for each in shares]
     expected = [7 + sums[0], 0.5 * (7 + sums[1]), 1 + 7 + sums[2], 50.0]
-    _, said = agent.learner.critic_loss(agent.learner.critics.online, batch, {})
+    _, said = agent.learner.critic_loss(agent.learner.critics.online, TD3Batch(batch, noise), {})
     assert said["td_error"].tolist() == pytest.approx(expected, abs=1e-4)
     assert float(said["q_value"]) == 0.0
 
@@ -160,11 +161,11 @@ def test_target_noise_is_measured_in_its_unit(unit, added):
 
     agent.learner.critics.call = spy
     (batch,) = batches(1, size=4)
-    batch["/noise"] = torch.tensor([[1.0, 2.0]] * 4)
-    agent.learner.critic_loss(agent.learner.critics.online, batch, {})
+    noise = torch.tensor([[1.0, 2.0]] * 4)
+    agent.learner.critic_loss(agent.learner.critics.online, TD3Batch(batch, noise), {})
     with torch.no_grad():
         plain = agent.learner.actor.call(
-            agent.learner.actor.target, {"x": batch["/next_observations/x"]}
+            agent.learner.actor.target, {"x": batch.next_observation["x"]}
         )
     expected = plain + torch.as_tensor(added)
     torch.testing.assert_close(seen[0], torch.minimum(expected, MIDDLE + HALF))
@@ -178,8 +179,8 @@ def test_errors_of_opposite_signs_do_not_cancel():
     for values in named.values():
         values.zero_()
     named["layers.2.bias"][:, 0, 0] = torch.tensor([3.0, -3.0])
-    batch |= {"/rewards": torch.zeros(2), "/discounts": torch.zeros(2), "/noise": torch.zeros(2, 2)}
-    _, said = agent.learner.critic_loss(agent.learner.critics.online, batch, {})
+    batch, noise = batch._replace(reward=torch.zeros(2), discount=torch.zeros(2)), torch.zeros(2, 2)
+    _, said = agent.learner.critic_loss(agent.learner.critics.online, TD3Batch(batch, noise), {})
     assert said["td_error"].tolist() == [3.0, 3.0]
 
 

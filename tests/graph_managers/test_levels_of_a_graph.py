@@ -110,7 +110,7 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
     def spied(row_state, request, clock):
         action = act(row_state, request, clock)
         pending = {key: values[request.rows] for key, values in row_state.pending.items()}
-        seen.append((low._policy(pending), action))
+        seen.append((low.policy(pending), action))
         return action
 
     low.act = spied
@@ -118,7 +118,7 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
     list(graph_manager.train_and_act(EnvironmentSteps(60)))
     assert len(seen) == 30
     for parameters, action in seen:
-        greedy, _ = low._sampler.greedy(parameters)
+        greedy, _ = low.sampler.greedy(parameters)
         np.testing.assert_array_equal(action, np.clip(greedy, -1, 1))
     graph_manager.close()
 

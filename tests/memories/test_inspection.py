@@ -3,6 +3,7 @@ import pytest
 import torch
 from replay_worlds import Stream, build, same_batches
 
+from coach_rl.core import InspectParameters, parse_inspections
 from coach_rl.core.errors import (
     ConfigurationError,
     NonFiniteError,
@@ -10,7 +11,6 @@ from coach_rl.core.errors import (
     RunError,
     UnknownNameError,
 )
-from coach_rl.memories import InspectParameters, parse_inspections
 from coach_rl.memories.inspection import Inspector
 
 
@@ -97,7 +97,7 @@ def test_bad_rows_are_counted_once_however_many_elements_are_bad():
 
 def test_batches_that_are_not_due_are_not_looked_at():
     memory = spoiled(InspectParameters(checks=("nan",), every=3))
-    memory.chain.units[-1]._batches = 1
+    memory.sampler.units[-1]._batches = 1
     memory.sample(64)
     memory.sample(64)
     with pytest.raises(NonFiniteError):
@@ -146,7 +146,7 @@ def test_the_end_shows_what_the_learner_gets_and_a_unit_shows_what_passes():
     assert shown == {f"inspect/sample{path}" for path in batch}
     assert "inspect/n_step/sampling/window/rewards/mean" in found
     assert "inspect/n_step/actions/mean" not in found
-    assert found["inspect/sample/rewards/max"] == batch["/rewards"].max().item()
+    assert found["inspect/sample/rewards/max"] == batch.reward.max().item()
 
 
 def test_looking_changes_nothing():

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from replay_worlds import Stream, build, same_batches
 
+from coach_rl.core import parse_inspections
 from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.memories import PrioritisedParameters, RolloutMemory, parse_inspections
+from coach_rl.memories import PrioritisedParameters, RolloutMemory
 
 
 @pytest.mark.parametrize("ticks", [0, 3, 30])

@@ -104,9 +104,9 @@ def test_users_put_units_of_their_own_anywhere(after):
     for _ in range(15):
         memory.add(stream.step())
     batch = memory.sample(50)
-    rows = batch["/observations/observation"][:, 0].long().numpy()
+    rows = batch.observation["observation"][:, 0].long().numpy()
     kept = [[one["number"] for one in row] for row in stream.history]
-    for age, number, row in zip(batch["/age"], batch["/actions"][:, 0], rows, strict=True):
+    for age, number, row in zip(batch.extras["age"], batch.action[:, 0], rows, strict=True):
         assert age == 2 * (len(kept[row]) - 1 - kept[row].index(int(number)))
     assert memory.metrics()["age/batches"] == 1
 

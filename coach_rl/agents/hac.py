@@ -1,6 +1,6 @@
-"""Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948): an agent of one of its levels.
+"""Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948): what makes an agent one of HAC.
 
-A HAC agent is an off-policy learner that learns from its level's goals in hindsight and, above the
+The agent of a HAC level is a DDPG, TD3 or SAC agent that learns from its level's goals in hindsight and, above the
 lowest level, from hindsight actions and tested sub-goals. docs/algorithms/hac.md lists every detail
 and its source.
 """
@@ -54,7 +54,7 @@ class HACAgentParameters:
     ratio: float = 3.0
     """Transitions with hindsight goals for each one with the goal it had."""
     actions: HindsightActionParameters | None = field(default_factory=HindsightActionParameters)
-    """How sub-goals are shown above the lowest level; None: as they were asked for."""
+    """How sub-goals are shown above the lowest level; None: as they were sent."""
     bound_values: bool = True
     """Whether values are squashed between minus the level's horizon and 0, and their targets
     clipped to that, as the authors' program does; a learner's own clip_targets stay."""

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-from coach_rl.agents.hac_agent import HACAgentParameters
+from coach_rl.agents.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
@@ -31,6 +31,7 @@ from coach_rl.memories import (
     HindsightActionParameters,
     HindsightParameters,
     ReplayMemoryParameters,
+    TransitionBatch,
 )
 from coach_rl.testing.states import assert_same_state
 
@@ -299,13 +300,13 @@ def test_a_state_that_was_hopeless_for_long_is_soon_worth_something_again(kind):
     for _ in range(2_000):
         top.learn_from_batch(batch)
     critics = top.learner.networks["critic" if kind == "ddpg" else "critics"]
-    seen = {key: batch[f"/observations/{key}"] for key in top.observation_space.spaces}
-    values = critics.call(critics.online, seen, batch["/actions"])
+    seen = {key: batch.observation[key] for key in top.observation_space.spaces}
+    values = critics.call(critics.online, seen, batch.action)
     assert values.mean() < -9.5
-    hopeful = {**batch, "/rewards": torch.full((64,), -1.0), "/discounts": torch.zeros(64)}
+    hopeful = batch._replace(reward=torch.full((64,), -1.0), discount=torch.zeros(64))
     for _ in range(160):
         top.learn_from_batch(hopeful)
-    assert critics.call(critics.online, seen, batch["/actions"]).mean() > -3.0
+    assert critics.call(critics.online, seen, batch.action).mean() > -3.0
     manager.close()
 
 
@@ -313,18 +314,19 @@ def hopeless(agent, size):
     """A batch from which nothing but the bound follows: -1 a decision and 0.98 times -10 more."""
     rng = torch.Generator().manual_seed(0)
     shapes = {key: part.shape for key, part in agent.observation_space.spaces.items()}
-    columns = {
-        f"/{when}/{key}": torch.rand((size, *shape), generator=rng)
-        for when in ("observations", "next_observations")
-        for key, shape in shapes.items()
-    }
-    return {
-        **columns,
-        "/actions": 2 * torch.rand((size, 2), generator=rng) - 1,
-        "/rewards": torch.full((size,), -1.0 - 0.98 * 10),
-        "/discounts": torch.zeros(size),
-        "/weights": torch.ones(size),
-    }
+    before, after = (
+        {key: torch.rand((size, *shape), generator=rng) for key, shape in shapes.items()}
+        for _ in range(2)
+    )
+    return TransitionBatch(
+        observation=before,
+        action=2 * torch.rand((size, 2), generator=rng) - 1,
+        reward=torch.full((size,), -1.0 - 0.98 * 10),
+        discount=torch.zeros(size),
+        next_observation=after,
+        weight=torch.ones(size),
+        position=torch.arange(size),
+    )
 
 
 def test_targets_of_bounded_values_are_clipped_to_the_bounds():
