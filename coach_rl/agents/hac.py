@@ -1,8 +1,8 @@
 """Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948): what makes an agent one of HAC.
 
-The agent of a HAC level is a DDPG, TD3 or SAC agent that learns from its level's goals in hindsight and, above the
-lowest level, from hindsight actions and tested sub-goals. docs/algorithms/hac.md lists every detail
-and its source.
+The agent of a HAC level is a DDPG, TD3 or SAC agent that learns from its level's goals in hindsight
+and, above the lowest level, from hindsight actions and tested sub-goals. docs/algorithms/hac.md
+lists every detail and its source.
 """
 
 from dataclasses import dataclass, field, replace
