@@ -1,7 +1,7 @@
 """What DDPG, TD3 and SAC are built of: an actor, critics, their Adams and their targets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic
 
 from coach_rl.agents.acting_policy import ActingPolicy, PerturbedPolicy
@@ -20,6 +20,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
@@ -27,7 +28,7 @@ from coach_rl.exploration_policies import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ActorCriticAgentParameters(OffPolicyAgentParameters):
     """What the parameters of off-policy agents with an actor and critics have."""
 
@@ -41,7 +42,7 @@ class ActorCriticAgentParameters(OffPolicyAgentParameters):
     """Adam of the critics."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DeterministicAgentParameters(ActorCriticAgentParameters):
     """What the parameters of off-policy agents with a deterministic actor have."""
 

@@ -22,6 +22,7 @@ from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -37,7 +38,7 @@ from coach_rl.core.spaces import EnvironmentSpaces, Space, actions_from_uniform,
 from coach_rl.core.state import State
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GroupMember:
     """One agent of a group, and which part of the level is its own."""
 
@@ -73,7 +74,7 @@ class GroupMember:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AgentGroupParameters:
     """Agents that act together, each by its own algorithm."""
 
@@ -318,7 +319,7 @@ class AgentGroup:
         """What the members' memories hold by flat path, each member's below `/agents/<name>`.
 
         `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
-        the other paths of `memories.trajectories`, [N, T, ...] each; T and `/agents/<name>/mask`
+        the other paths of `memories.columns.shown_as`, [N, T, ...] each; T and `/agents/<name>/mask`
         are the member's own, for each has its own memory and its own life.
         """
         found: dict[str, Array] = {}

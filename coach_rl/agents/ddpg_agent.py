@@ -3,7 +3,7 @@
 docs/algorithms/ddpg.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import torch
@@ -24,11 +24,12 @@ from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.functional.temporal_difference import regression_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DDPGAlgorithmParameters(ClippedTargetParameters):
     """DDPG's settings. Defaults: those of Fujimoto et al. 2018 and Tianshou's MuJoCo benchmark."""
 
@@ -44,7 +45,7 @@ class DDPGAlgorithmParameters(ClippedTargetParameters):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DDPGAgentParameters(DeterministicAgentParameters):
     """A DDPG agent."""
 

@@ -1,7 +1,7 @@
 """What agents that learn from a replay memory share: when to learn, exploring, bookkeeping."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
 from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     ActionInfo,
     ActionRequest,
@@ -27,7 +28,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import MovableParameters
+from coach_rl.core.roles import LearnerParameters, MovableParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
@@ -37,7 +38,7 @@ from coach_rl.memories.memory import Memory, MemoryParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class LearningParameters:
     """When and on how much an off-policy agent learns."""
 
@@ -70,7 +71,7 @@ class LearningParameters:
         return Fraction(self.updates_per_step).limit_denominator(10**9)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ValueLearningParameters:
     """What the settings of all off-policy algorithms have."""
 
@@ -87,7 +88,7 @@ class ValueLearningParameters:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ClippedTargetParameters(ValueLearningParameters):
     """What the settings of algorithms have whose values count rewards alone."""
 
@@ -103,8 +104,8 @@ class ClippedTargetParameters(ValueLearningParameters):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class OffPolicyAgentParameters(MovableParameters):
+@parameter_class
+class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
     """What the parameters of all off-policy agents have."""
 
     name: str = "agent"
@@ -136,6 +137,17 @@ class OffPolicyAgentParameters(MovableParameters):
         if cannot_run(self.update_mode, device) is None:
             return self
         return replace(self, update_mode="auto")
+
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """A memory that is never full enough, unless it is filled from a data set."""
+        starts = self.learning.learning_starts
+        is_filled = isinstance(self.memory, ReplayMemoryParameters) and self.memory.prefill
+        if steps > starts or is_filled:
+            return None
+        return (
+            f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, the "
+            f"run has {steps:,} steps; train for longer, or lower learning.learning_starts"
+        )
 
 
 class OffPolicyAgent(FilteredAgent[Any]):
@@ -275,7 +287,7 @@ class OffPolicyAgent(FilteredAgent[Any]):
         return self.memory.metrics() | self.learner.acting.metrics(clock)
 
     def trajectories(self) -> dict[str, Array]:
-        """What the memory holds by flat path, see `memories.trajectories`."""
+        """What the memory holds by flat path, see `memories.columns.shown_as`."""
         return self.memory.trajectories(self.name)
 
     def state_dict(self) -> State:

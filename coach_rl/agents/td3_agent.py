@@ -3,7 +3,7 @@
 docs/algorithms/td3.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import NamedTuple
 
@@ -25,12 +25,13 @@ from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import ActionUnit, check_action_unit
 from coach_rl.functional.temporal_difference import regression_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TD3AlgorithmParameters(ClippedTargetParameters):
     """TD3's settings. Defaults: the paper's, section 6.1."""
 
@@ -55,7 +56,7 @@ class TD3AlgorithmParameters(ClippedTargetParameters):
         check_action_unit(self.target_noise_unit, "target_noise_unit")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TD3AgentParameters(DeterministicAgentParameters):
     """A TD3 agent."""
 

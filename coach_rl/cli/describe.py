@@ -5,10 +5,10 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from coach_rl.core.steps import StepUnit
+from coach_rl.core.typed_values import describe_type
 from coach_rl.experiment.panel import REQUIRED
 from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.preset_file import Preset
-from coach_rl.experiment.typed_values import describe_type
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 

@@ -44,11 +44,12 @@ if TYPE_CHECKING:
         DrawableParameters,
         Environment,
         EnvironmentParameters,
-        LevelDescription,
         MarkRenderable,
         Renderable,
     )
+    from coach_rl.core.levels import LevelDescription
     from coach_rl.core.marks import Mark
+    from coach_rl.core.parameter_classes import parameter_class
     from coach_rl.core.records import (
         Action,
         ActionInfo,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
         TrainingReport,
         Transition,
     )
-    from coach_rl.core.roles import KeepingParameters, MovableParameters
+    from coach_rl.core.roles import KeepingParameters, LearnerParameters, MovableParameters
     from coach_rl.core.row_noise import RowNoise
     from coach_rl.core.running_statistics import RunningStatistics
     from coach_rl.core.schedules import (
@@ -90,10 +91,11 @@ __all__ = [
     "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
     "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace", "InputFilter",
     "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
-    "LevelDescription", "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable",
-    "MovableParameters", "NonFiniteError", "Observation", "OptionSpace", "Outcome", "OutputFilter",
-    "OutputFilterParameters", "ParameterError", "Phase", "PiecewiseSchedule", "Renderable",
-    "RowNoise", "RowState", "RunError", "RunningStatistics", "Schedule", "Space", "SpaceError",
-    "State", "Stateful", "StepUnit", "TrainingReport", "TrainingSteps", "Transition",
-    "UnknownNameError", "generator", "parse_inspections",
+    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
+    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
+    "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
+    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunningStatistics",
+    "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit", "TrainingReport",
+    "TrainingSteps", "Transition", "UnknownNameError", "generator", "parameter_class",
+    "parse_inspections",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import LevelDescription
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import Action, ActionRequest, Array, Outcome, TrainingReport
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
@@ -54,7 +54,7 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def trajectories(self) -> dict[str, Array]:
-        """What the agent's memory holds, by the paths of `memories.trajectories`.
+        """What the agent's memory holds, by the paths of `memories.columns.shown_as`.
 
         Empty where nothing is kept.
         """

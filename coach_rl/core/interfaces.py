@@ -1,4 +1,4 @@
-"""Environments and levels: the protocols between the rooms.
+"""Environments: the protocols between the rooms.
 
 environment = parameters.build(num_envs=4)  # a simulator; a level is an environment, too
 response = environment.reset(seed=0)
@@ -10,7 +10,6 @@ environment.close()
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from coach_rl.core.goals import LevelSpace
 from coach_rl.core.marks import Mark, Place
 from coach_rl.core.records import Action, Array, Directive, EnvResponse, FloatArray, IntArray
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -121,44 +120,4 @@ class EnvironmentParameters(Protocol):
 
     def build(self, *, num_envs: int) -> Environment:
         """A new environment with that many rows."""
-        ...
-
-
-class LevelDescription(Protocol):
-    """What a level is like, apart from its agent."""
-
-    @property
-    def name(self) -> str:
-        """The level's name in logs."""
-        ...
-
-    @property
-    def goal_space(self) -> LevelSpace | None:
-        """What the level is told; at the top the goals are the environment's, None: none."""
-        ...
-
-    @property
-    def horizon(self) -> int | None:
-        """Decisions after which a sub-episode ends; None for no limit.
-
-        At the top the agent's episode is cut there; the simulator is not reset.
-        """
-        ...
-
-    @property
-    def real_end_is_terminal(self) -> bool:
-        """Whether a real termination cuts the bootstrap where the level has goals of its own."""
-        ...
-
-    @property
-    def testing_rate(self) -> float | None:
-        """Share of the decisions in TRAIN during which nobody below explores (lambda in HAC).
-
-        None is as good as 0.
-        """
-        ...
-
-    @property
-    def frozen(self) -> bool:
-        """Whether its agent only acts, and neither explores nor learns."""
         ...

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.experiment.parameters_json import constructor_fields
-from coach_rl.experiment.typed_values import declared_types, fit
 
 Tree = TypeVar("Tree")
 
@@ -94,7 +94,7 @@ def replace_everywhere(
         return parameters, 0
     changes: dict[str, Any] = {}
     count = 0
-    for each in dataclasses.fields(parameters):
+    for each in constructor_fields(type(parameters)):
         new, found = replace_everywhere(getattr(parameters, each.name), kind, change)
         if found:
             changes[each.name] = new

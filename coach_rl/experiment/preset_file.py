@@ -21,12 +21,12 @@ from typing import Any
 
 import coach_rl
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, suggestion
+from coach_rl.core.typed_values import fit
 from coach_rl.experiment.neighbours import let_import_from
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
 from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
-from coach_rl.experiment.typed_values import fit
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 

@@ -9,7 +9,8 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import Environment, LevelDescription
+from coach_rl.core.interfaces import Environment
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     Action,
     ActionRequest,

@@ -15,6 +15,7 @@ from gymnasium import spaces
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.memories.columns import (
     ACHIEVED,
@@ -33,10 +34,9 @@ from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
 
 Strategy = Literal["future", "final", "episode", "random"]
-STRATEGIES: tuple[Strategy, ...] = ("future", "final", "episode", "random")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HindsightParameters:
     """Which goals replace the wanted one, and how often."""
 
@@ -52,11 +52,6 @@ class HindsightParameters:
     """Reaching the goal is terminal: nothing is bootstrapped behind it."""
 
     def __post_init__(self) -> None:
-        require(
-            self.strategy in STRATEGIES,
-            f"HindsightParameters.strategy must be one of {', '.join(STRATEGIES)}, "
-            f"got {self.strategy!r}",
-        )
         require(
             0 <= self.ratio < math.inf,
             f"HindsightParameters.ratio must be 0 or more and finite, got {self.ratio}",

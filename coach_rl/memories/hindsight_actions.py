@@ -17,6 +17,7 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, Observation
 from coach_rl.memories.columns import (
     ACHIEVED_ACTIONS,
@@ -36,7 +37,7 @@ from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HindsightActionParameters:
     """How the sub-goals that an upper level asked for are shown in batches."""
 

@@ -150,7 +150,7 @@ class ReplayMemory:
             agent: Under whose name actions and extras are shown.
 
         Returns:
-            The paths of `memories.trajectories`, and `/mask` [N, T].
+            The paths of `memories.columns.shown_as`, and `/mask` [N, T].
         """
         sizes = self.store.sizes
         mask = np.arange(int(sizes.max(initial=0))) < sizes[:, None]

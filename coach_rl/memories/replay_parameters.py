@@ -1,6 +1,6 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.inspection import InspectParameters
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
@@ -37,7 +38,6 @@ from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit, ToDevice
 from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
 
 Storage = Literal["cpu", "pinned", "device", "none"]
-STORAGES: tuple[Storage, ...] = ("cpu", "pinned", "device", "none")
 
 
 class SamplerUnitParameters(Protocol):
@@ -61,7 +61,7 @@ class SamplerUnitParameters(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A replay memory: what it keeps, where, and how batches are drawn from it."""
 
@@ -97,11 +97,6 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         for name in ("capacity", "n_step"):
             value = getattr(self, name)
             require(value >= 1, f"ReplayMemoryParameters.{name} must be 1 or more, got {value}")
-        require(
-            self.storage in STORAGES,
-            f"ReplayMemoryParameters.storage must be one of {', '.join(STORAGES)}, "
-            f"got {self.storage!r}",
-        )
         require(
             self.hindsight_actions is None or self.hindsight is not None,
             "ReplayMemoryParameters.hindsight_actions go with hindsight; "

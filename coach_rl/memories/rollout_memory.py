@@ -121,7 +121,7 @@ class RolloutMemory:
             agent: Under whose name actions and extras are shown.
 
         Returns:
-            The paths of `memories.trajectories`; N counts the rows that have any transition.
+            The paths of `memories.columns.shown_as`; N counts the rows that have any transition.
         """
         grid = self.grid()
         index = grid.index.T

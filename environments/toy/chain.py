@@ -5,21 +5,23 @@ begins at the second state, reward is 0.001 in the first state and 1 in the last
 takes `length + 9` steps.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ChainParameters:
     """Walk left (0) or right (1) along a chain of states."""
+
+    level: ClassVar[str] = "chain"
 
     length: int = 10
     """Number of states, 2 or more; the search gets exponentially harder for random walks."""
@@ -42,11 +44,6 @@ class ChainParameters:
             self.max_episode_steps is None or self.max_episode_steps >= 1,
             f"ChainParameters.max_episode_steps must be 1 or more, got {self.max_episode_steps}",
         )
-
-    @property
-    def level(self) -> str:
-        """The task's name."""
-        return "chain"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""

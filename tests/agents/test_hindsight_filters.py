@@ -30,8 +30,8 @@ from coach_rl.filters import (
     StatelessInputStage,
 )
 from coach_rl.graph_managers import (
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -70,7 +70,7 @@ def dqn(**changes):
 
 
 def stack(top, low=None, *, sub_goals=SUB_GOALS):
-    return HRLGraphParameters(
+    return GraphParameters(
         levels=(
             LevelParameters(name="top", agent=top, goal_space=GOALS, horizon=6, testing_rate=0.3),
             LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),
@@ -192,7 +192,7 @@ def test_input_filters_of_other_keys_are_not_refused():
     halved = InputFilter(observation={"achieved_goal": (Halved(),), "observation": ()})
     manager = built(stack(hac(), hac(input_filter=halved)))  # the lower level's goal: observation
     manager.run()
-    batch = manager._graph.agents[1].memory.sample(500)
+    batch = manager.graph.agents["low"].memory.sample(500)
     torch.testing.assert_close(
         batch.observation["achieved_goal"], batch.observation["observation"][:, :2] / 2
     )

@@ -1,4 +1,4 @@
-"""Values the user typed, fitted to the types that were declared.
+"""Values that a user gives, fitted to the types that were declared.
 
 A literal is taken as it is where it already has the declared type. Beyond that only what loses
 nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
@@ -6,11 +6,12 @@ list for a tuple, a member's name for an enum.
 """
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 from typeguard import (
     CollectionCheckStrategy,
     ForwardRefPolicy,
@@ -18,30 +19,39 @@ from typeguard import (
     check_type,
 )
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, ParameterError, suggestion
 from coach_rl.core.steps import StepUnit
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
 
-def fit(value: object, annotation: Any, current: object, name: str) -> Any:
+def fit(
+    value: object,
+    annotation: Any,
+    current: object,
+    name: str,
+    *,
+    advice: Callable[[object], str] | None = None,
+) -> Any:
     """The value as the declared type wants it.
 
     Args:
-        value: What the user typed, as `ast.literal_eval` read it.
+        value: What the user gave, on the command line or in a program.
         annotation: The declared type, resolved; `Any` accepts everything.
         current: The value it replaces; tells which step unit a bare number means.
         name: What is being set, for errors.
+        advice: From the value to the end of the error message; None for the usual advice.
 
     Raises:
-        ConfigurationError: The value does not fit; says what was expected.
+        ParameterError: The value does not fit; says what was expected.
     """
     try:
         return _convert(value, annotation, current)
     except _UnfitError:
-        raise ConfigurationError(
-            f"{name} must be {describe_type(annotation)}, got {value!r}"
-            + _advice(value, annotation, current, name)
+        got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        hint = advice(value) if advice else _advice(value, annotation, current, name)
+        raise ParameterError(
+            f"{name} must be {describe_type(annotation)}, got {got}{hint}"
         ) from None
 
 
@@ -72,8 +82,9 @@ def describe_type(annotation: Any) -> str:
         return describe_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
         return " or ".join(repr(value) for value in get_args(annotation))
-    if get_args(annotation):
-        return str(annotation).replace("typing.", "").replace("collections.abc.", "")
+    if arguments := get_args(annotation):
+        parts = ("..." if part is Ellipsis else describe_type(part) for part in arguments)
+        return f"{get_origin(annotation).__name__}[{', '.join(parts)}]"
     return str(getattr(annotation, "__name__", annotation))
 
 
@@ -85,6 +96,8 @@ def _convert(value: object, annotation: Any, current: object) -> Any:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is Any:
         return value
+    if isinstance(value, np.generic):
+        value = value.item()
     if origin is Annotated:
         return _convert(value, arguments[0], current)
     if origin in (Union, types.UnionType):
@@ -180,6 +193,8 @@ def _checked(value: object, annotation: Any) -> Any:
 def _is_already(value: object, annotation: Any) -> bool:
     if isinstance(value, bool) and annotation in (int, float):
         return False
+    if isinstance(value, type) and getattr(annotation, "_is_protocol", False):
+        return False  # a class has the methods that its instances have
     try:
         check_type(
             value,
@@ -195,14 +210,29 @@ def _is_already(value: object, annotation: Any) -> bool:
 def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     if isinstance(value, str) and value.lower() in _LOOKALIKES:
         return f"; write {_LOOKALIKES[value.lower()]}"
+    for word in value if isinstance(value, tuple | list) else (value,):
+        words = _words(annotation)
+        if isinstance(word, str) and words and word not in words:
+            return suggestion(word, words, limit=0)
+    if isinstance(value, type):
+        return f"; write {value.__name__}(...), with brackets"
     members = [part for part in _leaves(annotation) if isinstance(part, type)]
     for member in members:
         if issubclass(member, Enum):
             return f"; allowed: {', '.join(known.name for known in member)}"
+        if issubclass(member, StepUnit):
+            return f"; write a whole number, or {member.__name__}(3000)"
     if is_dataclass(current) and not isinstance(current, StepUnit | type):
         names = [field.name for field in fields(current)]
         return f"; set its own parameters, e.g. {name}.{names[0]}" if names else ""
     return ""
+
+
+def _words(annotation: Any) -> list[str]:
+    """The strings of all literals in a type."""
+    if get_origin(annotation) is Literal:
+        return [word for word in get_args(annotation) if isinstance(word, str)]
+    return [word for part in get_args(annotation) for word in _words(part)]
 
 
 def _leaves(annotation: Any) -> tuple[Any, ...]:
