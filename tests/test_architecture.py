@@ -65,7 +65,7 @@ def test_no_room_is_forgotten():
 
 
 def test_the_matrix_notices_a_forbidden_import():
-    assert imported_rooms("from coach_rl.agents.agent import X\nimport coach_rl.levels") == {
+    assert imported_rooms("from coach_rl.agents.x import X\nimport coach_rl.levels") == {
         "agents",
         "levels",
     }
