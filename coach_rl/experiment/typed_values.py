@@ -1,16 +1,19 @@
 """Values the user typed, fitted to the types that were declared.
 
 A literal is taken as it is where it already has the declared type. Beyond that only what loses
-nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
-list for a tuple, a member's name for an enum.
+nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit or
+a constant schedule, a list for a tuple, a member's name for an enum, numpy's numbers for Python's.
+A component is made from its arguments, which are fitted to its fields.
 """
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from enum import Enum
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 from typeguard import (
     CollectionCheckStrategy,
     ForwardRefPolicy,
@@ -18,8 +21,20 @@ from typeguard import (
     check_type,
 )
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import StepUnit
+from coach_rl.experiment.components import (
+    Component,
+    belongs,
+    component_type,
+    fitting,
+    members_of,
+    short_name,
+)
+from coach_rl.experiment.parameters_json import constructor_fields
+
+Tree = TypeVar("Tree")
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
@@ -28,7 +43,7 @@ def fit(value: object, annotation: Any, current: object, name: str) -> Any:
     """The value as the declared type wants it.
 
     Args:
-        value: What the user typed, as `ast.literal_eval` read it.
+        value: What the user typed: a literal, a component, or literals that contain components.
         annotation: The declared type, resolved; `Any` accepts everything.
         current: The value it replaces; tells which step unit a bare number means.
         name: What is being set, for errors.
@@ -37,12 +52,42 @@ def fit(value: object, annotation: Any, current: object, name: str) -> Any:
         ConfigurationError: The value does not fit; says what was expected.
     """
     try:
-        return _convert(value, annotation, current)
+        fitted = _convert(_made(value, name), annotation, current)
+        if isinstance(value, Component) and annotation is not Any:
+            wanted = [part for part in _leaves(annotation) if isinstance(part, type)]
+            if not any(belongs(type(fitted), part) for part in wanted):
+                raise _UnfitError
+        return fitted
     except _UnfitError:
         raise ConfigurationError(
             f"{name} must be {describe_type(annotation)}, got {value!r}"
             + _advice(value, annotation, current, name)
         ) from None
+
+
+def fit_everywhere(parameters: Tree, path: str = "") -> Tree:
+    """Parameters whose every value has its declared type, in place of those that could be fitted.
+
+    Args:
+        parameters: A tree of frozen dataclasses.
+        path: Where it stands, for errors.
+
+    Raises:
+        ConfigurationError: A value does not fit; says where and what was expected.
+    """
+    tree: Any = parameters
+    try:
+        annotations = declared_types(type(tree))
+    except ConfigurationError:
+        return parameters  # types that only a type checker knows
+    changes = {}
+    for field in constructor_fields(type(tree)):
+        value = getattr(tree, field.name)
+        new = _fit_below(value, annotations[field.name], _join(path, field.name))
+        if new is not value and repr(new) != repr(value):
+            changes[field.name] = new
+    changed: Tree = replace(tree, **changes) if changes else parameters
+    return changed
 
 
 def declared_types(thing: Any) -> dict[str, Any]:
@@ -75,6 +120,60 @@ def describe_type(annotation: Any) -> str:
     if get_args(annotation):
         return str(annotation).replace("typing.", "").replace("collections.abc.", "")
     return str(getattr(annotation, "__name__", annotation))
+
+
+def _fit_below(value: Any, annotation: Any, path: str) -> Any:
+    if is_dataclass(value) and not isinstance(value, StepUnit | type):
+        fit(value, annotation, value, path)
+        return fit_everywhere(value, path)
+    if type(value) is tuple and any(map(is_dataclass, value)):
+        fit(value, annotation, value, path)
+        return tuple(_fit_below(part, Any, f"{path}.{at}") for at, part in enumerate(value))
+    return fit(value, annotation, value, path)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _made(value: object, name: str) -> object:
+    """The value with its components made."""
+    match value:
+        case Component():
+            return _make(value, name)
+        case tuple() | list():
+            return type(value)(_made(part, name) for part in value)
+        case dict():
+            return {key: _made(part, name) for key, part in value.items()}
+    return value
+
+
+def _make(component: Component, name: str) -> object:
+    kind = component_type(component.name)
+    known = {field.name: field for field in constructor_fields(kind)}
+    annotations = declared_types(kind)
+    for argument in component.arguments:
+        if argument not in known:
+            raise UnknownNameError(f"argument of {component.name} in '{name}'", argument, known)
+    missing = [
+        each
+        for each, field in known.items()
+        if _required(field) and each not in component.arguments
+    ]
+    if missing:
+        raise ConfigurationError(f"{component.name} in '{name}' needs {', '.join(missing)}")
+    return kind(
+        **{
+            argument: fit(
+                value, annotations[argument], None, f"{name}: {component.name}.{argument}"
+            )
+            for argument, value in component.arguments.items()
+        }
+    )
+
+
+def _required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 class _UnfitError(Exception):
@@ -141,6 +240,8 @@ def _convert_tuple(value: object, arguments: tuple[Any, ...], current: object) -
 
 def _convert_to_class(value: object, wanted: type, current: object) -> Any:
     whole = _whole_number(value)
+    if wanted is Schedule and isinstance(value, Real) and not isinstance(value, bool):
+        return ConstantSchedule(value=float(value))
     if issubclass(wanted, StepUnit):
         unit = wanted if wanted is not StepUnit else type(current)
         if whole is not None and whole >= 0 and issubclass(unit, StepUnit) and unit is not StepUnit:
@@ -149,18 +250,20 @@ def _convert_to_class(value: object, wanted: type, current: object) -> Any:
         return _convert_enum(value, wanted)
     elif wanted is tuple and isinstance(value, list):
         return tuple(value)
-    elif wanted is float and isinstance(value, int) and not isinstance(value, bool):
+    elif wanted is float and isinstance(value, Real) and not isinstance(value, bool | np.bool_):
         return float(value)
     elif wanted is int and whole is not None:
         return whole
+    elif wanted is bool and isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, bool) and wanted in (int, float):
         raise _UnfitError
     return _checked(value, wanted)
 
 
 def _whole_number(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
@@ -180,6 +283,9 @@ def _checked(value: object, annotation: Any) -> Any:
 def _is_already(value: object, annotation: Any) -> bool:
     if isinstance(value, bool) and annotation in (int, float):
         return False
+    if getattr(annotation, "_is_protocol", False):
+        named = all(hasattr(value, name) for name in members_of(annotation))
+        return named and not isinstance(value, type)
     try:
         check_type(
             value,
@@ -196,6 +302,13 @@ def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     if isinstance(value, str) and value.lower() in _LOOKALIKES:
         return f"; write {_LOOKALIKES[value.lower()]}"
     members = [part for part in _leaves(annotation) if isinstance(part, type)]
+    kinds = [short_name(kind) for kind in fitting(annotation)]
+    if isinstance(value, type):
+        return f"; write {value.__name__}(...)" if is_dataclass(value) else ""
+    if isinstance(value, str) and "Gymnasium" in kinds:
+        return f"; write GymnasiumParameters(level={value!r})"
+    if isinstance(value, Component):
+        return f"; fitting: {', '.join(kinds)}" if kinds else ""
     for member in members:
         if issubclass(member, Enum):
             return f"; allowed: {', '.join(known.name for known in member)}"
