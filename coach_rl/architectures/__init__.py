@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from coach_rl.architectures.observation_normaliser import ObservationNormaliser
     from coach_rl.architectures.q_network import (
         CategoricalHead,
+        MeanHead,
         QNetwork,
         QNetworkParameters,
         QuantileHead,
@@ -39,7 +40,7 @@ else:
 
 __all__ = [
     "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters", "CategoricalHead",
-    "CriticParameters", "Critics", "DeterministicActor", "NetworkWrapper", "Objective",
+    "CriticParameters", "Critics", "DeterministicActor", "MeanHead", "NetworkWrapper", "Objective",
     "ObservationNormaliser", "QNetwork", "QNetworkParameters", "QuantileHead",
     "SquashedGaussianActor", "TargetSync", "Torso", "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

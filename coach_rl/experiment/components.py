@@ -18,6 +18,7 @@ from typeguard import ForwardRefPolicy, TypeCheckError, check_type
 
 import coach_rl
 from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.steps import StepUnit
 
 _SUFFIX = "Parameters"
 _ANNOTATED = "__annotations__"
@@ -68,9 +69,13 @@ def short_name(kind: type[Any]) -> str:
 
 
 def fitting(annotation: Any) -> list[type[Any]]:
-    """The components that a field of this type accepts."""
+    """The components that a field of this type accepts, but for step units, which are numbers."""
     wanted = [part for part in _members(annotation) if inspect.isclass(part)]
-    return [kind for kind in component_types() if any(belongs(kind, each) for each in wanted)]
+    return [
+        kind
+        for kind in component_types()
+        if not issubclass(kind, StepUnit) and any(belongs(kind, each) for each in wanted)
+    ]
 
 
 @cache

@@ -9,6 +9,7 @@ below one dataclass are made at once, so coupled values never pass through a for
 
 import ast
 import dataclasses
+import difflib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar, get_args, get_origin
@@ -233,10 +234,19 @@ def _require_known(name: str, allowed: Collection[str], path: str) -> None:
 
 def _unknown(name: str, allowed: Collection[str], parameters: Any, path: str) -> UnknownNameError:
     """The error about a name, with the longer paths that end in it, which may have been meant."""
-    paths = [below for below, _, _ in parameter_paths(parameters, path)]
     kind, first = f"parameter of '{path}'" if path else "parameter", name.partition(".")[0]
+    paths = [below for below, _, _ in parameter_paths(parameters, path)]
     near = [below for below in paths if below.endswith(f".{name}")]
-    return UnknownNameError(kind, name if near else first, allowed, near=near[:3])
+    near = near or [below for below in paths if _is_near(name, below.rpartition(".")[2])]
+    if near and not difflib.get_close_matches(first, allowed):
+        return UnknownNameError(kind, name, allowed, near=near[:3])
+    return UnknownNameError(kind, first, set(allowed))
+
+
+def _is_near(name: str, meant: str) -> bool:
+    """Whether a name is a misspelt one, or the initials of its words."""
+    initials = "".join(word[:1] for word in meant.split("_"))
+    return name == initials or bool(difflib.get_close_matches(name.lower(), [meant.lower()]))
 
 
 def _path_below(name: str, change: Any) -> str:

@@ -70,7 +70,10 @@ class Preset:
                 "GraphManager, "
                 f"got {type(result).__name__}"
             )
-        parameters = fit_everywhere(result.parameters)
+        try:
+            parameters = fit_everywhere(result.parameters)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"preset {self.reference.path}: {error}") from error
         same = parameters is result.parameters
         return result if same else type(result)(parameters)
 
@@ -236,9 +239,8 @@ def _misfit(error: BaseException) -> str | None:
             except ConfigurationError as misfit:
                 return str(misfit)
             if repr(fitted) != repr(value):
-                return (
-                    f"{name} must be {describe_type(annotation)}, got {value!r}; write {fitted!r}"
-                )
+                right = repr(fitted).replace("(count=", "(")
+                return f"{name} must be {describe_type(annotation)}, got {value!r}; write {right}"
     return None
 
 

@@ -118,7 +118,10 @@ def describe_type(annotation: Any) -> str:
     if get_origin(annotation) is Literal:
         return " or ".join(repr(value) for value in get_args(annotation))
     if get_args(annotation):
-        return str(annotation).replace("typing.", "").replace("collections.abc.", "")
+        parts = [
+            "..." if part is Ellipsis else describe_type(part) for part in get_args(annotation)
+        ]
+        return f"{describe_type(get_origin(annotation))}[{', '.join(parts)}]"
     return str(getattr(annotation, "__name__", annotation))
 
 
@@ -284,8 +287,10 @@ def _is_already(value: object, annotation: Any) -> bool:
     if isinstance(value, bool) and annotation in (int, float):
         return False
     if getattr(annotation, "_is_protocol", False):
+        if type(value).__module__.startswith("coach_rl."):
+            return belongs(type(value), annotation)
         named = all(hasattr(value, name) for name in members_of(annotation))
-        return named and not isinstance(value, type)
+        return named and not isinstance(value, type)  # a user's own, which may be written freely
     try:
         check_type(
             value,
@@ -304,11 +309,13 @@ def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     members = [part for part in _leaves(annotation) if isinstance(part, type)]
     kinds = [short_name(kind) for kind in fitting(annotation)]
     if isinstance(value, type):
-        return f"; write {value.__name__}(...)" if is_dataclass(value) else ""
-    if isinstance(value, str) and "Gymnasium" in kinds:
-        return f"; write GymnasiumParameters(level={value!r})"
-    if isinstance(value, Component):
-        return f"; fitting: {', '.join(kinds)}" if kinds else ""
+        named = f"; name it, in its own file as f'{{__name__}}:{value.__name__}'"
+        return named if str in members else f"; write {value.__name__}(...)"
+    if "Gymnasium" in kinds:
+        level = repr(value) if isinstance(value, str) else "..."
+        return f"; write GymnasiumParameters(level={level})"
+    if kinds and (isinstance(value, Component) or is_dataclass(value)):
+        return f"; fitting: {', '.join(kinds)}"
     for member in members:
         if issubclass(member, Enum):
             return f"; allowed: {', '.join(known.name for known in member)}"

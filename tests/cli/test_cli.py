@@ -68,7 +68,7 @@ def test_every_flag_reads_into_its_field() -> None:
     assert (read.video_frames, read.video_skip) == (60, 2)
     assert parse_arguments(["-crd", "run", "--evaluate"]).evaluate == 20
     assert parse_arguments(["-crd", "run", "--evaluate", "5"]).evaluate == 5
-    assert parse_arguments(["describe", "x"]).describe
+    assert parse_arguments(["describe", "x"]) == parse_arguments(["describe", "-p", "x"])
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ def test_tensorboard_unless_switched_off() -> None:
 def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("describe", FAKE, "-cp", "learning_rate=0.5") == 0
     out = capsys.readouterr().out
-    assert re.search(r"^  learning_rate +float +0\.1$", out, re.MULTILINE)
-    assert re.search(r"^  agent\.learning_rate +0\.5$", out, re.MULTILINE)
-    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\)$", out, re.MULTILINE)
+    assert re.search(r"^  learning_rate +float +0\.1", out, re.MULTILINE)
+    assert re.search(r"^  agent\.learning_rate +0\.5", out, re.MULTILINE)
+    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Environment", out, re.M)
     assert "level main: walk" in out
     assert list(Path().iterdir()) == []
 
