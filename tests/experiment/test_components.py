@@ -126,9 +126,10 @@ def test_a_class_of_ones_own_fits_by_what_it_has() -> None:
 
 
 def test_components_replace_what_is_there() -> None:
+    noise = "GaussianNoise(scale=LinearSchedule(start=1, end=0.1, over=5000))"
     text = (
-        "agent.exploration=EpsilonGreedyNoise(epsilon=0.3, noise=GaussianNoise("
-        "scale=LinearSchedule(start=1, end=0.1, over=5000))); agent.memory.prioritised=Prioritised(alpha=0.5)"
+        f"agent.exploration=EpsilonGreedyNoise(epsilon=0.3, noise={noise}); "
+        "agent.memory.prioritised=Prioritised(alpha=0.5)"
     )
     agent = resolved("Pendulum_DDPG", text).agent
     scale = LinearSchedule(start=1.0, end=0.1, over=EnvironmentSteps(5000))

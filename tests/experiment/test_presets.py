@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.panel import REQUIRED
 from coach_rl.experiment.preset_file import Preset, load_preset
@@ -51,6 +52,8 @@ def test_files_and_functions() -> None:
     assert find_preset(f"{FAKE}:needs").name == "fake_preset_needs"
     with pytest.raises(ConfigurationError, match=r"there is no preset file 'no/such\.py'"):
         find_preset("no/such.py")
+    with pytest.raises(ConfigurationError, match=r"pyproject\.toml' is no Python file"):
+        find_preset(str(FAKE.parents[2] / "pyproject.toml"))
     with pytest.raises(
         UnknownNameError, match=r"unknown preset function in .* 'need'; did you mean 'needs'"
     ):
@@ -63,6 +66,127 @@ def test_the_panel_has_types_and_defaults() -> None:
     assert panel["learning_rate"].default == 0.1
     assert panel["signal_at"].annotation == int | None
     assert load(f"{FAKE}:needs").panel["level"].default is REQUIRED
+
+
+PANEL = """
+from dataclasses import dataclass, field
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers import GraphManager
+
+@dataclass({frozen})
+class Base:
+    LEVELS = ("sea", "moon")
+    level: str
+    \"\"\"Where.\"\"\"
+    steps: int = 10
+    \"\"\"How long.\"\"\"
+
+@dataclass({frozen})
+class Panel(Base):
+    steps: int = 20
+    sizes: tuple[int, ...] = field(default_factory=lambda: (1, 2))
+
+def graph_manager(panel: Panel):
+    raise RuntimeError(f"{{panel.level}} {{panel.steps}} {{panel.sizes}}")
+
+def plain(panel: EnvironmentSteps = EnvironmentSteps(1), more: int = 2): ...
+"""
+
+
+def test_a_panel_is_the_fields_of_a_dataclass(write: Callable[[str], Path]) -> None:
+    path = write(PANEL.format(frozen="frozen=True, kw_only=True"))
+    preset = load(path)
+    assert {name: argument.default for name, argument in preset.panel.items()} == {
+        "level": REQUIRED,
+        "steps": 20,
+        "sizes": (1, 2),
+    }
+    assert preset.panel["steps"].annotation is int
+    assert [argument.meaning for argument in preset.panel.values()] == ["Where.", "How long.", ""]
+    assert preset.levels == ("sea", "moon")
+    values = {"level": "sea", "steps": 20, "sizes": (1, 2)}
+    assert preset.panel_values({"level": "sea"}) == values
+    with pytest.raises(ConfigurationError, match=r"RuntimeError: moon 5 \(8,\)"):
+        preset.build({"level": "moon", "steps": 5e0, "sizes": [8]})
+    with pytest.raises(ConfigurationError, match=r'needs level; give it with -cp "level=\.\.\."'):
+        preset.build()
+    assert list(load(f"{path}:plain").panel) == ["panel", "more"]
+
+
+def test_a_panel_must_be_frozen(write: Callable[[str], Path]) -> None:
+    path = write(PANEL.format(frozen="kw_only=True"))
+    with pytest.raises(ConfigurationError, match=r"Panel must be frozen; write @dataclass\(frozen"):
+        load(path)
+
+
+PARTS = """
+import gymnasium
+import numpy as np
+from coach_rl import *
+
+class Own: ...
+
+def graph_manager():
+    environment = GymnasiumParameters(level="CartPole-v1")
+    agent = PPOAgentParameters(algorithm=PPOAlgorithmParameters({algorithm}))
+    schedule = dict({schedule})
+    {line}
+    return BasicRLGraphManager(BasicGraphParameters(
+        agent=agent, environment=environment, schedule=ScheduleParameters(**schedule)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"line": "environment = 'CartPole-v1'"}, "write GymnasiumParameters(level='CartPole-v1')"),
+        (
+            {"line": "environment = gymnasium.make('CartPole-v1')"},
+            "environment must be EnvironmentParameters, got <TimeLimit<OrderEnforcing<PassiveEnv"
+            "Checker<CartPoleEnv<CartPole-v1>>>>>; write GymnasiumParameters(level=...)",
+        ),
+        (
+            {"line": "environment = GymnasiumParameters(level=Own)"},
+            "; name it, in its own file as f'{__name__}:Own'",
+        ),
+        ({"line": "agent = PPOAgentParameters"}, "; write PPOAgentParameters(...)"),
+        (
+            {"schedule": "training=3000"},
+            ":14: ScheduleParameters.training must be EnvironmentSteps, got 3000; write "
+            "EnvironmentSteps(3000)",
+        ),
+        ({"algorithm": "rollout=256"}, "rollout must be EnvironmentSteps, got 256; write"),
+        ({"algorithm": "clip='0.1'"}, "PPOAlgorithmParameters.clip must be float, got '0.1'"),
+        ({"algorithm": "epochs=2.5"}, "agent.algorithm.epochs must be int, got 2.5"),
+        ({"algorithm": "roll_out=5"}, "argument 'roll_out'; did you mean 'rollout'?"),
+        ({"line": "from coach_rl import Adam"}, "cannot import name 'Adam' from 'coach_rl'"),
+        (
+            {"line": "agent = PPOAgentParameters(input_filter=RewardClippingFilter(low=0.0))"},
+            "; fitting: InputFilter",
+        ),
+    ],
+)
+def test_types_are_checked_as_on_the_command_line(
+    write: Callable[[str], Path], part: dict[str, str], message: str
+) -> None:
+    nothing = {"line": "", "schedule": "", "algorithm": ""}
+    path = write(PARTS.format(**(nothing | part)))
+    with pytest.raises(ConfigurationError) as caught:
+        load(path).build()
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_values_of_other_types_that_lose_nothing_are_converted(
+    write: Callable[[str], Path],
+) -> None:
+    given = "epochs=np.int64(3), learning_rate_schedule=0.5, normalise_advantage=np.bool_(True)"
+    algorithm = load(write(PARTS.format(algorithm=given, line="", schedule=""))).build()
+    algorithm = algorithm.parameters.agent.algorithm
+    assert type(algorithm.epochs) is int
+    assert algorithm.normalise_advantage is True
+    assert algorithm.learning_rate_schedule == ConstantSchedule(value=0.5)
 
 
 def test_panel_and_parameters_are_overridden() -> None:
