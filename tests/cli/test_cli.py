@@ -147,7 +147,7 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert "interquartile mean" in out
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["command"][:2] == ["coach", "-p"]
-    assert manifest["panel"] == {"steps": 60}
+    assert manifest["panel"]["steps"] == 60
     assert manifest["task"]["seed"] == 3
     assert manifest["parameters"]["agent"]["layers"] == [8]
     assert manifest["versions"]["python"]
