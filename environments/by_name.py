@@ -1,6 +1,6 @@
 """From a level's name to an environment.
 
-environment = make("half_cheetah", num_envs=8, seed=0)
+environment = make("half_cheetah", num_envs=8)
 description = parameters("point_mass", max_episode_steps=100)       # what a preset keeps
 """
 
@@ -14,8 +14,9 @@ from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.gymnasium.parameters import require_level_name
+from coach_rl.environments.gymnasium.recipe import how_to_name
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
-from coach_rl.environments.seeded import SeededEnvironment
 from coach_rl.environments.toy import (
     BitFlipParameters,
     ChainParameters,
@@ -37,20 +38,18 @@ TOYS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 """The toy worlds by level: their parameters, and what the level fixes of them."""
 
 
-def make(level: str, *, num_envs: int = 1, seed: int | None = None, **kwargs: Any) -> Environment:
-    """A ready environment.
+def make(level: str, *, num_envs: int = 1, **kwargs: Any) -> Environment:
+    """A new environment; its seed is given to `reset`.
 
     Args:
         level: See `parameters`.
         num_envs: How many rows it has.
-        seed: Of the first `reset` that is not given one; None leaves it unseeded.
         kwargs: Fields of the level's parameters.
 
     Raises:
         ConfigurationError: The level or a field does not exist, or has a wrong value.
     """
-    environment = parameters(level, **kwargs).build(num_envs=num_envs)
-    return environment if seed is None else SeededEnvironment(environment, seed=seed)
+    return parameters(level, **kwargs).build(num_envs=num_envs)
 
 
 def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
@@ -67,6 +66,7 @@ def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
         UnknownNameError: There is no such level.
         ParameterError: The level's parameters have no such field, or it has a wrong value.
     """
+    require_level_name("make", level)
     if level in TASKS:
         return _filled(MujocoParameters, level, {"level": level}, kwargs)
     if level in GOAL_WORLDS:
@@ -76,13 +76,7 @@ def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
         return _filled(toy, level, fixed, kwargs)
     if ":" in level or level in gymnasium.registry:
         return _filled(GymnasiumParameters, level, {"level": level}, kwargs)
-    raise UnknownNameError(
-        "level",
-        level,
-        level_names(),
-        "an environment of your own is named as module:Class, one that another package registers "
-        "as module:Id-v0, such as gymnasium_robotics:FetchReach-v4",
-    )
+    raise UnknownNameError("level", level, level_names(), how_to_name(level))
 
 
 def level_names() -> list[str]:

@@ -5,7 +5,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import (
     Action,
     Array,
@@ -19,7 +18,7 @@ from coach_rl.core.records import (
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.environments.bookkeeping import Inbox, reset_response, row_seeds, step_response
+from coach_rl.environments.inbox import Inbox, require_rows, row_seeds
 
 WorldState = dict[str, Array]
 """Everything that changes in a world: arrays by name, each [R, ...]."""
@@ -94,7 +93,6 @@ class WorldEnvironment:
         self._elapsed = np.zeros(num_envs, np.int64)
         self._state = world.start(np.zeros((num_envs, world.start_numbers)))
         """[N, ...] each."""
-        self._started = False
 
     @property
     def num_envs(self) -> int:
@@ -108,16 +106,15 @@ class WorldEnvironment:
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; see `Environment.reset`."""
-        for row, row_seed in enumerate(row_seeds(seed, self._num_envs)):
-            if row_seed is not None:
-                self._streams[row] = np.random.default_rng(row_seed)
+        seeds = row_seeds(seed, self._num_envs)
+        if seeds is not None:
+            self._streams = [np.random.default_rng(row_seed) for row_seed in seeds]
         self._state = self.world.start(
             self._uniform(np.arange(self._num_envs), self.world.start_numbers)
         )
         self._elapsed[:] = 0
-        self._started = True
         self._inbox.start()
-        return reset_response(self.world.observe(self._state), num_envs=self._num_envs)
+        return EnvResponse.reset(self.world.observe(self._state), num_envs=self._num_envs)
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Tell some rows what to do; see `Environment.send`."""
@@ -133,7 +130,7 @@ class WorldEnvironment:
         observation = self.world.observe(step.state)
         for name, values in self._state.items():
             values[rows] = step.state[name]
-        return step_response(
+        return EnvResponse.step(
             rows,
             observation=observation,
             first_observation=self._restarted(rows, step.terminated | truncated, observation),
@@ -144,10 +141,9 @@ class WorldEnvironment:
         )
 
     def state_dict(self) -> State:
-        """The rows' states, their time and their random streams."""
-        self._inbox.require_none_open()
+        """The rows' states, their time, their random streams and open decisions."""
         return {
-            "started": self._started,
+            "inbox": self._inbox.state_dict(),
             "world": {name: values.copy() for name, values in self._state.items()},
             "elapsed": self._elapsed.copy(),
             "streams": {
@@ -156,21 +152,13 @@ class WorldEnvironment:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where `state_dict` was called; drops what is open."""
-        if len(state["elapsed"]) != self._num_envs:
-            raise CheckpointError(
-                f"the saved environment has {len(state['elapsed'])} rows, "
-                f"this one {self._num_envs}; build it with as many"
-            )
+        """Go on where `state_dict` was called."""
+        require_rows(len(state["elapsed"]), self._num_envs)
         self._state = {name: np.array(values) for name, values in state["world"].items()}
         self._elapsed[:] = state["elapsed"]
         for row, stream in enumerate(self._streams):
             load_generator_state(stream, state["streams"][str(row)])
-        self._started = state["started"]
-        if self._started:
-            self._inbox.start()
-        else:
-            self._inbox.stop("the environment was saved before its first reset; call reset first")
+        self._inbox.load_state_dict(state["inbox"])
 
     def close(self) -> None:
         """Nothing to release."""

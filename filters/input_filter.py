@@ -1,13 +1,13 @@
 """The InputFilter: what an agent does to observations and rewards before it sees them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, UnknownNameError
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
@@ -20,7 +20,7 @@ from coach_rl.filters.stages import (
     stage_states,
 )
 
-_NO_MEMORY: RowMemory = MappingProxyType({})
+_NO_MEMORY: RowMemory = FrozenMapping[str]()
 _Links = tuple[tuple[InputStage, tuple[tuple[str, str], ...]], ...]  # (stage, (own, flat) names)
 
 
@@ -28,7 +28,7 @@ _Links = tuple[tuple[InputStage, tuple[tuple[str, str], ...]], ...]  # (stage, (
 class InputFilter:
     """Which filters observations and rewards pass, in the order they are listed."""
 
-    observation: Mapping[str, tuple[InputStageParameters, ...]] = field(default_factory=dict)
+    observation: Mapping[str, tuple[InputStageParameters, ...]] = FrozenMapping[str]()
     """Filters by observation key, first to last; keys that are not named stay as they are."""
     reward: tuple[InputStageParameters, ...] = ()
     """Filters of the reward, first to last."""
@@ -42,7 +42,7 @@ class InputFilter:
             )
             for key, filters in self.observation.items()
         }
-        object.__setattr__(self, "observation", MappingProxyType(observation))
+        object.__setattr__(self, "observation", FrozenMapping(observation))
         reward = descriptions(
             "InputFilter.reward", self.reward, example="RewardClippingFilter(low=-1.0)"
         )

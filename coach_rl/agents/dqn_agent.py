@@ -21,20 +21,17 @@ from coach_rl.agents.off_policy_agent import (
     Policy,
     observations,
 )
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters, action_count
-from coach_rl.architectures.update_engine import (
-    AdamParameters,
-    Batch,
-    Objective,
-    TargetSync,
-    UpdateEngine,
-)
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy
 from coach_rl.exploration_policies.exploration_policy import ExplorationPolicyParameters
-from coach_rl.functional.action_values import of_actions
+from coach_rl.functional.temporal_difference import of_actions
+from coach_rl.memories.memory import Batch
 
 
 @dataclass(frozen=True, kw_only=True)

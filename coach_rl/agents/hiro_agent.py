@@ -15,7 +15,6 @@ from gymnasium import spaces
 from coach_rl.agents.off_policy_agent import OBSERVATIONS, BuildContext, OffPolicyAgent
 from coach_rl.agents.td3_agent import TD3Agent, TD3AgentParameters
 from coach_rl.architectures.continuous_control import scale_to
-from coach_rl.architectures.update_engine import Batch
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -28,6 +27,7 @@ from coach_rl.core.seeding import (
     load_generator_state,
 )
 from coach_rl.core.state import State
+from coach_rl.memories.memory import Batch
 from coach_rl.memories.replay_memory import ReplayMemory, ReplayMemoryParameters
 from coach_rl.memories.ring_store import RingStore
 

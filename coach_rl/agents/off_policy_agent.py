@@ -18,7 +18,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import Torso
-from coach_rl.architectures.update_engine import Batch, UpdateEngine
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
 from coach_rl.core.interfaces import (
@@ -50,7 +50,7 @@ from coach_rl.exploration_policies.exploration_policy import (
     ExplorationPolicy,
     ExplorationPolicyParameters,
 )
-from coach_rl.memories.memory import Memory, MemoryParameters
+from coach_rl.memories.memory import Batch, Memory, MemoryParameters
 from coach_rl.memories.replay_memory import ReplayMemoryParameters
 
 OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
@@ -218,7 +218,7 @@ class OffPolicyAgent(FilteredAgent):
         discount: Gamma, for the memory.
     """
 
-    engine: UpdateEngine
+    engine: UpdateEngine[Batch]
     policy: Policy
     """What the acting network says, in numpy."""
     perturbed: PerturbedPolicy | None = None

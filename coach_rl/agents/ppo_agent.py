@@ -14,14 +14,11 @@ from torch import Tensor
 
 from coach_rl.agents.agent import AgentRows, FilteredAgent
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_policy
-from coach_rl.architectures.update_engine import (
-    AdamParameters,
-    Batch,
-    Objective,
-    UpdateEngine,
-)
+from coach_rl.architectures.optimizers import AdamParameters
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
 from coach_rl.core.interfaces import (
@@ -54,7 +51,11 @@ from coach_rl.exploration_policies.sampling import (
     GaussianSampler,
     Sampler,
 )
-from coach_rl.functional.advantages import explained_variance, gae
+from coach_rl.functional.advantages import (
+    advantages_of_rows,
+    explained_variance,
+    segment_ends,
+)
 from coach_rl.functional.policy_gradient import (
     adapted_kl_coefficient,
     clipped_surrogate,
@@ -62,6 +63,7 @@ from coach_rl.functional.policy_gradient import (
     penalised_surrogate,
     value_loss,
 )
+from coach_rl.memories.memory import Batch
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
 
 OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
@@ -399,42 +401,35 @@ class PPOAgent(FilteredAgent):
         scale = self._return_scale()
         index, valid = self._on_device(grid.index), self._on_device(grid.valid)
         with torch.inference_mode():
-            observation = _observations(data, OBSERVATIONS)
-            value = self._model.value(observation)  # [capacity], in the critic's scale
-            terminated = data["/terminated"][index]  # [T, N]
-            ended = terminated | data["/truncated"][index]
-            last = self._on_device(grid.last)
-            next_value = torch.zeros_like(value)[index]
-            next_value[:-1] = value[index[1:]]
-            # What follows is not the next stored observation where an episode or the memory ends,
-            # and where something was left out or a goal moved in between.
-            boundary = ended & valid
-            boundary[:-1] |= valid[1:] & ~data["/follows"][index[1:]]
-            boundary[last, torch.arange(len(last), device=self._device)] = True
-            boundary_index = index[boundary]
+            value = self._model.value(_observations(data, OBSERVATIONS))  # [C], in its own scale
+            ends = segment_ends(
+                index=index,
+                valid=valid,
+                ended=data["/terminated"] | data["/truncated"],
+                follows=data["/follows"],
+            )
             after = {
-                key: column[boundary_index]
+                key: column[index[ends]]
                 for key, column in _observations(data, NEXT_OBSERVATIONS).items()
             }
-            next_value[boundary] = self._model.value(after)
-            discount = torch.full_like(next_value, algorithm.discount)
+            discount = torch.full(index.shape, algorithm.discount, device=self._device)
             if algorithm.discount_by_duration:
                 discount = discount ** data["/durations"][index]
-            advantage = gae(
-                reward=data["/rewards"][index].to(torch.float32),
-                value=value[index] * scale,
-                next_value=next_value * scale,
-                terminated=terminated,
-                ended=boundary | ~valid,
+            advantage = advantages_of_rows(
+                index=index,
+                valid=valid,
+                ends=ends,
+                reward=data["/rewards"].to(torch.float32),
+                value=value * scale,
+                value_after_ends=self._model.value(after) * scale,
+                terminated=data["/terminated"],
                 discount=discount,
                 trace=algorithm.gae_lambda,
             )
-            placed = torch.zeros_like(value)
-            placed[index[valid]] = advantage[valid]
-            target = placed + value * scale
+            target = advantage + value * scale
             if algorithm.scale_returns:
                 self._returns.update(target[index[valid]].cpu().numpy())
-        return {"/advantages": placed, "/targets": target / scale, "/values": value}
+        return {"/advantages": advantage, "/targets": target / scale, "/values": value}
 
     def _divergence(self, data: Batch, count: int) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""

@@ -25,20 +25,17 @@ from coach_rl.architectures.continuous_control import (
     SquashedGaussianActor,
     scale_to,
 )
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.update_engine import (
-    AdamParameters,
-    Batch,
-    Objective,
-    TargetSync,
-    UpdateEngine,
-)
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import require
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
-from coach_rl.functional.squashed_gaussian import squashed_sample
+from coach_rl.functional.distributions import squashed_sample
 from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.memories.memory import Batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,6 +245,6 @@ class SACAgent(OffPolicyAgent):
 
     def _temperature_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
         """-log alpha (log pi + target entropy): equation 18, whose alpha is taken in logarithms."""
-        excess = (batch["log_prob"] + self._target_entropy).mean()
+        excess = (scalars["log_prob"] + self._target_entropy).mean()
         log_alpha = self.temperature.call(flat)[0]
         return -log_alpha * excess, {"temperature": log_alpha.exp()}

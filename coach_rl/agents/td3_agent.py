@@ -25,14 +25,10 @@ from coach_rl.architectures.continuous_control import (
     DeterministicActor,
     scale_to,
 )
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.update_engine import (
-    AdamParameters,
-    Batch,
-    Objective,
-    TargetSync,
-    UpdateEngine,
-)
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import require
 from coach_rl.core.spaces import ActionUnit, check_action_unit
 from coach_rl.exploration_policies import (
@@ -41,6 +37,7 @@ from coach_rl.exploration_policies import (
     ParameterExplorationParameters,
 )
 from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.memories.memory import Batch
 
 
 @dataclass(frozen=True, kw_only=True)

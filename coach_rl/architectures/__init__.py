@@ -19,8 +19,10 @@ if TYPE_CHECKING:
         DeterministicActor,
         SquashedGaussianActor,
     )
+    from coach_rl.architectures.gradient_step import Objective
     from coach_rl.architectures.network_wrapper import NetworkWrapper
     from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+    from coach_rl.architectures.optimizers import AdamParameters, TargetSync
     from coach_rl.architectures.q_network import (
         CategoricalHead,
         MeanHead,
@@ -29,12 +31,7 @@ if TYPE_CHECKING:
         QuantileHead,
     )
     from coach_rl.architectures.torso import Torso, TorsoParameters
-    from coach_rl.architectures.update_engine import (
-        AdamParameters,
-        Objective,
-        TargetSync,
-        UpdateEngine,
-    )
+    from coach_rl.architectures.update_engine import UpdateEngine
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

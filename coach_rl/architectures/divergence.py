@@ -13,7 +13,7 @@ ADVICE = (
     "Lower the learning rate, scale the rewards down with a reward filter, or clip gradients "
     "(max_gradient_norm), and start a new run"
 )
-PAY = ("/rewards", "/targets")
+PAY = ("/rewards", "/targets", "reward", "target")
 """Columns of a batch by which the scale of rewards is seen; told of first."""
 MOST_COLUMNS = 4
 """Columns of the last batch that are told of."""

@@ -13,9 +13,8 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import HIDDEN_GAIN, TorsoParameters
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.spaces import Space
-from coach_rl.functional.action_values import dueling_values
 from coach_rl.functional.distributional import categorical_loss, projected, quantile_loss
-from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.functional.temporal_difference import dueling_values, regression_loss, td_target
 
 
 class ReturnHead(Protocol):

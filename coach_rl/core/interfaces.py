@@ -50,7 +50,7 @@ class Environment(Stateful, Protocol):
     A simulator answers for every row it was sent; a level answers for a row when that row's
     sub-episode is over. Sending to a row whose decision is still open raises `ActionError`; a row
     that is not sent anything stays untouched. A simulator resets a row itself when its real episode
-    ends.
+    ends. What is open when the state is saved is open when it is loaded.
     """
 
     @property
@@ -68,8 +68,7 @@ class Environment(Stateful, Protocol):
 
         Args:
             seed: An integer gives row i the seed `seed + i`, a sequence gives each row its own,
-            None goes on
-                with the random streams as they are.
+                None goes on with the random streams as they are.
 
         Returns:
             A response for all rows with `duration` 0.

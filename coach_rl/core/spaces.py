@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, SpaceError, require
-from coach_rl.core.records import Action, Array, FloatArray
+from coach_rl.core.records import Action, Array, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
 ActionUnit = Literal["half_range", "raw"]
@@ -110,19 +110,20 @@ def _clipped(space: Space, actions: Array) -> Array:
     return actions
 
 
-def check_actions(space: Space, actions: Action) -> None:
+def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -> None:
     """Raise `ActionError` naming the first row whose action does not lie in `space`.
 
     Args:
         space: The space of one row's action.
         actions: [rows, ...], or a dict of such arrays for a Dict space.
+        rows: Their numbers, for the message; None: they count from 0.
     """
     if isinstance(space, spaces.Dict):
         if not isinstance(actions, Mapping) or set(actions) != set(space.spaces):
             got = sorted(actions) if isinstance(actions, Mapping) else type(actions).__name__
             raise ActionError(f"the action needs the keys {sorted(space.spaces)}, got {got}")
         for key, part in space.spaces.items():
-            check_actions(part, actions[key])
+            check_actions(part, actions[key], rows)
         return
     if isinstance(actions, Mapping):
         raise ActionError(f"the action must be one array for {space}, got keys {sorted(actions)}")
@@ -132,8 +133,12 @@ def check_actions(space: Space, actions: Action) -> None:
         )
     inside = _inside(space, actions).reshape(len(actions), -1).all(axis=1)
     if not inside.all():
-        row = int(np.flatnonzero(~inside)[0])
-        raise ActionError(f"action {actions[row]} of row {row} lies outside {space}")
+        place = int(np.flatnonzero(~inside)[0])
+        row = place if rows is None else rows[place]
+        raise ActionError(
+            f"action {actions[place]} of row {row} lies outside {space}; "
+            "clip it, or let an OutputFilter do so"
+        )
 
 
 def _inside(space: Space, actions: Array) -> Array:

@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.functional.action_values import dueling_values, of_actions
     from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
-    from coach_rl.functional.advantages import discounted_sums, explained_variance, gae
+    from coach_rl.functional.advantages import (
+        advantages_of_rows,
+        discounted_sums,
+        explained_variance,
+        gae,
+        segment_ends,
+    )
     from coach_rl.functional.distributional import categorical_loss, projected, quantile_loss
     from coach_rl.functional.distributions import (
         Categorical,
         DiagonalGaussian,
         Distribution,
         MultiCategorical,
+        squashed_sample,
     )
     from coach_rl.functional.policy_gradient import (
         adapted_kl_coefficient,
@@ -26,15 +32,20 @@ if TYPE_CHECKING:
         penalised_surrogate,
         value_loss,
     )
-    from coach_rl.functional.squashed_gaussian import squashed_sample
-    from coach_rl.functional.temporal_difference import regression_loss, td_target
+    from coach_rl.functional.temporal_difference import (
+        dueling_values,
+        of_actions,
+        regression_loss,
+        td_target,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Categorical", "DiagonalGaussian", "Distribution", "MultiCategorical", "adam_step",
-    "adapted_kl_coefficient", "categorical_loss", "clipped_gradient", "clipped_surrogate",
-    "discounted_sums", "dueling_values", "explained_variance", "gae", "next_powers", "normalised",
-    "of_actions", "penalised_surrogate", "projected", "quantile_loss", "regression_loss",
-    "squashed_sample", "td_target", "value_loss",
+    "adapted_kl_coefficient", "advantages_of_rows", "categorical_loss", "clipped_gradient",
+    "clipped_surrogate", "discounted_sums", "dueling_values", "explained_variance", "gae",
+    "next_powers", "normalised", "of_actions", "penalised_surrogate", "projected",
+    "quantile_loss", "regression_loss", "segment_ends", "squashed_sample", "td_target",
+    "value_loss",
 ]  # fmt: skip

@@ -39,6 +39,72 @@ def gae(
     return discounted_sums(delta, carry)
 
 
+def segment_ends(*, index: Tensor, valid: Tensor, ended: Tensor, follows: Tensor) -> Tensor:
+    """The transitions after which their row's next one does not continue the same episode.
+
+    There the value of what follows is that of the transition's own next observation, not of the
+    next one stored: an episode has ended, something was left out in between, a goal has moved, or
+    the memory ends.
+
+    Args:
+        index: Memory position of each row's transitions in order, [T, N]; any where padded.
+        valid: False where a row is padded, [T, N] bool.
+        ended: Whether an episode ended, by memory position, [C] bool.
+        follows: Whether it continues its row's transition before, by memory position, [C] bool.
+
+    Returns:
+        [T, N] bool; False where padded.
+    """
+    continued = (
+        valid[1:] & follows[index[1:]] & ~ended[index[:-1]]
+    )  # [T - 1, N]: t goes on to t + 1
+    return valid & ~torch.cat([continued, torch.zeros_like(valid[:1])])  # the last one never does
+
+
+def advantages_of_rows(
+    *,
+    index: Tensor,
+    valid: Tensor,
+    ends: Tensor,
+    reward: Tensor,
+    value: Tensor,
+    value_after_ends: Tensor,
+    terminated: Tensor,
+    discount: Tensor,
+    trace: float,
+) -> Tensor:
+    """Advantages by `gae` of transitions kept in the order they came, from rows of any length.
+
+    C is the memory's capacity, N the number of rows in it, T the longest row, K the number of
+    segment ends.
+
+    Args:
+        index: Memory position of each row's transitions in order, [T, N]; any where padded.
+        valid: False where a row is padded, [T, N] bool.
+        ends: `segment_ends`, [T, N] bool.
+        reward: [C].
+        value: Value of the observation acted on, [C].
+        value_after_ends: Value of the next observation of the transitions `index[ends]`, [K].
+        terminated: [C] bool.
+        discount: Discount of each transition, [T, N].
+        trace: lambda, in [0, 1].
+
+    Returns:
+        Advantages [C]; 0 at positions that `index` does not show.
+    """
+    following = torch.cat([value[index[1:]], torch.zeros_like(value[index[:1]])])  # V(s[t + 1])
+    advantage = gae(
+        reward=reward[index],
+        value=value[index],
+        next_value=following.masked_scatter(ends, value_after_ends),  # [T, N]
+        terminated=terminated[index],
+        ended=ends | ~valid,
+        discount=discount,
+        trace=trace,
+    )
+    return torch.zeros_like(value).index_put((index[valid],), advantage[valid])  # [T, N] to [C]
+
+
 def discounted_sums(term: Tensor, carry: Tensor) -> Tensor:
     """The recurrence `sum[t] = term[t] + carry[t] * sum[t + 1]` for all t at once.
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
@@ -52,7 +53,7 @@ class DiagonalGaussian:
         """Sum of the elements' log-densities, [B]."""
         mean, log_std = parameters.chunk(2, dim=-1)
         standardised = (action - mean) * (-log_std).exp()
-        return (-0.5 * standardised**2 - log_std - _LOG_SQRT_TWO_PI).sum(dim=-1)
+        return _log_normal(standardised, log_std).sum(dim=-1)
 
     def entropy(self, parameters: Tensor) -> Tensor:
         """Sum over elements of log std + (1 + log 2 pi) / 2, [B]."""
@@ -131,3 +132,28 @@ class MultiCategorical:
         """Sum of the choices' divergences, [B]."""
         columns = zip(self._parts(old), self._split(new), strict=True)
         return torch.stack([part.kl(a, b) for (part, a), b in columns]).sum(dim=0)
+
+
+def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Actions in (-1, 1), reparametrised, and their log-probabilities: a normal squashed by tanh.
+
+    The policy of soft actor-critic (Haarnoja et al. 2018, appendix C). The density of tanh(u) is
+    that of u divided by 1 - tanh(u)^2 (equation 21), whose logarithm is taken as
+    2 (log 2 - u - softplus(-2u)), which does not underflow.
+
+    Args:
+        mean: [B, A].
+        log_std: [B, A].
+        noise: Standard normal numbers, [B, A].
+
+    Returns:
+        Actions [B, A] and log-probabilities [B].
+    """
+    unsquashed = mean + log_std.exp() * noise
+    log_slope = 2 * (math.log(2) - unsquashed - softplus(-2 * unsquashed))
+    return torch.tanh(unsquashed), (_log_normal(noise, log_std) - log_slope).sum(dim=-1)
+
+
+def _log_normal(standardised: Tensor, log_std: Tensor) -> Tensor:
+    """Log-density of normals at `mean + std * standardised`, element by element."""
+    return -0.5 * standardised**2 - log_std - _LOG_SQRT_TWO_PI

@@ -1,4 +1,4 @@
-"""Targets and losses of action-value learning."""
+"""Action values, their targets and losses."""
 
 import torch
 from torch import Tensor
@@ -37,3 +37,27 @@ def regression_loss(error: Tensor, weight: Tensor, huber: float | None = None) -
     else:
         loss = huber_loss(error, torch.zeros_like(error), reduction="none", delta=huber)
     return (weight * loss).mean(dim=-1).sum()
+
+
+def dueling_values(value: Tensor, advantage: Tensor) -> Tensor:
+    """Value plus advantage, less the mean advantage (Wang et al. 2016, arXiv:1511.06581, eq. 9).
+
+    Args:
+        value: Of the state, [B, 1, K].
+        advantage: Of the actions, [B, n, K].
+
+    Returns:
+        [B, n, K].
+    """
+    return value + advantage - advantage.mean(dim=1, keepdim=True)
+
+
+def of_actions(values: Tensor, action: Tensor) -> Tensor:
+    """What belongs to one action each, [B, K].
+
+    Args:
+        values: [B, n, K].
+        action: Counted from 0, int64 [B].
+    """
+    index = action.view(-1, 1, 1).expand(-1, 1, values.shape[-1])
+    return values.gather(1, index).squeeze(1)

@@ -10,7 +10,7 @@ for record in graph_manager.improve():
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import MarkRenderable, Renderable
 from coach_rl.core.marks import Mark
-from coach_rl.core.records import Array
+from coach_rl.core.records import Array, EnvResponse
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.telemetry.video import RGB, CaptionLine, Film, Shot, VideoParameters, require_writable
@@ -69,10 +69,10 @@ class EpisodeRecorder:
         film = Film(frame_skip=self._parameters.frame_skip, max_frames=self._parameters.max_frames)
         self._take = _Take(film, stack)
 
-    def note_tick(self) -> None:
-        """The stack has done a tick."""
+    def note_tick(self, answer: EnvResponse) -> None:
+        """The stack has done a tick, in which the simulators answered this."""
         assert self._take is not None
-        self._take.note_tick()
+        self._take.note_tick(answer)
 
 
 class _Camera:
@@ -86,7 +86,7 @@ class _Camera:
     """
 
     def __init__(self, stack: Stack) -> None:
-        environment = stack.levels[-1].environment
+        environment = stack.simulators
         if not isinstance(environment, Renderable):
             raise ConfigurationError(
                 f"evaluations cannot be filmed: a {type(environment).__name__} has no pictures; "
@@ -135,7 +135,6 @@ class _Take:
     def __init__(self, film: Film, stack: Stack) -> None:
         self.film = film
         self._camera, self._levels = _Camera(stack), stack.levels[1:]
-        self._simulator_level = stack.levels[-1]
         self._tracker = EpisodeTracker(stack.num_envs)
         self._step = 0
         self._reward = 0.0
@@ -146,10 +145,9 @@ class _Take:
         """Whether each of these levels keeps its goal in the next tick."""
         self.film.add(self._camera.frame(), self._caption())
 
-    def note_tick(self) -> None:
+    def note_tick(self, answer: EnvResponse) -> None:
         """Film what a tick led to, until the episode is over."""
-        answer = self._simulator_level.answer
-        if self._is_over or answer is None or not (mine := answer.rows == _ROW).any():
+        if self._is_over or not (mine := answer.rows == _ROW).any():
             return
         self._step += int(answer.duration[mine][0])
         self._reward += float(answer.reward[mine][0])

@@ -345,17 +345,16 @@ class GraphManager:
             self._recorder.begin(stack)
         tracker = EpisodeTracker(stack.num_envs)
         played: list[FinishedEpisodes] = []
-        for level in stack.levels:
-            level.sub_episodes.drain()
+        stack.begin_counting(due > 0)
         while due.any():
-            for level in stack.levels:
-                level.uncounted = due == 0
-            finished = tracker.note(stack.tick())
+            answer = stack.tick()
+            finished = tracker.note(answer)
             if self._recorder is not None:
-                self._recorder.note_tick()
+                self._recorder.note_tick(answer)
             if finished is not None:
                 counted = due[finished.rows] > 0
                 due[finished.rows[counted]] -= 1
+                stack.count_only(due > 0)
                 played.append(_selected(finished, counted))
         self._evaluations_tell_success |= tracker.tells_success
         return played
@@ -443,7 +442,7 @@ class GraphManager:
 
     def _level_records(self, stack: Stack) -> Iterator[LogRecord]:
         """How the levels' sub-episodes have gone since they were last asked."""
-        if all(level.space is None for level in stack.levels):
+        if all(level.params.goal_space is None for level in stack.levels):
             return  # a single level whose sub-episodes are the episodes
         phase = stack.clock.phase
         room = "evaluation_level/" if phase is Phase.TEST else "level/"

@@ -3,15 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CoachError
 from coach_rl.core.interfaces import Agent, Environment
-from coach_rl.core.records import EnvResponse
+from coach_rl.core.records import BoolArray, EnvResponse
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_level
+from coach_rl.levels.level_manager import LevelManager
+from coach_rl.levels.spaces import agent_spaces, check_level
 
 AgentSource = Callable[[int, EnvironmentSpaces], Agent]
 """(index of the level, what its agent sees and where it acts) to the agent."""
@@ -26,6 +29,11 @@ class Stack:
     clock: Clock
 
     @property
+    def simulators(self) -> Environment:
+        """What the lowest level acts on."""
+        return self.levels[-1].environment
+
+    @property
     def num_envs(self) -> int:
         """N."""
         return self.levels[0].num_envs
@@ -35,12 +43,29 @@ class Stack:
         self.levels[0].reset(seed)
 
     def tick(self) -> EnvResponse:
-        """One step of all environments; what they answered."""
-        self.levels[0].recv()
-        lowest = self.levels[-1]
-        self.clock.environment_steps = lowest.simulator_steps
-        assert lowest.answer is not None
-        return lowest.answer
+        """One step of all environments; what they answered.
+
+        It is `recv` of the top level, level by level: that returns only where the top's decisions
+        are over, and whoever follows episodes needs every step.
+        """
+        for level in self.levels:  # decisions go down ...
+            level.decide()
+        heard = answer = self.simulators.recv()
+        for level in reversed(self.levels):  # ... and answers go up
+            answer = level.take_in(answer)
+        self.clock.environment_steps += int(np.add.reduce(heard.duration))
+        return heard
+
+    def begin_counting(self, rows: BoolArray) -> None:
+        """Forget how sub-episodes have gone, and go on with those of the rows [N] alone."""
+        for level in self.levels:
+            level.sub_episodes.drain()
+        self.count_only(rows)
+
+    def count_only(self, rows: BoolArray) -> None:
+        """Leave out the sub-episodes of other rows than these, [N]."""
+        for level in self.levels:
+            level.sub_episodes.count_only(rows)
 
     def state_dict(self) -> State:
         """Levels, open episodes, simulators and clock."""

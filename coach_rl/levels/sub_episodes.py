@@ -30,9 +30,18 @@ class SubEpisodes:
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._new: list[tuple[Array, Differences | None, IntArray, FloatArray]] = []
         """Not yet in the sums: adding up once in a while costs less than at every tick."""
+        self._counted: BoolArray | None = None
+
+    def count_only(self, rows: BoolArray) -> None:
+        """Leave out what ends from now on in other rows than these, [N]; `drain` counts all again.
+
+        An evaluation counts the episodes that are each row's share of it.
+        """
+        self._counted = rows.copy()
 
     def note_ends(
         self,
+        rows: IntArray,
         end: Array,
         *,
         differences: Differences | None,
@@ -42,12 +51,18 @@ class SubEpisodes:
         """Take in the sub-episodes that ended in a tick.
 
         Args:
+            rows: Where, [E].
             end: Bits of `End`, uint8 [E], none of them 0.
             differences: From their goals to where they began, and to where they ended, [E, G]
                 each; None without goals.
             decisions: How many each took, [E].
             returns: Their rewards added up, [E].
         """
+        if self._counted is not None:
+            kept = self._counted[rows]
+            end, decisions, returns = end[kept], decisions[kept], returns[kept]
+            if differences is not None:
+                differences = differences[0][kept], differences[1][kept]
         self._new.append((end, differences, decisions, returns))
         if len(self._new) >= _FOLD_AT:
             self._fold()
@@ -77,7 +92,7 @@ class SubEpisodes:
         if sums["decided"]:
             scalars["tested_share"] = sums["tested"] / sums["decided"]
             scalars["penalised_share"] = sums["penalised"] / sums["decided"]
-        self._sums = dict.fromkeys(_SUMS, 0.0)
+        self._sums, self._counted = dict.fromkeys(_SUMS, 0.0), None
         return scalars
 
     def state_dict(self) -> State:

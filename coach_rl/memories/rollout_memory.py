@@ -21,8 +21,6 @@ class RowGrid:
     """Position in the memory's columns, [T, N]; 0 where padded."""
     valid: BoolArray
     """False where padded, [T, N]."""
-    last: IntArray
-    """T-index of each row's newest transition, [N]: its tail is open unless that step ended."""
 
 
 class RolloutMemory:
@@ -82,7 +80,7 @@ class RolloutMemory:
         time = np.arange(counts.max())[:, None]  # [T, 1]
         valid = time < counts  # [T, N]
         index = order[np.where(valid, begins + time, 0)]
-        return RowGrid(index=index, valid=valid, last=counts - 1)
+        return RowGrid(index=index, valid=valid)
 
     def trajectories(self, agent: str = "agent") -> dict[str, Array]:
         """By flat path, [N, T, ...] each; `/mask` [N, T] is false where a row is shorter.

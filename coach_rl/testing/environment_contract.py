@@ -28,6 +28,8 @@ from coach_rl.testing.answer_checks import (
 )
 from coach_rl.testing.saving_checks import (
     close_twice,
+    open_decisions_are_saved,
+    saved_before_reset,
     state_replaces_everything,
     state_round_trip,
     state_shares_no_memory,
@@ -109,6 +111,8 @@ ENVIRONMENT_CHECKS: tuple[Check, ...] = (
     state_round_trip,
     state_replaces_everything,
     state_shares_no_memory,
+    open_decisions_are_saved,
+    saved_before_reset,
     close_twice,
 )
 """Every promise, in the order in which `check_environment` tries them."""

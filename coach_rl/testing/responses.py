@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from coach_rl.core.records import Array, EnvResponse, IntArray, Observation
+from coach_rl.core.records import Array, EnvResponse, Observation
 from coach_rl.testing.violations import equal_arrays, expect
 
 _PRESENT = np.ones(1, np.bool_)
@@ -53,7 +53,7 @@ def one_row(response: EnvResponse, position: int) -> EnvResponse:
 
     Where `_<name>` in the info says that the row has no `<name>`, it has none; the masks are gone.
     """
-    single = some_rows(response, np.array([position]))
+    single = response.rows_of(np.array([position]))
     info = {
         name: values
         for name, values in single.info.items()
@@ -61,23 +61,6 @@ def one_row(response: EnvResponse, position: int) -> EnvResponse:
         and single.info.get(f"_{name}", _PRESENT).all()
     }
     return replace(single, rows=np.zeros(1, np.int64), info=info)
-
-
-def some_rows(response: EnvResponse, positions: IntArray) -> EnvResponse:
-    """A copy of the answer with the rows at these positions, in this order."""
-    return EnvResponse(
-        rows=response.rows[positions],
-        observation={key: values[positions] for key, values in response.observation.items()},
-        first_observation={
-            key: values[positions] for key, values in response.first_observation.items()
-        },
-        reward=response.reward[positions],
-        terminated=response.terminated[positions],
-        truncated=response.truncated[positions],
-        end=response.end[positions],
-        duration=response.duration[positions],
-        info={key: values[positions] for key, values in response.info.items()},
-    )
 
 
 def write_into(response: EnvResponse) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from coach_rl.testing.responses import expect_same_run
-from coach_rl.testing.trial import ROWS, Trial, stepped
+from coach_rl.core.errors import CheckpointError
+from coach_rl.testing.responses import expect_same, expect_same_run
+from coach_rl.testing.trial import ROWS, Trial, expect_refused, part_of, stepped
 from coach_rl.testing.violations import ContractViolation, equal_arrays, expect
 
 
@@ -47,6 +48,41 @@ def state_replaces_everything(trial: Trial) -> None:
             stepped(one, actions[half:]),
             stepped(other, actions[half:]),
             "a run resumed in a used environment",
+        )
+
+
+def open_decisions_are_saved(trial: Trial) -> None:
+    """What was sent and not answered when the state was saved is answered by the copy as well."""
+    if not trial.saves:
+        return
+    half = trial.steps // 2
+    rows = np.array([2, 0]) if trial.partial_sends else np.arange(ROWS)
+    with trial.environment() as one, trial.environment() as other:
+        actions = trial.actions(one)
+        one.reset(seed=trial.seed)
+        stepped(one, actions[:half])
+        one.send(part_of(actions[half], rows), rows)
+        try:
+            state = one.state_dict()
+        except CheckpointError as error:
+            raise ContractViolation(f"a row was open, so nothing was saved: {error}") from error
+        other.load_state_dict(state)
+        expect_refused(other, part_of(actions[half], rows[:1]), rows[:1], "a row saved open")
+        one_run = [one.recv(), *stepped(one, actions[half + 1 :])]
+        other_run = [other.recv(), *stepped(other, actions[half + 1 :])]
+        expect_same_run(one_run, other_run, "a run resumed with open decisions")
+
+
+def saved_before_reset(trial: Trial) -> None:
+    """A state saved before the first reset leaves an environment that waits for its reset."""
+    if not trial.saves:
+        return
+    with trial.environment() as one, trial.environment() as other:
+        other.reset(seed=trial.seed)
+        other.load_state_dict(one.state_dict())
+        expect_refused(other, trial.actions(one)[0], None, "an action before the reset")
+        expect_same(
+            one.reset(seed=trial.seed), other.reset(seed=trial.seed), "the first resets of both"
         )
 
 

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.records import Action, Array, Directive, IntArray
+from coach_rl.core.records import Action, Array, Directive
 from coach_rl.testing.answer_checks import check_form
-from coach_rl.testing.responses import expect_same, expect_same_run, one_row, some_rows
-from coach_rl.testing.trial import ROWS, Trial, part_of, played
-from coach_rl.testing.violations import ContractViolation, expect
+from coach_rl.testing.responses import expect_same, expect_same_run, one_row
+from coach_rl.testing.trial import ROWS, Trial, expect_refused, part_of, played
+from coach_rl.testing.violations import expect
 
 
 def recv_without_send_is_empty(trial: Trial) -> None:
@@ -59,7 +58,7 @@ def rows_and_actions_stay_together(trial: Trial) -> None:
             )
             back = np.argsort(response.rows)
             expect_same(
-                some_rows(response, back),
+                response.rows_of(back),
                 run[step + 1],
                 f"step {step + 1} with rows sent as {parts}",
             )
@@ -96,9 +95,9 @@ def bad_rows_are_refused(trial: Trial) -> None:
         run = []
         for action in trial.actions(environment):
             for rows in ([0, 0, 1], [0, 1, ROWS], [-1, 0, 1]):
-                _expect_refused(environment, action, np.array(rows), f"rows {rows}")
+                expect_refused(environment, action, np.array(rows), f"rows {rows}")
             environment.send(action)
-            _expect_refused(
+            expect_refused(
                 environment, part_of(action, np.array([1])), np.array([1]), "a row that is open"
             )
             run.append(environment.recv())
@@ -113,7 +112,7 @@ def bad_actions_are_refused(trial: Trial) -> None:
         run = []
         for action in trial.actions(environment):
             for what, wrong in _wrong_actions(environment, action):
-                _expect_refused(environment, wrong, None, what)
+                expect_refused(environment, wrong, None, what)
             environment.send(action)
             run.append(environment.recv())
         expect_same_run(calm[1:], run, "a run with refused actions")
@@ -122,23 +121,9 @@ def bad_actions_are_refused(trial: Trial) -> None:
 def send_before_reset_is_refused(trial: Trial) -> None:
     """A fresh environment takes no action before its first reset."""
     with trial.environment() as environment:
-        _expect_refused(
+        expect_refused(
             environment, trial.actions(environment)[0], None, "an action before the first reset"
         )
-
-
-def _expect_refused(
-    environment: Environment, action: Action, rows: IntArray | None, what: str
-) -> None:
-    try:
-        environment.send(action, rows)
-    except ActionError:
-        return
-    except Exception as error:
-        raise ContractViolation(
-            f"{what} must be refused with ActionError, got {type(error).__name__}: {error}"
-        ) from error
-    raise ContractViolation(f"{what} must be refused with ActionError, but was accepted")
 
 
 def _wrong_actions(environment: Environment, action: Action) -> list[tuple[str, Action]]:

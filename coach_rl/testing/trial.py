@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import Action, EnvResponse, IntArray
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.testing.violations import ContractViolation
 
 ROWS = 3
 """How many rows the checks drive."""
@@ -89,3 +91,18 @@ def part_of(action: Action, rows: IntArray) -> Action:
     if isinstance(action, dict):
         return {key: values[rows] for key, values in action.items()}
     return np.asarray(action[rows])
+
+
+def expect_refused(
+    environment: Environment, action: Action, rows: IntArray | None, what: str
+) -> None:
+    """Violation unless sending this raises `ActionError`."""
+    try:
+        environment.send(action, rows)
+    except ActionError:
+        return
+    except Exception as error:
+        raise ContractViolation(
+            f"{what} must be refused with ActionError, got {type(error).__name__}: {error}"
+        ) from error
+    raise ContractViolation(f"{what} must be refused with ActionError, but was accepted")

@@ -3,7 +3,7 @@
 Their models are built from parameters. May import coach_rl.core and the MuJoCo batch of this room.
 Start reading in `goal_task.py` (what they have in common), then `goal_pendulum.py`,
 `point_maze.py` and its maps in `maze_map.py`; the ant is built in `ant_body.py`, its worlds share
-`ant_task.py`. `gymnasium_env.py` offers all of them to `gymnasium.make`.
+`ant_task.py`. `registration.py` makes all of them known to `gymnasium.make`.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
     from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
     from coach_rl.environments.goal_worlds.goal_task import GoalTask
-    from coach_rl.environments.goal_worlds.gymnasium_env import GoalWorldEnv, register_goal_worlds
     from coach_rl.environments.goal_worlds.maze_map import MazeMap
     from coach_rl.environments.goal_worlds.parameters import GOAL_WORLDS, GoalWorldParameters
     from coach_rl.environments.goal_worlds.point_maze import (
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         PointMazeMedium,
         PointMazeU,
     )
+    from coach_rl.environments.goal_worlds.registration import GoalWorldEnv, register_goal_worlds
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -23,8 +23,8 @@ from coach_rl.environments.goal_worlds.ant_task import (
     AntTask,
     add_box,
     look_at,
-    require_positive,
 )
+from coach_rl.environments.goal_worlds.goal_task import require_positive
 from coach_rl.environments.goal_worlds.maze_map import ANT_FALL, ANT_MAZE, ANT_PUSH, Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
 
@@ -98,7 +98,8 @@ class AntMaze(AntTask):
             f"{name}.training_targets and evaluation_targets must have as many ranges, got "
             f"{len(self.training_targets)} and {len(self.evaluation_targets)}",
         )
-        _ = self.start  # checks the map
+        starts = self.map.cells("S")
+        require(len(starts) == 1, f"{name}.maze must have one start 'S', got {len(starts)}")
 
     @cached_property
     def map(self) -> MazeMap:
@@ -106,15 +107,10 @@ class AntMaze(AntTask):
         movable = _BLOCK if self.block_moves else ""
         return MazeMap(self.maze, more_signs=movable + (_GAP if "z" in self.block_moves else ""))
 
-    @cached_property
+    @property
     def start(self) -> Cell:
         """The cell whose middle is the origin."""
-        starts = self.map.cells("S")
-        require(
-            len(starts) == 1,
-            f"{type(self).__name__}.maze must have one start 'S', got {len(starts)}",
-        )
-        return starts[0]
+        return self.map.cells("S")[0]
 
     @property
     def goal_size(self) -> int:

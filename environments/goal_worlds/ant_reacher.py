@@ -23,9 +23,12 @@ from coach_rl.environments.goal_worlds.ant_task import (
     AntTask,
     add_box,
     look_at,
-    require_positive,
 )
-from coach_rl.environments.goal_worlds.goal_task import each_within, require_thresholds
+from coach_rl.environments.goal_worlds.goal_task import (
+    each_within,
+    require_positive,
+    require_thresholds,
+)
 from coach_rl.environments.mujoco import Range, Scene
 
 _SUBGOAL = elements("x", "y", "z", "x_velocity", "y_velocity")

@@ -6,11 +6,11 @@ from typing import ClassVar
 import mujoco
 import numpy as np
 
-from coach_rl.core.errors import require
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.records import FloatArray
 from coach_rl.environments.goal_worlds.ant_body import POSITIONS, VELOCITIES
-from coach_rl.environments.goal_worlds.goal_task import GoalTask
-from coach_rl.environments.mujoco import FrozenMapping, MujocoState
+from coach_rl.environments.goal_worlds.goal_task import GoalTask, require_positive
+from coach_rl.environments.mujoco import MujocoState
 
 _CAMERA = FrozenMapping[str]({"azimuth": 90.0, "elevation": -65.0})
 WALL_COLOR = (0.2, 0.24, 0.32, 1)
@@ -51,13 +51,6 @@ class AntTask(GoalTask):
     def achieved_goal(self, state: MujocoState) -> FloatArray:
         """Where the torso is, [R, G]."""
         return np.asarray(state.qpos[:, : self.goal_size])
-
-
-def require_positive(task: GoalTask, *names: str) -> None:
-    """Raise `ParameterError` unless these fields are more than 0."""
-    for name in names:
-        value = getattr(task, name)
-        require(value > 0, f"{type(task).__name__}.{name} must be more than 0, got {value}")
 
 
 def add_box(

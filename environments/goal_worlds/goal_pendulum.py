@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import Place
 from coach_rl.core.records import Array, BoolArray, FloatArray
@@ -15,9 +16,10 @@ from coach_rl.environments.goal_worlds.goal_task import (
     damp,
     each_within,
     empty_scene,
+    require_positive,
     require_thresholds,
 )
-from coach_rl.environments.mujoco import FrozenMapping, MujocoState, Range, Scene
+from coach_rl.environments.mujoco import MujocoState, Range, Scene
 
 _CAMERA = FrozenMapping[str]({"distance": 2.4, "azimuth": 90.0, "elevation": -12.0})
 _HINGE_HEIGHT = 0.6
@@ -64,9 +66,7 @@ class GoalPendulum(GoalTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        for field in ("timestep", "length", "mass", "max_torque"):
-            value = getattr(self, field)
-            require(value > 0, f"{name}.{field} must be more than 0, got {value}")
+        require_positive(self, "timestep", "length", "mass", "max_torque")
         require(self.damping >= 0, f"{name}.damping must be 0 or more, got {self.damping}")
         elements = len(self._goal(np.zeros(1), np.zeros(1))[0])
         require_thresholds(f"{name}.threshold", self.threshold, elements)

@@ -189,6 +189,13 @@ def each_within(difference: Array, threshold: tuple[float, ...]) -> BoolArray:
     return np.asarray((np.abs(difference) <= np.array(threshold)).all(axis=-1))
 
 
+def require_positive(task: GoalTask, *names: str) -> None:
+    """Raise `ParameterError` unless these fields are more than 0."""
+    for name in names:
+        value = getattr(task, name)
+        require(value > 0, f"{type(task).__name__}.{name} must be more than 0, got {value}")
+
+
 def require_thresholds(name: str, threshold: tuple[float, ...], elements: int) -> None:
     """Raise `ParameterError` unless there is a threshold above 0 for each element."""
     require(

@@ -1,10 +1,11 @@
 """Which goal world, and with what parameters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.frozen import FrozenMapping, frozen
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
 from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
@@ -15,8 +16,7 @@ from coach_rl.environments.goal_worlds.point_maze import (
     PointMazeMedium,
     PointMazeU,
 )
-from coach_rl.environments.mujoco import FrozenMapping
-from coach_rl.environments.mujoco.parameters import BatchParameters
+from coach_rl.environments.mujoco.parameters import SimulationParameters, check_task
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "angle_goal_pendulum": AngleGoalPendulum,
@@ -35,7 +35,7 @@ GOAL_WORLDS: dict[str, type[GoalTask]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoalWorldParameters(BatchParameters):
+class GoalWorldParameters(SimulationParameters):
     """One of the goal worlds.
 
     parameters = GoalWorldParameters(level="goal_pendulum", kwargs={"terminate": False})
@@ -49,16 +49,10 @@ class GoalWorldParameters(BatchParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         if self.level not in GOAL_WORLDS:
             raise UnknownNameError("goal world", self.level, GOAL_WORLDS)
-        # The model is built from the other fields.
-        known = [field.name for field in fields(GOAL_WORLDS[self.level])]
-        known.remove("xml_file")
-        for name in self.kwargs:
-            if name not in known:
-                raise UnknownNameError(f"parameter of {self.level}", name, known)
-        _ = self.task  # checks the values
+        object.__setattr__(self, "kwargs", frozen(self.kwargs))
+        check_task(GOAL_WORLDS[self.level], self.level, self.kwargs)
 
     @property
     def task(self) -> GoalTask:

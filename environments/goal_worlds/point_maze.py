@@ -8,24 +8,19 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.environments.goal_worlds.goal_task import GoalTask, damp, empty_scene
+from coach_rl.environments.goal_worlds.goal_task import (
+    GoalTask,
+    damp,
+    empty_scene,
+    require_positive,
+)
 from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
-from coach_rl.environments.mujoco import FrozenMapping, MujocoState, Scene
+from coach_rl.environments.mujoco import MujocoState, Scene
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
-
-
-_POSITIVE = (
-    "timestep",
-    "cell_size",
-    "ball_radius",
-    "max_speed",
-    "response_time",
-    "subgoal_radius",
-)
-"""Fields that must be above 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +60,8 @@ class PointMaze(GoalTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        for field in _POSITIVE:
-            value = getattr(self, field)
-            require(value > 0, f"{name}.{field} must be more than 0, got {value}")
+        require_positive(self, "timestep", "cell_size", "ball_radius", "max_speed")
+        require_positive(self, "response_time", "subgoal_radius")
         require(0 <= self.noise < 0.5, f"{name}.noise must be in [0, 0.5), got {self.noise}")
         room = (0.5 - self.noise) * self.cell_size
         require(
@@ -89,7 +83,7 @@ class PointMaze(GoalTask):
         )
         require(self.min_path >= 1, f"{name}.min_path must be 1 or more, got {self.min_path}")
         require(
-            len(self._pairs) > 0,
+            len(self.pairs) > 0,
             f"{name}.min_path is longer than any way from a start to a goal, got {self.min_path}",
         )
 
@@ -97,6 +91,15 @@ class PointMaze(GoalTask):
     def map(self) -> MazeMap:
         """The maze, checked."""
         return MazeMap(self.maze)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[Cell, Cell], ...]:
+        """Every start with every goal that is far enough away."""
+        pairs = []
+        for start in self.map.starts:
+            away = self.map.distances(start)
+            pairs += [(start, goal) for goal in self.map.goals if away[goal] >= self.min_path]
+        return tuple(pairs)
 
     def place(self, cell: Cell) -> FloatArray:
         """Where the middle of a cell is, [2]."""
@@ -160,7 +163,7 @@ class PointMaze(GoalTask):
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
         """Draw a start cell, a goal cell that is another one, and places in them; at rest."""
         del scene
-        pairs = self._pairs
+        pairs = self.pairs
         start, goal = pairs[rng.integers(len(pairs))]
         size = self.noise * self.cell_size
         data.qpos[:] = self.place(start) + rng.uniform(-size, size, 2)
@@ -200,15 +203,6 @@ class PointMaze(GoalTask):
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Where the distance is within the goal's radius, [...]."""
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
-
-    @cached_property
-    def _pairs(self) -> tuple[tuple[Cell, Cell], ...]:
-        """Every start with every goal that is far enough away."""
-        pairs = []
-        for start in self.map.starts:
-            away = self.map.distances(start)
-            pairs += [(start, goal) for goal in self.map.goals if away[goal] >= self.min_path]
-        return tuple(pairs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""How Gymnasium's observations and actions lie in ours: nested dicts become flat path names."""
+"""How Gymnasium's values lie in ours: nested dicts become flat path names, infos become arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,10 @@ SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBina
 
 Leaves = list[Any]
 """One row's values in the order of the flat keys."""
+Info = dict[str, Any]
+"""One row's info: numbers, booleans, strings and arrays by flat name."""
+_SUCCESS = ("is_success", "success")
+"""Where success rates come from."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +94,21 @@ class Layout:
         return nested
 
 
-def layout_of(observation_space: Space, action_space: Space, *, level: str) -> Layout:
+def layout_of(observation_space: Space | None, action_space: Space | None, *, level: str) -> Layout:
     """The layout for a Gymnasium environment's spaces.
 
     Raises:
-        SpaceError: A space of a kind that has no array form here (Tuple, Text, Graph, ...).
+        SpaceError: A space is missing, or of a kind that has no array form here (Tuple, Text,
+            Graph, ...).
     """
+    for name, space in (("observation_space", observation_space), ("action_space", action_space)):
+        if not isinstance(space, spaces.Space):
+            raise SpaceError(
+                f"'{level}' has no {name}, got {space!r}; set it to one of gymnasium.spaces in the "
+                "class or in __init__"
+            )
+    assert observation_space is not None
+    assert action_space is not None
     seen = _flat(observation_space, what=f"the observation of '{level}'")
     taken = _flat(action_space, what=f"the action of '{level}'")
     observation = spaces.Dict({name: space for name, (_, space) in seen.items()})
@@ -137,3 +150,47 @@ def _collect(
             "MultiDiscrete, MultiBinary and Dict of these; "
             "turn it into one of them with a wrapper (e.g. gymnasium.wrappers:FlattenObservation)"
         )
+
+
+def flat_info(info: Mapping[str, Any], prefix: str = "") -> Info:
+    """The parts of an info dict that have an array form, nested names joined by slashes.
+
+    Numbers, booleans, strings and numeric arrays are kept; any other object is left out.
+
+    Raises:
+        EnvironmentFault: The success is no number.
+    """
+    flat: Info = {}
+    for key, value in info.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat |= flat_info(value, f"{name}/")
+        elif isinstance(value, (bool, int, float, str, np.generic)) or (
+            isinstance(value, np.ndarray) and not value.dtype.hasobject
+        ):
+            flat[name] = value
+            if name in _SUCCESS and (np.ndim(value) or isinstance(value, str)):
+                raise EnvironmentFault(f"info['{name}'] must be a number or a bool, got {value!r}")
+    return flat
+
+
+def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
+    """The rows' infos as arrays, [R, ...] each.
+
+    As in Gymnasium's vector environments, a name that only some rows have gets zeros for the others
+    and a boolean array `_<name>` that says which rows have it. A name whose shape differs between
+    the rows has no array form and is left out.
+    """
+    batch: dict[str, Array] = {}
+    for name in dict.fromkeys(name for info in infos for name in info):
+        values = [np.asarray(info[name]) if name in info else None for info in infos]
+        known = [value for value in values if value is not None]
+        if len({value.shape for value in known}) > 1:
+            continue
+        if len(known) == len(values):
+            batch[name] = np.stack(known)
+            continue
+        blank = np.zeros_like(known[0])
+        batch[name] = np.stack([blank if value is None else value for value in values])
+        batch[f"_{name}"] = np.array([value is not None for value in values])
+    return batch

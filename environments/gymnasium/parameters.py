@@ -1,73 +1,75 @@
 """The description of a Gymnasium environment in a preset."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from coach_rl.core.errors import require
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
-from coach_rl.environments.gymnasium.block import RowBlock
-from coach_rl.environments.gymnasium.environment import Backend, GymnasiumEnvironment, LocalRows
-from coach_rl.environments.gymnasium.recipe import Wrapper, resolved
+from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
+from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
+from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
-from coach_rl.environments.gymnasium.workers import WorkerPool
+from coach_rl.environments.gymnasium.workers import WorkerRows
 
-VECTORIZATIONS = ("sync", "subprocess", "vector")
 START_METHODS = ("spawn", "forkserver", "fork")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GymnasiumParameters:
-    """Any Gymnasium environment."""
+class SingleEnvironmentsParameters(ABC):
+    """Rows that are single environments, one by one in this process or spread over workers."""
 
     level: str
-    """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the
-    `module:Class` of an environment, or a `module:function` annotated to return one."""
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """The environment's name."""
+    kwargs: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the environment, e.g. `{"render_mode": "rgb_array"}`."""
     wrappers: tuple[Wrapper, ...] = ()
     """`module:Class`, or a pair of that and its keyword arguments; applied in this order."""
     max_episode_steps: int | None = None
-    """Time limit; None keeps the registered one (a class has none); -1: never, as in Gymnasium."""
-    vectorization: Literal["sync", "subprocess", "vector"] = "sync"
+    """Time limit; None leaves it to the environment."""
+    vectorization: str = "sync"
     """sync: one row after the other in this process, fastest for light environments. subprocess:
-    rows spread over worker processes, for environments with slow steps. vector: the level makes a
-    ready `gymnasium.vector.VectorEnv` of all rows."""
+    rows spread over worker processes, for environments with slow steps."""
     processes: int | None = None
     """Number of workers with subprocess; None takes one per core, at most one per row."""
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """How workers start with subprocess; fork starts fastest, but is unsafe beside threads."""
 
     def __post_init__(self) -> None:
+        name = type(self).__name__
+        require_level_name(name, self.level)
+        allowed = self.vectorizations()
         require(
-            self.vectorization in VECTORIZATIONS,
-            f"GymnasiumParameters.vectorization must be one of {', '.join(VECTORIZATIONS)}, "
-            f"got '{self.vectorization}'",
+            self.vectorization in allowed,
+            f"{name}.vectorization must be one of {', '.join(allowed)}, got '{self.vectorization}'",
         )
         require(
             self.start_method in START_METHODS,
-            f"GymnasiumParameters.start_method must be one of {', '.join(START_METHODS)}, "
+            f"{name}.start_method must be one of {', '.join(START_METHODS)}, "
             f"got '{self.start_method}'",
         )
         limit = self.max_episode_steps
         require(
             limit is None or limit == -1 or limit >= 1,
-            "GymnasiumParameters.max_episode_steps must be 1 or more, -1 for never, or None, "
-            f"got {limit}",
+            f"{name}.max_episode_steps must be 1 or more, -1 for never, or None, got {limit}",
         )
         require(
             self.processes is None or self.processes >= 1,
-            f"GymnasiumParameters.processes must be 1 or more, or None, got {self.processes}",
+            f"{name}.processes must be 1 or more, or None, got {self.processes}",
         )
-        require(
-            self.vectorization != "vector" or self.max_episode_steps is None,
-            "GymnasiumParameters.max_episode_steps cannot be set for a ready vector environment; "
-            "give it through kwargs if it has such an argument",
-        )
+        object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
+        object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
 
-    def drawable(self) -> Self:
-        """The same environments with `render_mode="rgb_array"`, where no render mode is given."""
-        return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
+    @classmethod
+    def vectorizations(cls) -> tuple[str, ...]:
+        """Where the rows may run."""
+        return ("sync", "subprocess")
+
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """How each row's environment is made; makes nothing."""
 
     def build(self, *, num_envs: int) -> Environment:
         """A new environment with that many rows.
@@ -77,24 +79,80 @@ class GymnasiumParameters:
             SpaceError: It shows or takes something that has no array form.
         """
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
-        if self.vectorization == "vector":
-            return vector_environment(
-                self.level, kwargs=self.kwargs, wrappers=self.wrappers, num_envs=num_envs
-            )
-        recipe = resolved(
-            self.level,
-            kwargs=self.kwargs,
-            wrappers=self.wrappers,
-            max_episode_steps=self.max_episode_steps,
-        )
-        backend: Backend
+        rows: LocalRows | WorkerRows
         if self.vectorization == "subprocess":
-            backend = WorkerPool(
-                recipe,
+            rows = WorkerRows(
+                self.recipe(),
                 num_envs=num_envs,
                 processes=self.processes,
                 start_method=self.start_method,
             )
         else:
-            backend = LocalRows(RowBlock(recipe, range(num_envs)))
-        return GymnasiumEnvironment(backend, num_envs=num_envs)
+            rows = LocalRows(self.recipe(), range(num_envs))
+        return GymnasiumEnvironment(rows, num_envs=num_envs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GymnasiumParameters(SingleEnvironmentsParameters):
+    """Any Gymnasium environment."""
+
+    level: str
+    """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the
+    `module:Class` of an environment, or a `module:function` annotated to return one."""
+    max_episode_steps: int | None = None
+    """Time limit; None keeps the registered one (a class has none); -1: never, as in Gymnasium."""
+    vectorization: Literal["sync", "subprocess", "vector"] = "sync"
+    """sync: one row after the other in this process, fastest for light environments. subprocess:
+    rows spread over worker processes, for environments with slow steps. vector: the level makes a
+    ready `gymnasium.vector.VectorEnv` of all rows."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.vectorization != "vector" or self.max_episode_steps is None,
+            "GymnasiumParameters.max_episode_steps cannot be set for a ready vector environment; "
+            "give it through kwargs if it has such an argument",
+        )
+
+    @classmethod
+    def vectorizations(cls) -> tuple[str, ...]:
+        """Where the rows may run."""
+        return ("sync", "subprocess", "vector")
+
+    def drawable(self) -> Self:
+        """The same environments with `render_mode="rgb_array"`, where no render mode is given."""
+        return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
+
+    def recipe(self) -> Recipe:
+        """How each row's environment is made; see `resolved`."""
+        return resolved(
+            self.level,
+            kwargs=self.kwargs,
+            wrappers=self.wrappers,
+            max_episode_steps=self.max_episode_steps,
+        )
+
+    def build(self, *, num_envs: int) -> Environment:
+        """A new environment with that many rows; see `SingleEnvironmentsParameters.build`."""
+        if self.vectorization != "vector":
+            return super().build(num_envs=num_envs)
+        require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
+        return vector_environment(
+            self.level, kwargs=self.kwargs, wrappers=self.wrappers, num_envs=num_envs
+        )
+
+
+def require_level_name(owner: str, level: object) -> None:
+    """Raise `ParameterError` where a class, function or instance stands for its name."""
+    if isinstance(level, str):
+        return
+    thing = level if hasattr(level, "__qualname__") else type(level)
+    name = f"{thing.__module__}:{thing.__qualname__}"  # type: ignore[attr-defined]  # has both
+    hint = "name a class or function of a module as module:Class"
+    if "<" not in name:
+        hint = f"name its class, here '{name}'" if thing is not level else f"write '{name}'"
+    require(False, f"{owner}.level must be a name, got {level!r}; {hint}")
+
+
+def _frozen_wrapper(wrapper: Wrapper) -> Wrapper:
+    return wrapper if isinstance(wrapper, str) else (wrapper[0], FrozenMapping(wrapper[1]))

@@ -4,7 +4,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, get_origin, get_type_hints
 
@@ -12,6 +12,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+from coach_rl.core.frozen import FrozenMapping, thawed
 
 EXTRAS = {
     "Box2D": "box2d",
@@ -29,13 +30,17 @@ Wrapper = str | tuple[str, Mapping[str, Any]]
 """`module:Class`, or that and the class's keyword arguments."""
 
 
+REGISTERED_BY = {"ALE": "ale_py"}
+"""Packages that register the ids of a namespace, such as `ALE/Pong-v5`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """All it takes to make one environment."""
 
     level: str
     """A registered id, `module:Id-v0` or `module:Class`."""
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the environment."""
     wrappers: tuple[Wrapper, ...] = ()
     """Applied in this order, the last is outermost."""
@@ -66,9 +71,9 @@ class Recipe:
                 self.spec,
                 max_episode_steps=self.max_episode_steps,
                 disable_env_checker=True,
-                **self.kwargs,
+                **thawed(self.kwargs),
             )
-        env = entry_point(self.level, kind="environment")(**self.kwargs)
+        env = entry_point(self.level, kind="environment")(**thawed(self.kwargs))
         if self.max_episode_steps in (None, -1):
             return env
         return gymnasium.wrappers.TimeLimit(env, self.max_episode_steps)
@@ -89,7 +94,7 @@ def resolved(
             doesn't say that it makes environments.
     """
     for wrapper in wrappers:
-        entry_point(_wrapper_name(wrapper), kind="wrapper")
+        entry_point(wrapper_name(wrapper), kind="wrapper")
     spec = registered(level)
     if spec is None:
         entry_point(level, kind="environment")
@@ -100,6 +105,11 @@ def resolved(
         max_episode_steps=max_episode_steps,
         spec=spec,
     )
+
+
+def wrapper_name(wrapper: Wrapper) -> str:
+    """The `module:Class` of a wrapper."""
+    return wrapper if isinstance(wrapper, str) else wrapper[0]
 
 
 def registered(level: str) -> EnvSpec | None:
@@ -117,6 +127,18 @@ def registered(level: str) -> EnvSpec | None:
     if name in gymnasium.registry:
         return gymnasium.spec(name)
     raise UnknownNameError("environment", level, _offers(module_name, module))
+
+
+def how_to_name(level: str) -> str:
+    """What to write for an environment that no id or short name stands for."""
+    namespace, slash, _ = level.partition("/")
+    package = REGISTERED_BY.get(namespace) if slash else None
+    if package is not None:
+        return f"the package {package} registers it: install it and write {package}:{level}"
+    return (
+        "write module:Class for an environment of your own, and module:Id-v0 for one that another "
+        "package registers, such as gymnasium_robotics:FetchReach-v4"
+    )
 
 
 def entry_point(
@@ -198,8 +220,8 @@ def wrapped(
 ) -> Any:
     """The environment inside its wrappers, the last one outermost; see `entry_point`."""
     for wrapper in wrappers:
-        name = _wrapper_name(wrapper)
-        kwargs = {} if isinstance(wrapper, str) else wrapper[1]
+        name = wrapper_name(wrapper)
+        kwargs = {} if isinstance(wrapper, str) else thawed(wrapper[1])
         apply = entry_point(name, kind="wrapper", makes=makes)
         env = guarded(apply, env, what=f"wrapper '{name}'", **kwargs)
     return env
@@ -251,11 +273,7 @@ def _returned(function: FunctionType) -> Any:
 def _known(level: str) -> EnvSpec:
     if level not in gymnasium.registry:
         raise UnknownNameError(
-            "Gymnasium environment",
-            level,
-            gymnasium.registry,
-            "name what another package registers as module:Id-v0, such as "
-            "gymnasium_robotics:FetchReach-v4, and a class as module:Class",
+            "Gymnasium environment", level, gymnasium.registry, how_to_name(level)
         )
     return gymnasium.spec(level)
 
@@ -289,7 +307,3 @@ def _offers(module_name: str, module: Any) -> list[str]:
         if isinstance(value, type) and issubclass(value, gymnasium.Env)
     ]
     return [f"{module_name}:{name}" for name in [*classes, *gymnasium.registry]]
-
-
-def _wrapper_name(wrapper: Wrapper) -> str:
-    return wrapper if isinstance(wrapper, str) else wrapper[0]

@@ -22,6 +22,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
     EnvironmentFault,
 )
+from coach_rl.core.frozen import thawed
 from coach_rl.core.records import (
     Action,
     Array,
@@ -34,9 +35,14 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.environments.bookkeeping import Inbox, reset_response, row_seeds, step_response
-from coach_rl.environments.gymnasium.infos import Info, batched_infos, flat_info
-from coach_rl.environments.gymnasium.layout import Layout, layout_of
+from coach_rl.environments.gymnasium.environment import response_of
+from coach_rl.environments.gymnasium.layout import (
+    Info,
+    Layout,
+    batched_infos,
+    flat_info,
+    layout_of,
+)
 from coach_rl.environments.gymnasium.recipe import (
     Wrapper,
     entry_point,
@@ -44,6 +50,8 @@ from coach_rl.environments.gymnasium.recipe import (
     registered,
     wrapped,
 )
+from coach_rl.environments.gymnasium.rows import RowsAnswer, fault
+from coach_rl.environments.inbox import Inbox, row_seeds
 
 Vector = VectorEnv[Any, Any, Any]
 
@@ -66,7 +74,9 @@ class VectorEnvironment:
         self._level = level
         self._mode = autoreset_mode(vector, level=level)
         self._layout = layout_of(
-            vector.single_observation_space, vector.single_action_space, level=level
+            getattr(vector, "single_observation_space", None),
+            getattr(vector, "single_action_space", None),
+            level=level,
         )
         self._inbox = Inbox(self._layout.spaces.action, num_envs=vector.num_envs)
         self._actions = [
@@ -76,8 +86,11 @@ class VectorEnvironment:
         """The last action of every row, [N, ...] each."""
         self._held = np.zeros(vector.num_envs, np.bool_)
         """[N] the row's episode ended, its next first observation has not come yet."""
-        self._last: EnvResponse | None = None
+        self._last: RowsAnswer | None = None
         """All rows' answers to the last step, where the held rows' wait; None before the first."""
+        self._nothing = EnvResponse.reset(
+            self._layout.buffers(vector.num_envs), num_envs=vector.num_envs
+        ).empty_like()
         self._closed = False
 
     @property
@@ -93,39 +106,38 @@ class VectorEnvironment:
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; an integer is handed on as it is, see `Environment.reset`."""
         seeds = row_seeds(seed, self.num_envs)
-        given: Any = seeds if isinstance(seed, Sequence) else seeds[0]
+        given: Any = seeds[0] if seeds is not None and not np.iterable(seed) else seeds
         self._inbox.stop("the last reset failed; call reset first")
         observation, info = self._guarded("reset", lambda: self._vector.reset(seed=given))
         self._inbox.start()
         self._held[:] = False
-        rows = range(self.num_envs)
-        infos = [_row_info(info, row) for row in rows]
-        return reset_response(
+        infos = [_row_info(info, row) for row in range(self.num_envs)]
+        return EnvResponse.reset(
             self._arrays(observation), num_envs=self.num_envs, info=batched_infos(infos)
         )
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Tell some rows what to do; see `Environment.send`."""
-        index, action = self._inbox.put(directive, rows)
-        for values, part in zip(self._actions, self._layout.action_arrays(action), strict=True):
-            values[index] = part
+        self._inbox.put(directive, rows)
 
     def recv(self) -> EnvResponse:
         """Step all rows; the answer of all but those that ended and have not been reset yet."""
         sent = self._inbox.open & ~self._held
         missing = ~(sent | self._held)
-        if not sent.any():
-            return self._nothing()
-        if missing.any():
+        if sent.any() and missing.any():
             raise ActionError(
                 f"'{self._level}' is a ready vector environment and steps all rows together; "
                 f"rows {np.flatnonzero(missing).tolist()} were not sent; "
                 "send all rows, or use vectorization='sync'"
             )
-        answer = self._step()
-        while not len(answer):
-            answer = self._step()
-        return answer
+        rows, action = self._inbox.take()
+        for values, part in zip(self._actions, self._layout.action_arrays(action), strict=True):
+            values[rows] = part
+        response = self._nothing
+        while len(rows) and not len(response):
+            response = response_of(*self._step())
+        self._inbox.hold(np.flatnonzero(self._held))
+        return response
 
     def state_dict(self) -> State:
         """Refused: Gymnasium has no way to save a vector environment."""
@@ -145,9 +157,8 @@ class VectorEnvironment:
             self._inbox.stop("the environment is closed; build a new one")
             self._vector.close()
 
-    def _step(self) -> EnvResponse:
+    def _step(self) -> tuple[IntArray, RowsAnswer]:
         """One step of the vector environment; the rows that can be answered after it."""
-        self._inbox.take()
         given = self._layout.nested_action(tuple(values.copy() for values in self._actions))
         seen, reward, terminated, truncated, info = self._guarded(
             "step", lambda: self._vector.step(given)
@@ -156,19 +167,17 @@ class VectorEnvironment:
         terminated, truncated = np.array(terminated, np.bool_), np.array(truncated, np.bool_)
         ended = (terminated | truncated) & ~self._held
         observation, first = self._ends(now, ended, info)
-        infos = [self._step_info(info, row) for row in range(self.num_envs)]
-        stepped = step_response(
-            np.arange(self.num_envs),
+        answer = RowsAnswer(
             observation=observation,
             first_observation=first,
             reward=np.array(reward, np.float64),
             terminated=terminated,
             truncated=truncated,
-            info=batched_infos(infos),
+            infos=[self._step_info(info, row) for row in range(self.num_envs)],
         )
         if self._mode is not AutoresetMode.NEXT_STEP:
-            return stepped
-        return self._released(stepped, now, ended)
+            return np.arange(self.num_envs), answer
+        return self._released(answer, ended)
 
     def _ends(
         self, now: Observation, ended: BoolArray, info: Mapping[str, Any]
@@ -191,17 +200,34 @@ class VectorEnvironment:
                 values[row] = leaf
         return last, now
 
-    def _released(self, stepped: EnvResponse, now: Observation, ended: BoolArray) -> EnvResponse:
+    def _released(self, answer: RowsAnswer, ended: BoolArray) -> tuple[IntArray, RowsAnswer]:
         """Hold the rows that ended, answer the others and those held before."""
         held, before = self._held, self._last
-        everyone = stepped
-        if held.any():
+        if held.any():  # this step was no transition of theirs, it gave their first observation
             assert before is not None
-            everyone = _mixed(before, stepped, held, first=now)
+            answer = answer._replace(
+                observation={
+                    key: _picked(held, before.observation[key], values)
+                    for key, values in answer.observation.items()
+                },
+                reward=_picked(held, before.reward, answer.reward),
+                terminated=_picked(held, before.terminated, answer.terminated),
+                truncated=_picked(held, before.truncated, answer.truncated),
+                infos=[
+                    (before if waited else answer).infos[row]
+                    for row, waited in enumerate(held.tolist())
+                ],
+            )
+        self._last, self._held = answer, ended
         answered = np.flatnonzero(~ended)
-        self._last, self._held = everyone, ended
-        self._inbox.hold(np.flatnonzero(ended))
-        return _rows_of(everyone, answered)
+        return answered, RowsAnswer(
+            observation=take(answer.observation, answered),
+            first_observation=take(answer.first_observation, answered),
+            reward=answer.reward[answered],
+            terminated=answer.terminated[answered],
+            truncated=answer.truncated[answered],
+            infos=[answer.infos[row] for row in answered.tolist()],
+        )
 
     def _step_info(self, info: Mapping[str, Any], row: int) -> Info:
         """One row's info of the step, also where the row was reset in the same step."""
@@ -240,29 +266,12 @@ class VectorEnvironment:
                 )
         return arrays
 
-    def _nothing(self) -> EnvResponse:
-        none = np.zeros(0, np.int64)
-        empty = self._layout.buffers(0)
-        flags = np.zeros(0, np.bool_)
-        return step_response(
-            none,
-            observation=empty,
-            first_observation=empty,
-            reward=np.zeros(0, np.float64),
-            terminated=flags,
-            truncated=flags.copy(),
-            info={},
-        )
-
     def _guarded(self, verb: str, call: Callable[[], Any]) -> Any:
         try:
             return call()
         except Exception as error:
-            self._inbox.stop(f"the environment failed in {verb}; call reset first")
-            raise EnvironmentFault(
-                f"vector environment '{self._level}' failed in {verb}: "
-                f"{type(error).__name__}: {error}; reset the environment to go on"
-            ) from error
+            self._inbox.stop_after(error)
+            raise fault(f"vector environment '{self._level}'", verb, error) from error
 
 
 def vector_environment(
@@ -287,7 +296,7 @@ def vector_environment(
             entry_point(level, kind="environment", makes=(VectorEnv,)),
             what=what,
             num_envs=num_envs,
-            **kwargs,
+            **thawed(kwargs),
         )
     elif spec.vector_entry_point is None:
         raise ConfigurationError(
@@ -300,7 +309,7 @@ def vector_environment(
             what=what,
             num_envs=num_envs,
             vectorization_mode="vector_entry_point",
-            **kwargs,
+            **thawed(kwargs),
         )
     if not isinstance(vector, VectorEnv) or vector.num_envs != num_envs:
         made = f"{type(vector).__name__} with {getattr(vector, 'num_envs', 'no')} rows"
@@ -343,52 +352,6 @@ def _row_info(info: Mapping[str, Any], row: int) -> Info:
     return flat_info(found)
 
 
-def _rows_of(response: EnvResponse, rows: IntArray) -> EnvResponse:
-    return EnvResponse(
-        rows=response.rows[rows],
-        observation=take(response.observation, rows),
-        first_observation=take(response.first_observation, rows),
-        reward=response.reward[rows],
-        terminated=response.terminated[rows],
-        truncated=response.truncated[rows],
-        end=response.end[rows],
-        duration=response.duration[rows],
-        info=take(response.info, rows),
-    )
-
-
-def _mixed(
-    before: EnvResponse, now: EnvResponse, held: BoolArray, *, first: Observation
-) -> EnvResponse:
-    """All rows as they are now, but those held as they were before, with the new beginning."""
-
-    def pick(old: Array, new: Array) -> Array:
-        return np.where(held.reshape(-1, *[1] * (new.ndim - 1)), old, new)
-
-    return EnvResponse(
-        rows=now.rows,
-        observation={
-            key: pick(before.observation[key], values) for key, values in now.observation.items()
-        },
-        first_observation=first,
-        reward=pick(before.reward, now.reward),
-        terminated=pick(before.terminated, now.terminated),
-        truncated=pick(before.truncated, now.truncated),
-        end=pick(before.end, now.end),
-        duration=now.duration,
-        info=_mixed_info(before.info, now.info, held),
-    )
-
-
-def _mixed_info(
-    before: dict[str, Array], now: dict[str, Array], held: BoolArray
-) -> dict[str, Array]:
-    if not before and not now:
-        return {}
-    rows = range(len(held))
-    old, new = _per_row(before, rows), _per_row(now, rows)
-    return batched_infos([old[row] if held[row] else new[row] for row in rows])
-
-
-def _per_row(info: dict[str, Array], rows: range) -> list[Info]:
-    return [_row_info(info, row) for row in rows]
+def _picked(held: BoolArray, before: Array, now: Array) -> Array:
+    """[N, ...] the rows as they were before where they were held, as they are now elsewhere."""
+    return np.where(held.reshape(-1, *[1] * (now.ndim - 1)), before, now)

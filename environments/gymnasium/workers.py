@@ -1,16 +1,18 @@
 """Blocks of rows in processes of their own, driven over pipes.
 
-A worker answers every request with one reply: `("done", result)` or `("failed", error, traceback)`.
-It ends when it is told to, or when the pipe closes because this process is gone.
+A request is a method of `LocalRows` and its arguments; a worker answers each with one reply:
+`("done", result)` or `("failed", error, traceback)`. It ends when it is sent None, or when the pipe
+closes because this process is gone.
 """
 
 import multiprocessing
-import os
 import signal
+import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,10 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
-from coach_rl.environments.gymnasium.block import BlockAnswer, RowBlock
-from coach_rl.environments.gymnasium.infos import Info
-from coach_rl.environments.gymnasium.layout import Layout
-from coach_rl.environments.gymnasium.recipe import Recipe
+from coach_rl.environments.gymnasium.layout import Info, Layout
+from coach_rl.environments.gymnasium.recipe import Recipe, wrapper_name
+from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer, require_one_layout
+from coach_rl.environments.processors import usable_processors
 
 PATIENCE_SECONDS = 5.0
 """How long a worker may take to end by itself."""
@@ -75,12 +77,13 @@ class Worker:
         finally:
             theirs.close()
 
-    def request(self, verb: str, *arguments: Any) -> None:
-        """Ask; the previous reply must have been taken."""
-        assert not self._waiting
+    def request(self, verb: Callable[..., Any], *arguments: Any) -> None:
+        """Ask for a method of `LocalRows`; a reply that a Ctrl-C left behind is dropped."""
         try:
-            self._connection.send((verb, *arguments))
-        except OSError as error:
+            if self._waiting:
+                self._connection.recv()
+            self._connection.send((verb, arguments))
+        except (EOFError, OSError) as error:
             raise self._death() from error
         self._waiting = True
 
@@ -91,13 +94,11 @@ class Worker:
             CoachError: What went wrong in the worker, of the same class.
             EnvironmentFault: The worker died.
         """
-        assert self._waiting
         try:
             kind, *content = self._connection.recv()
         except (EOFError, OSError) as error:
             raise self._death() from error
-        finally:
-            self._waiting = False
+        self._waiting = False
         if kind == "done":
             return content[0]
         failure, text = content
@@ -108,7 +109,7 @@ class Worker:
         if not self._connection.closed:
             if self._process.is_alive() and not self._waiting:
                 try:
-                    self._connection.send(("close",))
+                    self._connection.send(None)
                 except OSError:
                     self._process.terminate()
             self._connection.close()
@@ -128,8 +129,8 @@ class Worker:
         )
 
 
-class WorkerPool:
-    """All rows, spread over worker processes; a `Backend`.
+class WorkerRows:
+    """All rows, spread over worker processes; does what `LocalRows` does.
 
     Args:
         recipe: How each row's environment is made.
@@ -141,23 +142,21 @@ class WorkerPool:
     def __init__(
         self, recipe: Recipe, *, num_envs: int, processes: int | None, start_method: str
     ) -> None:
-        count = min(num_envs, processes or _cores())
+        _require_importable(recipe, start_method)
+        count = min(num_envs, processes or usable_processors())
         context = multiprocessing.get_context(start_method)
         shares = np.array_split(np.arange(num_envs), count)
         self._home = np.concatenate([np.full(len(share), w) for w, share in enumerate(shares)])
         """[N] the worker of each row."""
         self._place = np.concatenate([np.arange(len(share)) for share in shares])
-        """[N] the row's position in its worker."""
-        self._asked: list[tuple[int, IntArray]] = []
-        """A worker and the positions of the coming answer that it was asked for, in order."""
-        self._early: dict[int, BlockAnswer | CoachError] = {}
-        """Replies taken before the end, by their place in `_asked`."""
+        """[N] the row's place in its worker."""
         self._workers: list[Worker] = []
         try:
             for share in shares:
                 self._workers.append(Worker(recipe, share.tolist(), context, self._workers))
             layouts: list[Layout] = [worker.reply() for worker in self._workers]
-            self._require_one(layouts, recipe.level)
+            for layout in layouts:
+                require_one_layout(layout, layouts[0], level=recipe.level)
         except BaseException:
             self.close()
             raise
@@ -165,92 +164,64 @@ class WorkerPool:
 
     def reset(self, seeds: Sequence[int | None]) -> tuple[Observation, list[Info]]:
         """Start every row anew; its observations [N, ...] and infos."""
-        shares = [[seeds[row] for row in worker.rows] for worker in self._workers]
-        replies = self._all("reset", shares)
+        replies = self._ask_all(LocalRows.reset, seeds)
         infos = [info for _, part in replies for info in part]
         return {
             key: np.concatenate([observation[key] for observation, _ in replies])
             for key in replies[0][0]
         }, infos
 
-    def start(self, rows: IntArray, action: Action) -> None:
-        """Let the workers begin to step these rows."""
-        before = sum(len(positions) for _, positions in self._asked)
+    def step(self, rows: IntArray, action: Action) -> RowsAnswer:
+        """Step some rows, all workers at once; see `LocalRows.step`."""
         home = self._home[rows]
-        for number in np.unique(home).tolist():
-            here = np.flatnonzero(home == number)
-            self._take_early(number)
-            self._workers[number].request("step", self._place[rows[here]], _part(action, here))
-            self._asked.append((number, before + here))
-
-    def finish(self, rows: IntArray, action: Action) -> BlockAnswer:  # noqa: ARG002 - known since start
-        """Wait for all rows that were started."""
-        asked, replies = self._asked, self._replies()
-        for reply in replies:
-            if isinstance(reply, CoachError):
-                raise reply
-        answers = [reply for reply in replies if isinstance(reply, BlockAnswer)]
-        return _merged(self.layout, len(rows), [positions for _, positions in asked], answers)
+        asked = np.unique(home).tolist() or [0]  # somebody must say what no answer looks like
+        places = {number: np.flatnonzero(home == number) for number in asked}
+        answers = self._ask(
+            LocalRows.step,
+            {
+                number: (self._place[rows[here]], _part(action, here))
+                for number, here in places.items()
+            },
+        )
+        return _merged(answers, list(places.values()))
 
     def snapshot(self) -> list[State]:
         """Each row's state."""
-        return [state for part in self._all("snapshot") for state in part]
+        everyone: Mapping[int, tuple[()]] = dict.fromkeys(range(len(self._workers)), ())
+        return [state for part in self._ask(LocalRows.snapshot, everyone) for state in part]
 
     def restore(self, states: Sequence[State]) -> None:
         """Put each row where its state says."""
-        self._all("restore", [[states[row] for row in worker.rows] for worker in self._workers])
+        self._ask_all(LocalRows.restore, states)
 
     def render(self, row: int) -> Array:
         """A frame of one row, uint8 [height, width, 3]."""
-        self._take_early(int(self._home[row]))
-        worker = self._workers[self._home[row]]
-        worker.request("render", int(self._place[row]))
-        return np.asarray(worker.reply())
+        (frame,) = self._ask(LocalRows.render, {int(self._home[row]): (int(self._place[row]),)})
+        return np.asarray(frame)
 
     def close(self) -> None:
         """End every worker."""
         for worker in self._workers:
             worker.close()
 
-    def _all(self, verb: str, shares: list[Any] | None = None) -> list[Any]:
-        """Every worker's result; steps under way are dropped, their errors too."""
-        self._replies()
-        asked = [
-            _outcome(worker.request, verb, *([] if shares is None else [shares[number]]))
-            for number, worker in enumerate(self._workers)
-        ]
+    def _ask_all(self, verb: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
+        """What every worker says to the values of its rows, one value for each row."""
+        shares = {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
+        return self._ask(verb, shares)
+
+    def _ask(self, verb: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+        """What these workers reply; an error is raised when no reply is due any more."""
+        asked = {
+            number: _outcome(self._workers[number].request, verb, *given)
+            for number, given in arguments.items()
+        }
         replies = [
-            failure or _outcome(worker.reply)
-            for failure, worker in zip(asked, self._workers, strict=True)
+            failure or _outcome(self._workers[number].reply) for number, failure in asked.items()
         ]
         for reply in replies:
             if isinstance(reply, CoachError):
                 raise reply
         return replies
-
-    def _replies(self) -> list[BlockAnswer | CoachError]:
-        """The reply to each request under way, in order, errors among them; none is left."""
-        asked, self._asked = self._asked, []
-        early, self._early = self._early, {}
-        return [
-            early[place] if place in early else _outcome(self._workers[number].reply)
-            for place, (number, _) in enumerate(asked)
-        ]
-
-    def _take_early(self, number: int) -> None:
-        """Take what this worker owes, so that it can be asked again."""
-        for place, (other, _) in enumerate(self._asked):
-            if other == number and place not in self._early:
-                self._early[place] = _outcome(self._workers[number].reply)
-
-    @staticmethod
-    def _require_one(layouts: list[Layout], level: str) -> None:
-        for layout in layouts[1:]:
-            if layout != layouts[0]:
-                raise SpaceError(
-                    f"two rows of '{level}' have different spaces: {layout.spaces} and "
-                    f"{layouts[0].spaces}; every row must have the same"
-                )
 
 
 def serve(
@@ -271,29 +242,22 @@ def serve(
     for copied in inherited:
         copied.close()
     try:
-        block = RowBlock(recipe, rows)
+        local = LocalRows(recipe, rows)
     except Exception as error:
         connection.send(("failed", _plain(error), traceback.format_exc()))
         return
-    connection.send(("done", block.layout))
-    verbs: dict[str, Callable[..., Any]] = {
-        "reset": block.reset,
-        "step": block.step,
-        "snapshot": block.snapshot,
-        "restore": block.restore,
-        "render": block.render,
-    }
+    connection.send(("done", local.layout))
     try:
-        while (request := connection.recv())[0] != "close":
-            verb, *arguments = request
+        while (request := connection.recv()) is not None:
+            verb, arguments = request
             try:
-                connection.send(("done", verbs[verb](*arguments)))
+                connection.send(("done", verb(local, *arguments)))
             except CoachError as error:
                 connection.send(("failed", _plain(error), traceback.format_exc()))
     except (EOFError, OSError):
         return  # the main process is gone
     finally:
-        block.close()
+        local.close()
 
 
 def _plain(error: Exception) -> CoachError:
@@ -318,27 +282,40 @@ def _part(action: Action, index: IntArray) -> Action:
     return action[index]
 
 
-def _merged(
-    layout: Layout, count: int, positions: list[IntArray], answers: list[BlockAnswer]
-) -> BlockAnswer:
-    """The workers' answers as one, each at its positions."""
-    observation, first = layout.buffers(count), layout.buffers(count)
-    reward = np.zeros(count, np.float64)
-    terminated, truncated = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    infos: list[Info] = [{} for _ in range(count)]
-    for place, answer in zip(positions, answers, strict=True):
-        for key in observation:
-            observation[key][place] = answer.observation[key]
-            first[key][place] = answer.first_observation[key]
-        reward[place] = answer.reward
-        terminated[place] = answer.terminated
-        truncated[place] = answer.truncated
-        for position, info in zip(place.tolist(), answer.infos, strict=True):
-            infos[position] = info
-    return BlockAnswer(observation, first, reward, terminated, truncated, infos)
+def _merged(answers: list[RowsAnswer], places: list[IntArray]) -> RowsAnswer:
+    """The workers' answers as one, each at its places."""
+    order = np.argsort(np.concatenate(places))
+
+    def whole(parts: list[Array]) -> Array:
+        return np.concatenate(parts)[order]
+
+    infos = [info for answer in answers for info in answer.infos]
+    keys = answers[0].observation
+    return RowsAnswer(
+        observation={key: whole([answer.observation[key] for answer in answers]) for key in keys},
+        first_observation={
+            key: whole([answer.first_observation[key] for answer in answers]) for key in keys
+        },
+        reward=whole([answer.reward for answer in answers]),
+        terminated=whole([answer.terminated for answer in answers]),
+        truncated=whole([answer.truncated for answer in answers]),
+        infos=[infos[index] for index in order.tolist()],
+    )
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _require_importable(recipe: Recipe, start_method: str) -> None:
+    """Raise `ConfigurationError` where a class stands in a file that a new process cannot import.
+
+    A preset is loaded by its path, under a name that no import finds.
+    """
+    for name in (recipe.level, *map(wrapper_name, recipe.wrappers)):
+        module = name.rpartition(":")[0]
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if start_method == "fork" or module == "__main__" or file is None:
+            continue
+        if Path(file).stem not in (module.rpartition(".")[2], "__init__"):
+            raise ConfigurationError(
+                f"'{name.rpartition(':')[2]}' is defined in the preset {Path(file).name}, which "
+                "worker processes cannot import; move it to a module that they can, or use "
+                "vectorization='sync' or start_method='fork'"
+            )

@@ -12,7 +12,6 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.environments.mujoco.batch import MujocoBatch
-    from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
     from coach_rl.environments.mujoco.parameters import (
         SHORT_NAMES,
         TASKS,
@@ -24,6 +23,6 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "SHORT_NAMES", "TASKS", "FrozenMapping", "MujocoBatch", "MujocoParameters", "MujocoState",
-    "MujocoTask", "MujocoTaskParameters", "Range", "Scene",
+    "SHORT_NAMES", "TASKS", "MujocoBatch", "MujocoParameters", "MujocoState", "MujocoTask",
+    "MujocoTaskParameters", "Range", "Scene",
 ]  # fmt: skip

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import mujoco
 import numpy as np
 
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
 from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask, norm
 from coach_rl.environments.mujoco.task import MujocoState, Scene
 

@@ -1,7 +1,6 @@
 """N MuJoCo environments that step at once."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -13,7 +12,6 @@ from coach_rl.core.errors import (
     CheckpointError,
     EnvironmentFault,
     NonFiniteError,
-    ParameterError,
     RunError,
     require,
 )
@@ -22,25 +20,22 @@ from coach_rl.core.records import (
     Action,
     Array,
     Directive,
-    End,
     EnvResponse,
     FloatArray,
     IntArray,
     Observation,
-    take,
 )
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.environments.mujoco.inbox import Inbox
+from coach_rl.environments.inbox import FloatInbox, row_seeds
 from coach_rl.environments.mujoco.render import FrameRenderer
 from coach_rl.environments.mujoco.simulators import Simulators
 from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Scene
 
 _OBSERVATION = "observation"
 _NO_LIMIT = np.iinfo(np.int64).max
-_TERMINATED, _TRUNCATED = np.uint8(End.TERMINATED), np.uint8(End.TRUNCATED)
-_STABLER = "use smaller actions or a shorter time step in the MJCF file, then reset()"
+_STABLER = "use smaller actions or a shorter time step in the MJCF file, then call reset"
 
 
 class MujocoBatch:
@@ -55,6 +50,10 @@ class MujocoBatch:
         num_envs: N.
         max_episode_steps: Steps after which an episode is truncated; None: never.
         threads: How many threads step, the calling one included.
+
+    Attributes:
+        scene: The model, and what tasks ask of it.
+        simulators: The rows' `MjData`, to look at.
     """
 
     def __init__(
@@ -63,21 +62,21 @@ class MujocoBatch:
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
         self._task = task
         self._limit = _NO_LIMIT if max_episode_steps is None else max_episode_steps
-        self._scene = Scene(task.load(), task.frame_skip)
-        self._simulators = Simulators(
-            self._scene.model,
+        self.scene = Scene(task.load(), task.frame_skip)
+        self.simulators = Simulators(
+            self.scene.model,
             num_envs=num_envs,
             frame_skip=task.frame_skip,
             reads=task.reads,
             threads=min(threads, num_envs),
         )
         self._all_rows: IntArray = np.arange(num_envs)
+        self._all_in_order = self._all_rows.tobytes()
         self._generators: list[np.random.Generator] = []
-        self._state = MujocoState(self._scene, self._simulators.gather())
+        self._state = MujocoState(self.scene, self.simulators.gather())
         self._elapsed: IntArray = np.zeros(num_envs, np.int64)
-        self._started = False
-        action_space = _action_space(self._scene.model)
-        self._inbox = Inbox(action_space, num_envs)
+        action_space = _action_space(self.scene.model)
+        self._inbox = FloatInbox(action_space, num_envs=num_envs)
         self._nothing = _answer_for_nobody(task, self._state, action_space)
         self._spaces = EnvironmentSpaces(
             observation=_observation_space(self._nothing.observation), action=action_space
@@ -98,56 +97,24 @@ class MujocoBatch:
         return self._spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew and drop what is open.
-
-        Args:
-            seed: An integer gives row i the seed `seed + i`, a sequence gives each row its own,
-                None goes on with the random streams as they are (fresh ones at the first call).
-
-        Returns:
-            A response for all rows with `duration` 0.
-
-        Raises:
-            ParameterError: The seeds are no whole numbers of 0 or more, one per row.
-        """
-        seeds = _row_seeds(seed, self.num_envs)
+        """Start every row anew; see `Environment.reset`."""
+        seeds = row_seeds(seed, self.num_envs)
         if seeds is not None:
             self._generators = [seeding.np_random(row_seed)[0] for row_seed in seeds]
         elif not self._generators:
             self._generators = [seeding.np_random()[0] for _ in self._all_rows]
-        self._inbox.clear()
+        self._inbox.stop("the last reset failed; call reset first")
         self._state = self._restarted(self._all_rows.tolist())
         self._elapsed = np.zeros(self.num_envs, np.int64)
-        self._started = True
         observation = _observed(self._task, self._state)
         _check_finite(observation.values(), self._all_rows, "reset")
-        info = self._task.reset_info(self._state)
-        return EnvResponse(
-            rows=self._all_rows.copy(),
-            observation=observation,
-            first_observation=observation,
-            reward=np.zeros(self.num_envs, np.float64),
-            terminated=np.zeros(self.num_envs, np.bool_),
-            truncated=np.zeros(self.num_envs, np.bool_),
-            end=np.zeros(self.num_envs, np.uint8),
-            duration=np.zeros(self.num_envs, np.int64),
-            info={key: _owned(values) for key, values in info.items()},
-        )
+        info = {key: _owned(values) for key, values in self._task.reset_info(self._state).items()}
+        self._inbox.start()
+        return EnvResponse.reset(observation, num_envs=self.num_envs, info=info)
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Tell some rows what to do.
-
-        Args:
-            directive: Actions [R, A] within the action space, bare or in a Directive.
-            rows: [R], each row at most once; None: all.
-
-        Raises:
-            ActionError: An action does not fit the space, a row is open or does not exist, or
-                nothing was reset.
-        """
-        if not self._started:
-            raise ActionError("the environment has no episode to act in; call reset() first")
-        self._inbox.put(directive.action if isinstance(directive, Directive) else directive, rows)
+        """Tell some rows what to do; see `Environment.send`."""
+        self._inbox.put(directive, rows)
 
     def recv(self) -> EnvResponse:
         """Step all rows that were sent an action and answer for them, in the order of sending.
@@ -156,13 +123,15 @@ class MujocoBatch:
             NonFiniteError: A simulation became unstable. The environment must be reset then.
             EnvironmentFault: MuJoCo itself failed. The environment must be reset then.
         """
-        if not self._inbox:
-            return self._nothing
         rows, action = self._inbox.take()
-        self._started = False  # stays so if a row fails: some rows have stepped then, others not
-        answer = self._stepped(rows, action)
-        self._started = True
-        return answer
+        if not len(rows):
+            return self._nothing
+        assert not isinstance(action, dict)  # a Box takes none
+        try:
+            return self._stepped(rows, action)
+        except BaseException as error:
+            self._inbox.stop_after(error)
+            raise
 
     def render(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
         """One frame of a row, uint8 [height, width, 3].
@@ -175,7 +144,7 @@ class MujocoBatch:
             RunError: No OpenGL can be had on this machine.
         """
         self._ended.setdefault(self._drawn_row(row), None)
-        return self._frames().frame(self._simulators.data[row], marks)
+        return self._frames().frame(self.simulators.data[row], marks)
 
     def render_ended(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
         """As `render`, of the last state of the row's last episode, which it has left.
@@ -186,7 +155,7 @@ class MujocoBatch:
         ended = self._ended.get(self._drawn_row(row))
         if ended is None:
             raise RunError(f"no episode of row {row} has ended since render({row}) was first used")
-        return self._frames().frame(self._simulators.at(ended), marks)
+        return self._frames().frame(self.simulators.at(ended), marks)
 
     def goal_place(
         self, key: str, elements: tuple[int, ...] | None, goal: FloatArray
@@ -198,13 +167,12 @@ class MujocoBatch:
     def state_dict(self) -> State:
         """Everything that decides how the rows go on, to the last bit."""
         return {
-            "simulators": self._simulators.state(),
+            "simulators": self.simulators.state(),
             "arrays": {name: array.copy() for name, array in self._state.arrays.items()},
             "generators": {
                 str(row): generator_state(rng) for row, rng in enumerate(self._generators)
             },
             "elapsed": self._elapsed.copy(),
-            "started": self._started,
             "inbox": self._inbox.state_dict(),
         }
 
@@ -217,31 +185,30 @@ class MujocoBatch:
         ours = {name: array.shape for name, array in self._state.arrays.items()}
         theirs = {name: np.shape(array) for name, array in state["arrays"].items()}
         simulators = np.asarray(state["simulators"], np.float64)
-        if theirs != ours or simulators.shape != self._simulators.state().shape:
+        if theirs != ours or simulators.shape != self.simulators.state().shape:
             raise CheckpointError(
                 f"the saved MuJoCo state is of another task or number of rows: it holds {theirs}, "
                 f"{type(self._task).__name__} with {self.num_envs} rows needs {ours}"
             )
-        self._simulators.load_state(simulators)
+        self.simulators.load_state(simulators)
         arrays = {name: np.array(array, np.float64) for name, array in state["arrays"].items()}
-        self._state = MujocoState(self._scene, arrays)
+        self._state = MujocoState(self.scene, arrays)
         self._generators = [np.random.default_rng(0) for _ in state["generators"]]
         for row, rng in enumerate(self._generators):
             load_generator_state(rng, state["generators"][str(row)])
         self._elapsed = np.array(state["elapsed"], np.int64)
-        self._started = bool(state["started"])
         self._inbox.load_state_dict(state["inbox"])
 
     def close(self) -> None:
         """End the threads and free the renderer; harmless when repeated."""
-        self._simulators.close()
+        self.simulators.close()
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
 
     def _frames(self) -> FrameRenderer:
         if self._renderer is None:
-            self._renderer = FrameRenderer(self._scene.model, self._task)
+            self._renderer = FrameRenderer(self.scene.model, self._task)
         return self._renderer
 
     def _drawn_row(self, row: int) -> int:
@@ -252,17 +219,17 @@ class MujocoBatch:
     def _stepped(self, rows: IntArray, action: FloatArray) -> EnvResponse:
         """The physics of some rows, and what it was worth; all rows in order take the short way."""
         chosen: list[int] = rows.tolist()
-        is_all = len(rows) == self.num_envs and rows.tobytes() == self._all_rows.tobytes()
+        is_all = rows.tobytes() == self._all_in_order
         some = None if is_all else chosen
-        self._simulators.step(action.astype(np.float64), chosen)
-        unstable = self._simulators.first_unstable(some)
+        self.simulators.step(action.astype(np.float64), chosen)
+        unstable = self.simulators.first_unstable(some)
         if unstable is not None:
             raise NonFiniteError(
                 f"the simulation of row {unstable} became unstable (NaN, infinity or a huge "
                 f"number in its state); {_STABLER}"
             )
         before = self._state if is_all else self._state.take(rows)
-        after = MujocoState(self._scene, self._simulators.gather(some))
+        after = MujocoState(self.scene, self.simulators.gather(some))
         observation = _observed(self._task, after)
         reward, terminated, info = self._task.judge(before, action, after)
         _check_finite((*observation.values(), reward), rows, "step")
@@ -270,28 +237,23 @@ class MujocoBatch:
         index = slice(None) if is_all else rows
         self._elapsed[index] += 1
         truncated = self._elapsed[index] >= self._limit
-        first, end = observation, np.zeros(len(rows), np.uint8)
-        duration: IntArray = np.empty(len(rows), np.int64)
-        duration.fill(1)
+        first = observation
         if np.count_nonzero(terminated) or np.count_nonzero(truncated):
-            end = np.where(terminated, _TERMINATED, 0) + np.where(truncated, _TRUNCATED, 0)
-            first = self._first(rows, observation, over=np.flatnonzero(end))
-        return EnvResponse(
-            rows=rows.copy(),
+            first = self._first(rows, observation, over=np.flatnonzero(terminated | truncated))
+        return EnvResponse.step(
+            rows,
             observation=observation,
             first_observation=first,
             reward=_owned(reward),
             terminated=_owned(terminated),
             truncated=truncated,
-            end=end,
-            duration=duration,
             info={key: _owned(values) for key, values in info.items()},
         )
 
     def _first(self, rows: IntArray, observation: Observation, *, over: IntArray) -> Observation:
         """What the rows act on next: those whose episode is over start a new one."""
         for row in self._ended.keys() & set(rows[over].tolist()):
-            self._ended[row] = self._simulators.state_of(row)
+            self._ended[row] = self.simulators.state_of(row)
         restarted = self._restarted(rows[over].tolist())
         self._state = self._state.replaced(rows[over], restarted)
         self._elapsed[rows[over]] = 0
@@ -304,8 +266,8 @@ class MujocoBatch:
     def _restarted(self, rows: list[int]) -> MujocoState:
         """Start an episode in some rows, each with its own random stream."""
         for row in rows:
-            self._simulators.restart(row, self._task, self._scene, self._generators[row])
-        return MujocoState(self._scene, self._simulators.gather(rows))
+            self.simulators.restart(row, self._task, self.scene, self._generators[row])
+        return MujocoState(self.scene, self.simulators.gather(rows))
 
 
 def _observed(task: MujocoTask, state: MujocoState) -> Observation:
@@ -361,34 +323,17 @@ def _answer_for_nobody(
             )
     if terminated.dtype != np.bool_:
         raise EnvironmentFault(f"{name}.terminated must be boolean, got {terminated.dtype}")
-    nobody: IntArray = np.zeros(0, np.int64)
-    return EnvResponse(
-        rows=nobody,
-        observation=take(observation, nobody),
-        first_observation=take(observation, nobody),
-        reward=reward[:0].copy(),
-        terminated=terminated[:0].copy(),
-        truncated=np.zeros(0, np.bool_),
-        end=np.zeros(0, np.uint8),
-        duration=np.zeros(0, np.int64),
-        info=take(info, nobody),
+    everyone: IntArray = np.arange(rows)
+    response = EnvResponse.step(
+        everyone,
+        observation=observation,
+        first_observation=observation,
+        reward=reward,
+        terminated=terminated,
+        truncated=np.zeros(rows, np.bool_),
+        info=info,
     )
-
-
-def _row_seeds(seed: int | Sequence[int] | None, num_envs: int) -> list[int] | None:
-    """A seed per row, or None."""
-    if seed is None:
-        return None
-    seeds: list[Any]
-    if isinstance(seed, int | np.integer):
-        seeds = [int(seed) + row for row in range(num_envs)]
-    else:
-        seeds = list(seed) if np.iterable(seed) else [seed]
-    if not all(isinstance(one, int | np.integer) and one >= 0 for one in seeds):
-        raise ParameterError(f"a seed is a whole number of 0 or more, got {seed!r}")
-    if len(seeds) != num_envs:
-        raise ParameterError(f"reset needs a seed for each of {num_envs} rows, got {len(seeds)}")
-    return [int(one) for one in seeds]
+    return response.empty_like()
 
 
 def _check_finite(arrays: Iterable[Array], rows: IntArray, when: str) -> None:

@@ -1,16 +1,15 @@
 """Which MuJoCo task, and how many threads step it."""
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from coach_rl.core.errors import UnknownNameError, require
+from coach_rl.core.frozen import FrozenMapping, frozen
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
 from coach_rl.environments.mujoco.batch import MujocoBatch
-from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping
 from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask
 from coach_rl.environments.mujoco.half_cheetah import HalfCheetah
 from coach_rl.environments.mujoco.humanoid import Humanoid, HumanoidStandup
@@ -18,6 +17,7 @@ from coach_rl.environments.mujoco.pendulums import InvertedDoublePendulum, Inver
 from coach_rl.environments.mujoco.swimmer import Swimmer
 from coach_rl.environments.mujoco.task import MujocoTask
 from coach_rl.environments.mujoco.walkers import Hopper, Walker2d
+from coach_rl.environments.processors import usable_processors
 
 SHORT_NAMES: dict[str, type[GymnasiumTask]] = {
     "ant": Ant,
@@ -41,8 +41,8 @@ TASKS: dict[str, type[GymnasiumTask]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchParameters(ABC):
-    """What holds for any task."""
+class SimulationParameters(ABC):
+    """How any task is simulated and drawn."""
 
     max_episode_steps: int | None = None
     """Steps after which an episode is truncated; None: the task's own number.
@@ -93,12 +93,12 @@ class BatchParameters(ABC):
             task,
             num_envs=num_envs,
             max_episode_steps=None if limit == -1 else limit,
-            threads=_usable_processors() if self.threads is None else self.threads,
+            threads=usable_processors() if self.threads is None else self.threads,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class MujocoParameters(BatchParameters):
+class MujocoParameters(SimulationParameters):
     """One of the eleven tasks of Gymnasium.
 
     parameters = MujocoParameters(level="half_cheetah", kwargs={"ctrl_cost_weight": 0.2})
@@ -112,16 +112,12 @@ class MujocoParameters(BatchParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         if self.level not in TASKS:
             raise UnknownNameError(
                 "MuJoCo task", self.level, TASKS, "see MujocoTaskParameters for your own"
             )
-        known = [field.name for field in fields(TASKS[self.level])]
-        for name in self.kwargs:
-            if name not in known:
-                raise UnknownNameError(f"keyword argument of {self.level}", name, known)
-        _ = self.task  # checks the values
+        object.__setattr__(self, "kwargs", frozen(self.kwargs))
+        check_task(TASKS[self.level], self.level, self.kwargs)
 
     @property
     def task(self) -> MujocoTask:
@@ -130,7 +126,7 @@ class MujocoParameters(BatchParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MujocoTaskParameters(BatchParameters):
+class MujocoTaskParameters(SimulationParameters):
     """A task of your own: an instance of a `MujocoTask` subclass.
 
     environment = MujocoTaskParameters(own_task=CartReach(target=0.5)).build(num_envs=16)
@@ -150,7 +146,16 @@ class MujocoTaskParameters(BatchParameters):
         return self.own_task
 
 
-def _usable_processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def check_task(kind: type[MujocoTask], level: str, kwargs: Mapping[str, Any]) -> None:
+    """Raise `ConfigurationError` unless the task takes these keyword arguments.
+
+    Args:
+        kind: The class of the task.
+        level: Its name, for messages.
+        kwargs: Its fields.
+    """
+    known = [field.name for field in fields(kind)]
+    for name in kwargs:
+        if name not in known:
+            raise UnknownNameError(f"parameter of {level}", name, known)
+    kind(**kwargs)  # refuses wrong values

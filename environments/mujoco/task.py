@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, require
+from coach_rl.core.frozen import FrozenMapping, frozen
 from coach_rl.core.marks import Place
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.environments.mujoco.frozen_mapping import FrozenMapping, frozen
 
 Range = tuple[float, float]
 """Lower and upper bound."""

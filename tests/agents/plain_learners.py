@@ -12,8 +12,8 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps

@@ -353,9 +353,9 @@ def test_a_stopped_run_goes_on_bit_for_bit():
     before = []
     for record in first.improve():
         before.append(record)
-        level = first._built().training.levels[0]
-        playing = level._row_state.playing
-        halves = (playing["left"] != playing["right"]) & ~level._fresh
+        top = first.state_dict()["training"]["top"]
+        playing = top["agent_rows"]["playing"]
+        halves = (playing["left"] != playing["right"]) & ~top["rows"]["episode_start"]
         if record.environment_steps > 250 and halves.any() and first.is_settled:
             break
     else:

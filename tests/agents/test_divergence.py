@@ -12,7 +12,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.update_engine import AdamParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.core.errors import DivergedError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present

@@ -8,6 +8,7 @@ from gymnasium import spaces
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     MeanHead,
@@ -15,7 +16,6 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters, TargetSync
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.records import Transition

@@ -6,6 +6,7 @@ from gymnasium import spaces
 from plain_dqn import PlainDQN
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     MeanHead,
@@ -13,7 +14,6 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters, TargetSync
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import ReplayMemoryParameters
 

@@ -6,9 +6,9 @@ import pytest
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters, TargetSync
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters

@@ -102,16 +102,21 @@ def test_a_stack_stopped_with_every_level_in_mid_sub_episode_goes_on_bit_for_bit
     params = parameters(stack(kinds=kinds))
     whole, stopped, resumed = built(params), built(params), built(params)
     drained(whole)
-    levels = stopped._graph.training.levels
+
+    def rows_of_levels():
+        level = stopped.state_dict()["training"]["top"]
+        while "rows" in level:
+            yield level["rows"]
+            level = level["environment"]
 
     def in_the_middle():
-        return all((level._decisions > 0).any() for level in levels)
+        return all((rows["decisions"] > 0).any() for rows in rows_of_levels())
 
     for _ in stopped.improve():
         if stopped.clock.environment_steps > 200 and stopped.is_settled and in_the_middle():
             break
     assert in_the_middle(), "the test wants open sub-episodes at every level"
-    assert any(level._testing_below.any() for level in levels), "and a test under way"
+    assert any(rows["decision_tested"].any() for rows in rows_of_levels()), "and a test under way"
     resumed.load_state_dict(stopped.state_dict())
     drained(resumed)
     assert resumed.clock.training_steps == whole.clock.training_steps > 100

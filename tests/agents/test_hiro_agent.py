@@ -571,8 +571,8 @@ def test_a_new_process_goes_on_bit_for_bit(tmp_path):
     manager = built(stack(), seed=3)
     for name, stop_at in (("heatup", 36), ("training", 250)):
         for record in manager.improve():
-            low = manager._graph.training.levels[1]
-            amid = (low._open & (low._decisions > 0)).any()  # in the middle of a sub-episode
+            low = manager.state_dict()["training"]["top"]["environment"]["rows"]
+            amid = (low["open"] & (low["decisions"] > 0)).any()  # in the middle of a sub-episode
             if record.environment_steps >= stop_at and amid:
                 break
         assert record.environment_steps < stop_at + 30

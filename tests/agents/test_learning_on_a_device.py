@@ -22,6 +22,7 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     MeanHead,
@@ -29,10 +30,10 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
     ReturnHead,
 )
-from coach_rl.architectures.update_engine import AdamParameters, Batch
 from coach_rl.core.records import Transition
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.memories.memory import Batch
 
 DEVICE = torch.device("meta")
 OBSERVATION = spaces.Dict({"observation": spaces.Box(-1, 1, (5,), np.float32)})

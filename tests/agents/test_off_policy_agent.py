@@ -26,8 +26,8 @@ from plain_learners import (
 )
 
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import TargetSync
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
@@ -607,12 +607,12 @@ def test_testing_draws_nothing_and_changes_nothing(kind, setting):
     (agent,) = made._graph.agents
     before = copy.deepcopy(made.state_dict())
     evaluation = made._graph.evaluation
-    rows = evaluation.levels[0]._row_state.exploration.state_dict()
+    rows = evaluation.state_dict()["top"]["agent_rows"]["exploration"]
     *_, one = made.evaluate(EnvironmentEpisodes(5))
     *_, same = made.evaluate(EnvironmentEpisodes(5))
     np.testing.assert_array_equal(one.arrays["episode/reward"], same.arrays["episode/reward"])
     assert_same_state(made.state_dict(), before)
-    assert_same_state(evaluation.levels[0]._row_state.exploration.state_dict(), rows)
+    assert_same_state(evaluation.state_dict()["top"]["agent_rows"]["exploration"], rows)
     assert agent.training_steps > 0
     made.close()
 

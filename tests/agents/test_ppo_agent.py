@@ -8,8 +8,8 @@ from gymnasium import spaces
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.records import Outcome, Transition

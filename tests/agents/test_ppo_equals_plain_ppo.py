@@ -8,8 +8,8 @@ from plain_ppo import PlainPPO
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.update_engine import AdamParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Outcome
 from coach_rl.core.spaces import EnvironmentSpaces

@@ -91,6 +91,11 @@ def agents_of(graph_manager):
     return graph_manager._graph.agents
 
 
+def rows_below(graph_manager):
+    """What the lower level remembers of its rows."""
+    return graph_manager.state_dict()["training"]["top"]["environment"]["rows"]
+
+
 def transitions_stored(agent):
     """Every transition that comes to an agent's memory, in a list that grows."""
     stored, store = [], agent.store
@@ -165,8 +170,9 @@ def test_advantages_of_decisions_that_last_equal_a_plain_loop(space):
     assert len(durations) > 1, "the test wants decisions of several lengths"
     if space is PLACES:
         assert len(set(count.values())) > 1, "the test wants rows of several lengths"
-    open_rows = graph_manager._graph.training.levels[1]._open
-    assert open_rows.any(), "the test wants decisions that are open when the rollout ends"
+    assert rows_below(graph_manager)["open"].any(), (
+        "the test wants decisions that are open when the rollout ends"
+    )
     graph_manager.close()
 
 
@@ -174,18 +180,18 @@ def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
     graph_manager = manager(
         ppo(rollout=EnvironmentSteps(8)), ScriptedAgentParameters(policy=go), PLACES
     )
-    agent, top = agents_of(graph_manager)[0], graph_manager._graph.training.levels[0]
+    agent = agents_of(graph_manager)[0]
     stored, decided, act = transitions_stored(agent), [], agent.act
 
     def spied(row_state, rows, *args, clock, **keywords):
-        if clock is top._clock:
+        if clock is graph_manager.clock:
             decided.extend(rows.tolist())
         return act(row_state, rows, *args, clock=clock, **keywords)
 
     agent.act = spied
     rounds = [r for r in graph_manager.train_and_act(EnvironmentSteps(400)) if r.kind == "train"]
     assert len(rounds) > 5
-    open_rows = np.flatnonzero(graph_manager._graph.training.levels[1]._open).tolist()
+    open_rows = np.flatnonzero(rows_below(graph_manager)["open"]).tolist()
     came = [int(row) for transition in stored for row in transition.rows]
     assert sorted(came + open_rows) == sorted(decided)  # none lost, none twice
     graph_manager.close()
@@ -303,11 +309,12 @@ def test_a_stack_stopped_in_mid_sub_episode_goes_on_bit_for_bit(lower, space, tm
     more = {"schedule": schedule, "reward_discount": 0.95}
     upper = ppo(rollout=EnvironmentSteps(12), discount_by_duration=True)
     straight = manager(upper, lower(), space, **more)
-    saved, low = {}, straight._graph.training.levels[1]
+    saved = {}
     for record in straight.improve():
         now = record.environment_steps
         if now in (35, 295) and now not in saved:  # in heat-up; among updates
-            assert (low._decisions[low._open] > 0).any(), "the test wants an open sub-episode"
+            low = rows_below(straight)
+            assert (low["decisions"][low["open"]] > 0).any(), "the test wants an open sub-episode"
             saved[now] = tmp_path / f"at_{now}"
             write_checkpoint(saved[now], straight.state_dict(), {})
     assert straight.clock.phase is Phase.TRAIN

@@ -20,7 +20,7 @@ from plain_learners import (
 )
 
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
-from coach_rl.architectures.update_engine import TargetSync
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.errors import ParameterError
 from coach_rl.experiment.parameters_json import decode, encode
 

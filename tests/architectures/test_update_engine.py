@@ -1,25 +1,29 @@
 import copy
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from coach_rl.architectures import update_engine
+from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.update_engine import (
-    COMPILE_REPAID_AFTER,
-    AdamParameters,
-    Objective,
-    TargetSync,
-    UpdateEngine,
-)
+from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import update_modes
-from coach_rl.core.errors import CoachWarning, DivergedError, ParameterError
+from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.update_modes import compiler_present
 
 CPU = torch.device("cpu")
 CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), epsilon=1e-5, max_gradient_norm=0.5)
+
+
+class Examples(NamedTuple):
+    """A batch."""
+
+    inputs: dict[str, Tensor]
+    y: Tensor
+    weight: Tensor | None = None
 
 
 def module(seed=0):
@@ -31,7 +35,7 @@ def module(seed=0):
 def data(rows=24, seed=1):
     rng = torch.Generator().manual_seed(seed)
     x = torch.randn(rows, 3, generator=rng)
-    return {"x": x, "y": (x**2).sum(dim=1, keepdim=True)}
+    return Examples({"x": x}, (x**2).sum(dim=1, keepdim=True))
 
 
 def minibatches(steps, rows=24, size=8):
@@ -41,9 +45,9 @@ def minibatches(steps, rows=24, size=8):
 
 def engine_for(network, optimizer=CLIPPED, mode="eager", planned=0):
     def loss(flat, batch, scalars):
-        error = ((network.call(flat, batch["x"]) - batch["y"]) ** 2).mean()
+        error = ((network.call(flat, batch.inputs["x"]) - batch.y) ** 2).mean()
         scaled = error * scalars["weight"]
-        return scaled, {"error": error.detach(), "first_x": batch["x"][0, 0]}
+        return scaled, {"error": error.detach(), "first_x": batch.inputs["x"][0, 0]}
 
     engine = UpdateEngine(
         (Objective(network=network, loss=loss, optimizer=optimizer),),
@@ -66,7 +70,7 @@ def plain_torch(optimizer, steps):
         model.parameters(), optimizer.learning_rate, optimizer.betas, optimizer.epsilon
     )
     for index in minibatches(steps):
-        error = ((model(columns["x"][index]) - columns["y"][index]) ** 2).mean()
+        error = ((model(columns.inputs["x"][index]) - columns.y[index]) ** 2).mean()
         adam.zero_grad()
         (2 * error).backward()
         largest = optimizer.max_gradient_norm or float("inf")
@@ -102,8 +106,8 @@ def test_eager_equals_a_plain_torch_loop(optimizer):
 
 def test_metrics_are_means_since_they_were_last_drained():
     _, engine = made()
-    columns = {"x": torch.zeros(4, 3), "y": torch.zeros(4, 1)}
-    columns["x"][:, 0] = torch.tensor([1.0, 2.0, 6.0, 100.0])
+    x = torch.tensor([1.0, 2.0, 6.0, 100.0])[:, None].expand(4, 3)
+    columns = Examples({"x": x}, torch.zeros(4, 1))
     assert engine.drain_metrics() == {}
     for row in (0, 1, 2):
         engine.step(columns, torch.tensor([row]))
@@ -144,7 +148,7 @@ def test_the_first_number_that_is_not_finite_is_named_with_its_gradient_step():
     for index in minibatches(3):
         engine.step(columns, index)
     assert engine.drain_metrics()["error"] > 0
-    columns["y"][5] = torch.inf
+    columns.y[5] = torch.inf
     for index in ([0, 1], [2, 3], [4, 5], [6, 7]):
         engine.step(columns, torch.tensor(index))
     with pytest.raises(DivergedError) as caught:
@@ -155,13 +159,13 @@ def test_the_first_number_that_is_not_finite_is_named_with_its_gradient_step():
     assert "'0.weight'" in message
     assert "Learning rate 0.02" in message
     assert "gradients not clipped" in message
-    assert "the last batch held y up to inf, x up to " in message
+    assert "the last batch held y up to inf, inputs/x up to " in message
 
 
 def test_a_gradient_that_is_not_finite_is_told_where_clipping_kept_the_parameters_from_it():
     network, engine = made()
     columns = data()
-    columns["y"][5] = 1e30  # its squared error is more than float32 holds
+    columns.y[5] = 1e30  # its squared error is more than float32 holds
     engine.step(columns, torch.tensor([4, 5]))
     assert torch.isfinite(network.online).all()
     with pytest.raises(DivergedError, match=r"error was inf, .* gradients clipped at 0\.5"):
@@ -176,7 +180,7 @@ def test_a_restored_engine_counts_its_gradient_steps_on():
     _, again = made()
     again.load_state_dict(state, steps=3)
     columns = data()
-    columns["x"][:] = torch.nan
+    columns.inputs["x"][:] = torch.nan
     again.step(columns, torch.arange(8))
     with pytest.raises(DivergedError, match="at gradient step 4 its error was nan"):
         again.drain_metrics()
@@ -247,55 +251,6 @@ def test_without_its_moments_an_engine_would_not_go_on_identically():
     assert not torch.equal(again.online, network.online)
 
 
-@pytest.mark.parametrize(
-    ("planned", "compiler", "expected"),
-    [
-        (COMPILE_REPAID_AFTER, True, "compiled"),
-        (COMPILE_REPAID_AFTER - 1, True, "eager"),
-        (COMPILE_REPAID_AFTER, False, "eager"),
-    ],
-)
-def test_auto_compiles_where_it_is_possible_and_repaid(monkeypatch, planned, compiler, expected):
-    monkeypatch.setattr(update_modes, "compiler_present", lambda: compiler)
-    network = NetworkWrapper(module(), device=CPU)
-    assert engine_for(network, mode="auto", planned=planned).mode == expected
-
-
-def test_auto_is_eager_off_the_cpu(monkeypatch):
-    monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
-    planned = COMPILE_REPAID_AFTER
-    assert update_engine._resolved("auto", torch.device("cuda"), planned, 40_000) == "eager"
-    assert update_engine._resolved("auto", CPU, planned, 40_000) == "compiled"
-
-
-def test_asking_for_compiled_without_a_compiler_says_what_to_do(monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    assert not compiler_present()
-    network = NetworkWrapper(module(), device=CPU)
-    with pytest.raises(ParameterError, match="g\\+\\+ is one\\); use 'auto' or 'eager'"):
-        engine_for(network, mode="compiled")
-
-
-def test_asking_for_compiled_on_a_gpu_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
-    message = (
-        r"update_mode='compiled' compiles for the CPU and this agent is on 'cuda:1'; "
-        "use 'auto', 'captured' or 'eager'"
-    )
-    with pytest.raises(ParameterError, match=message):
-        update_engine._resolved("compiled", torch.device("cuda:1"), 0, 40_000)
-
-
-def test_a_compiled_run_that_moves_to_a_gpu_goes_on_eagerly_with_a_warning(monkeypatch):
-    monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
-    engine = engine_for(NetworkWrapper(module(), device=CPU))
-    engine.load_state_dict(engine.state_dict() | {"mode": "compiled"})
-    engine._device = torch.device("cuda:0")  # which this machine need not have
-    with pytest.warns(CoachWarning, match=r"'compiled' compiles for the CPU .* eager from now on"):
-        engine._prepared(("",), sync=True)
-    assert engine.mode == "eager"
-
-
 def test_a_saved_mode_wins_over_the_one_asked_for(monkeypatch):
     monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
     eager = engine_for(NetworkWrapper(module(), device=CPU))
@@ -306,85 +261,6 @@ def test_a_saved_mode_wins_over_the_one_asked_for(monkeypatch):
     engine.step(data(), torch.arange(8))
     eager.step(data(), torch.arange(8))
     assert engine.drain_metrics() == eager.drain_metrics()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"learning_rate": 0.0}, r"learning_rate must be more than 0, got 0\.0"),
-        ({"betas": (0.9, 1.0)}, r"betas must lie in \[0, 1\)"),
-        ({"betas": (-0.1, 0.9)}, r"betas must lie in \[0, 1\)"),
-        ({"max_gradient_norm": 0.0}, "max_gradient_norm must be more than 0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        AdamParameters(**changes)
-
-
-@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
-@pytest.mark.timeout(240)
-@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
-def test_a_compiled_step_is_its_engine_s_own_and_follows_what_changes():
-    factor = Factor()
-    steps = {}
-    for mode in ("eager", "compiled"):
-        for activation in (nn.Tanh(), nn.ReLU()):  # equal but for what the compiler may not check
-            network = NetworkWrapper(
-                nn.Sequential(module()[0], activation, module()[2]), device=CPU
-            )
-            steps[mode, type(activation)] = network, engine_of_factor(network, factor, mode)
-    for _, engine in steps.values():
-        engine.step(data(8))
-    for rows, value in ((8, 3.0), (5, 3.0)):  # a number of Python's own, another size of batch
-        factor.value = value
-        for mode in ("eager", "compiled"):
-            steps[mode, nn.Tanh][1].step(data(rows))
-    for activation in (nn.Tanh, nn.ReLU):
-        (eager, plain), (compiled, fast) = steps["eager", activation], steps["compiled", activation]
-        torch.testing.assert_close(compiled.online, eager.online, rtol=1e-4, atol=1e-5)
-        assert fast.drain_metrics() == pytest.approx(plain.drain_metrics(), rel=1e-4)
-    tanh, relu = (steps["compiled", each][0].online for each in (nn.Tanh, nn.ReLU))
-    assert (tanh - relu).abs().max() > 0.01
-
-
-class Factor:
-    value = 1.0
-
-
-def engine_of_factor(network, factor, mode):
-    def loss(flat, batch, scalars):
-        error = ((network.call(flat, batch["x"]) - batch["y"]) ** 2).mean()
-        return factor.value * error, {"loss": factor.value * error.detach()}
-
-    return UpdateEngine(
-        (Objective(network=network, loss=loss, optimizer=CLIPPED),), mode=mode, planned_updates=0
-    )
-
-
-@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
-@pytest.mark.timeout(240)
-@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
-def test_compiled_equals_eager_to_rounding():
-    (eager, plain), (compiled, fast) = made(), made(mode="compiled")
-    assert fast.mode == "compiled"
-    columns = data()
-    for number, index in enumerate(minibatches(20)):
-        if number == 10:  # a scalar that changes must not be compiled in
-            plain.set_scalars(learning_rate=0.005)
-            fast.set_scalars(learning_rate=0.005)
-        plain.step(columns, index)
-        fast.step(columns, index)
-    torch.testing.assert_close(compiled.online, eager.online, rtol=1e-4, atol=1e-5)
-    expected, found = plain.drain_metrics(), fast.drain_metrics()
-    assert found == pytest.approx(expected, rel=1e-4)
-    assert fast.state_dict()["optimizers"][""]["powers"][1].item() == pytest.approx(0.95**20)
-    torch.testing.assert_close(
-        fast.state_dict()["optimizers"][""]["second_moment"],
-        plain.state_dict()["optimizers"][""]["second_moment"],
-        rtol=1e-3,
-        atol=1e-6,
-    )
 
 
 class Number(nn.Module):
@@ -408,11 +284,11 @@ def follower_engine(mode="eager", sync=QUARTER):
     )
 
     def to_batch(flat, batch, scalars):
-        error = flat - batch["x"]
+        error = flat - batch.y
         return (error**2).mean(), {"distance": error.abs().mean(), "error": error}
 
     def to_first(flat, batch, scalars):
-        seen = batch["error"].mean()  # what the first objective said of each sample
+        seen = scalars["error"].mean()  # what the first objective said of each sample
         return (flat - first.online).pow(2).sum(), {"seen": seen, "first_now": first.online[0]}
 
     engine = UpdateEngine(
@@ -447,7 +323,7 @@ COMPILED = pytest.param(
 @pytest.mark.parametrize("mode", ["eager", COMPILED])
 def test_objectives_are_stepped_in_order_and_targets_follow(mode):
     first, second, engine = follower_engine(mode)
-    outputs = engine.step({"x": torch.tensor([1.0, 2.0])})
+    outputs = engine.step(Examples({}, torch.tensor([1.0, 2.0])))
     # Adam's first step is its learning rate against the sign of the gradient.
     assert first.online.item() == pytest.approx(3.0, abs=1e-5)
     assert second.online.item() == pytest.approx(0.5, abs=1e-5)
@@ -460,14 +336,14 @@ def test_objectives_are_stepped_in_order_and_targets_follow(mode):
     assert first.target.item() == pytest.approx(4 + 0.25 * (3 - 4), abs=1e-5)
     assert second.target.item() == pytest.approx(0 + 0.25 * (0.5 - 0), abs=1e-5)
     # The second gradient of `b`: 2 * (0.5 - 2) + l2 3 * 0.5, with `a` at 2.
-    engine.step({"x": torch.tensor([1.0, 2.0])})
+    engine.step(Examples({}, torch.tensor([1.0, 2.0])))
     a = engine.drain_metrics()
     assert a["b_gradient_norm"] == pytest.approx(abs(2 * (0.5 - a["first_now"]) + 1.5), abs=1e-4)
 
 
 def test_only_some_objectives_rest_the_targets():
     first, second, engine = follower_engine()
-    engine.step({"x": torch.tensor([1.0])}, only=("a",))
+    engine.step(Examples({}, torch.tensor([1.0])), only=("a",))
     assert first.online.item() == pytest.approx(3.0, abs=1e-5)
     assert second.online.item() == 0.0
     assert first.target.item() == 4.0
@@ -479,7 +355,7 @@ def test_metrics_of_rare_objectives_are_means_over_their_own_steps():
     single = []
     for number in range(4):
         for each in (engine, reference):
-            each.step({"x": torch.tensor([1.0])}, only=None if number == 3 else ("a",))
+            each.step(Examples({}, torch.tensor([1.0])), only=None if number == 3 else ("a",))
         single.append(reference.drain_metrics())
     metrics = engine.drain_metrics()
     assert metrics["distance"] == pytest.approx(sum(each["distance"] for each in single) / 4)
@@ -495,66 +371,25 @@ def test_a_hard_target_copies_every_so_many_steps_also_across_a_restart():
             other.load_state_dict(engine.state_dict())
             again.load_state_dict(first.state_dict())
             first, engine = again, other
-        engine.step({"x": torch.tensor([-50.0])})
+        engine.step(Examples({}, torch.tensor([-50.0])))
         targets.append(first.target.item())
     assert targets == pytest.approx([4, 4, 1, 1, 1, -2, -2], abs=0.05)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [({"rate": 0.0}, "rate must lie in"), ({"rate": 1.5}, "rate"), ({"every": 0}, "every must be")],
+    ("mode", "message"),
+    [
+        ("compiled", r"'compiled' needs a C\+\+ compiler .* its updates are eager from now on"),
+        ("captured", "'captured' records a CUDA graph .* its updates are eager from now on"),
+    ],
 )
-def test_a_sync_that_cannot_be(arguments, message):
-    with pytest.raises(ParameterError, match=message):
-        TargetSync(**arguments)
-
-
-def test_a_captured_run_goes_on_eagerly_without_a_gpu():
-    _, engine = made()
-    engine.step(data(), torch.arange(8))
-    network, restored = made()
-    restored.load_state_dict({**engine.state_dict(), "mode": "captured"})
-    before = network.online.clone()
-    with pytest.warns(
-        CoachWarning, match="'captured' records a CUDA graph .* its updates are eager"
-    ):
-        restored.step(data(), torch.arange(8))
-    assert restored.mode == restored.state_dict()["mode"] == "eager"
-    assert not torch.equal(network.online, before)
-    restored.step(data(), torch.arange(8))  # says it once
-
-
-def test_a_compiled_run_goes_on_eagerly_without_a_compiler(monkeypatch):
-    _, engine = made()
-    engine.step(data(), torch.arange(8))
-    state = {**engine.state_dict(), "mode": "compiled"}
+def test_a_restored_mode_that_cannot_run_here_warns_once_and_is_eager(monkeypatch, mode, message):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    _, restored = made()
-    restored.load_state_dict(state)
-    with pytest.warns(CoachWarning, match="'compiled' needs a C\\+\\+ compiler"):
-        restored.step(data(), torch.arange(8))
-    assert restored.mode == "eager"
-
-
-def test_capturing_needs_a_gpu():
-    with pytest.raises(ParameterError, match="records a CUDA graph and this agent is on 'cpu'"):
-        engine_for(NetworkWrapper(module(), device=CPU), mode="captured")
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_captured_equals_eager_to_rounding_on_any_gpu(number):
-    if torch.cuda.device_count() <= number:
-        pytest.skip(f"needs {number + 1} CUDA device(s)")
-    device = torch.device("cuda", number)
-    results = {}
-    for mode in ("eager", "captured"):
-        network = NetworkWrapper(module(), device=device)
-        engine = engine_for(network, mode=mode)
-        columns = {name: column.to(device) for name, column in data().items()}
-        for step, index in enumerate(minibatches(20)):
-            if step == 10:
-                engine.set_scalars(learning_rate=0.005)
-            engine.step(columns, index.to(device))
-        results[mode] = network.online.clone(), engine.drain_metrics()
-    torch.testing.assert_close(results["captured"][0], results["eager"][0], rtol=1e-4, atol=1e-5)
-    assert results["captured"][1] == pytest.approx(results["eager"][1], rel=1e-4)
+    network, engine = made()
+    engine.load_state_dict({**engine.state_dict(), "mode": mode})
+    before = network.online.clone()
+    with pytest.warns(CoachWarning, match=message):
+        engine.step(data(), torch.arange(8))
+    assert not torch.equal(network.online, before)
+    assert engine.mode == engine.state_dict()["mode"] == "eager"
+    engine.step(data(), torch.arange(8))  # warnings are errors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import ActionError
+from coach_rl.core.errors import ActionError, CheckpointError
 from coach_rl.core.records import Directive
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
@@ -293,7 +293,7 @@ class BrokenByBadAction(Broken):
 
 class StartsBySelf(Broken):
     def send(self, directive, rows=None):
-        if not self.inner.state_dict()["started"]:
+        if not self.inner.state_dict()["inbox"]["started"]:
             self.inner.reset(0)
         super().send(directive, rows)
 
@@ -336,14 +336,14 @@ class KeepsActions(Broken):
 
     def recv(self):
         if self.sent is not None:
-            self.inner.load_state_dict(self.inner_state())
+            self.inner.load_state_dict(without_decisions(self.inner.state_dict()))
             self.inner.send(self.sent)
             self.sent = None
         return super().recv()
 
-    def inner_state(self):
-        self.inner._inbox.start()
-        return self.inner.state_dict()
+
+def without_decisions(state):
+    return {**state, "inbox": {**state["inbox"], "rows": np.zeros(0, np.int64)}}
 
 
 class ForgetsElapsed(Broken):
@@ -370,23 +370,63 @@ class KeepsItsOwnWorld(Broken):
     """Takes over the saved goals only where it has none yet."""
 
     def load_state_dict(self, state):
-        mine, started = self.inner._state["goal"].copy(), self.inner._started
+        mine = super().state_dict()
         super().load_state_dict(state)
-        if started:
-            self.inner._state["goal"][:] = mine
+        if mine["inbox"]["started"]:
+            loaded = super().state_dict()
+            world = {**loaded["world"], "goal": mine["world"]["goal"]}
+            super().load_state_dict({**loaded, "world": world})
 
 
 class StateIsAView(Broken):
+    """What it has saved goes on changing with it."""
+
+    saved = None
+
     def state_dict(self):
-        state = super().state_dict()
-        state["world"] = self.inner._state
-        return state
+        self.saved = super().state_dict()
+        return self.saved
+
+    def recv(self):
+        if self.saved is not None:
+            self.saved["elapsed"] += 1
+        return super().recv()
 
 
 class LoadsAView(Broken):
+    """Goes on to look at the state that was loaded."""
+
+    loaded = before = None
+
     def load_state_dict(self, state):
         super().load_state_dict(state)
-        self.inner._state["position"] = state["world"]["position"]
+        self.loaded = state["world"]["position"]
+        self.before = self.loaded.copy()
+
+    def recv(self):
+        if self.loaded is not None and not np.array_equal(self.loaded, self.before):
+            mine = super().state_dict()
+            super().load_state_dict({**mine, "world": {**mine["world"], "position": self.loaded}})
+            self.before = self.loaded.copy()
+        return super().recv()
+
+
+class ForgetsOpenDecisions(Broken):
+    def load_state_dict(self, state):
+        super().load_state_dict(without_decisions(state))
+
+
+class SavesNothingOpen(Broken):
+    def state_dict(self):
+        state = super().state_dict()
+        if len(state["inbox"]["rows"]):
+            raise CheckpointError("rows are open")
+        return state
+
+
+class StartsWithTheState(Broken):
+    def load_state_dict(self, state):
+        super().load_state_dict({**state, "inbox": {**state["inbox"], "started": True}})
 
 
 class StateOfObjects(Broken):
@@ -439,6 +479,8 @@ BROKEN = {
     "state_round_trip": [ForgetsElapsed, ForgetsStreams],
     "state_replaces_everything": [KeepsOpenDecisions, KeepsItsOwnWorld],
     "state_shares_no_memory": [StateIsAView, LoadsAView, StateOfObjects],
+    "open_decisions_are_saved": [ForgetsOpenDecisions, SavesNothingOpen],
+    "saved_before_reset": [StartsWithTheState],
     "close_twice": [ClosesOnce],
 }
 

@@ -32,6 +32,52 @@ def test_responses_do_not_share_their_info():
     assert second.info == {}
 
 
+def stepped():
+    return EnvResponse.step(
+        np.array([4, 0, 2]),
+        observation={"observation": np.arange(3)},
+        first_observation={"observation": np.arange(3) + 10},
+        reward=np.array([0.0, 1.0, 2.0]),
+        terminated=np.array([True, False, True]),
+        truncated=np.array([True, False, False]),
+        info={"x": np.arange(3) * 2},
+    )
+
+
+def test_a_step_lasts_one_and_says_why_it_ended():
+    answer = stepped()
+    assert answer.end.tolist() == [End.TERMINATED | End.TRUNCATED, 0, End.TERMINATED]
+    assert answer.duration.tolist() == [1, 1, 1]
+    assert (answer.end.dtype, answer.duration.dtype) == (np.uint8, np.int64)
+
+
+def test_a_reset_answers_for_all_rows_with_nothing_earned():
+    answer = EnvResponse.reset({"observation": np.arange(3)}, num_envs=3)
+    assert answer.rows.tolist() == [0, 1, 2]
+    assert answer.first_observation["observation"].tolist() == [0, 1, 2]
+    for name in ("reward", "terminated", "truncated", "end", "duration"):
+        assert not getattr(answer, name).any()
+    assert answer.info == {}
+
+
+@pytest.mark.parametrize(
+    "index", [np.array([2, 0]), np.array([True, False, True]), slice(None, None, 2)]
+)
+def test_rows_of_takes_every_array_of_these_rows(index):
+    whole = stepped()
+    part = whole.rows_of(index)
+    for field in dataclasses.fields(part):
+        left, right = getattr(part, field.name), getattr(whole, field.name)
+        pairs = [(left, right)]
+        if isinstance(left, dict):
+            pairs = [(left[key], right[key]) for key in right]
+        for mine, all_of_it in pairs:
+            np.testing.assert_array_equal(mine, all_of_it[index], err_msg=field.name)
+    nothing = whole.empty_like()
+    assert len(nothing) == 0
+    assert nothing.info["x"].dtype == whole.info["x"].dtype
+
+
 def test_records_cannot_be_rebound():
     with pytest.raises(dataclasses.FrozenInstanceError):
         response([0]).rows = np.ones(1)

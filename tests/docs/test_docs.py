@@ -180,6 +180,22 @@ def test_import_table_equals_the_enforced_matrix():
     assert table == allowed
 
 
+def test_reading_lists_are_as_long_as_they_say():
+    lists = 0
+    for section in (DOCS / "architecture.md").read_text().split("\n## "):
+        if (
+            told := re.search(r"^(\d+) files, at most ([\d,]+) lines", section, re.MULTILINE)
+        ) is None:
+            continue
+        files = set(re.findall(r"^\d+\. `([\w/]+\.py)`", section, re.MULTILINE))
+        lines = sum(len((CHECKOUT / file).read_text().splitlines()) for file in files)
+        most = int(told[2].replace(",", ""))
+        assert len(files) == int(told[1]), section
+        assert lines <= most, f"{section}{lines} lines"
+        lists += 1
+    assert lists
+
+
 def metrics_in_the_source():
     names = set()
     for folder in ("coach_rl", "environments", "filters"):

@@ -130,6 +130,50 @@ class MissingKey(Plain):
         return {"here": super().observed()}
 
 
+class NoSpaces(gymnasium.Env):
+    """Forgets to say what it shows and takes."""
+
+
+class OldStep(Plain):
+    """Gym's interface of before 2022."""
+
+    def step(self, action):
+        observation, reward, terminated, _, info = super().step(action)
+        return observation, reward, terminated, info
+
+
+class OldReset(Plain):
+    def reset(self):
+        return super().reset()[0]
+
+
+class OldResetWithSeed(Plain):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]
+
+
+class Answers(Plain):
+    """Gives any reward and any success."""
+
+    def __init__(self, reward=1.0, success=None):
+        super().__init__()
+        self.given = reward, {} if success is None else {"is_success": success}
+
+    def step(self, action):
+        observation, _, *ends, _ = super().step(action)
+        return observation, self.given[0], *ends, self.given[1]
+
+
+class KeepsSettings(Plain):
+    """Remembers what the last one was made with."""
+
+    last = None
+
+    def __init__(self, settings):
+        super().__init__()
+        KeepsSettings.last = settings
+
+
 class OneBuffer(Plain):
     """Hands out the same array every time, and keeps writing into it."""
 
@@ -251,3 +295,4 @@ class NoFinalObs(SyncVectorEnv):
 
 
 gymnasium.register("LittlePlain-v0", entry_point="little_environments:Plain")
+gymnasium.register("LittleSettings-v0", entry_point="little_environments:KeepsSettings")

@@ -56,13 +56,15 @@ def test_the_ant_is_built_as_gymnasiums(gymnasiums_ant, our_ant, name):
 def test_the_ant_moves_as_gymnasiums(gymnasiums_ant, our_ant):
     ours, theirs = mujoco.MjData(our_ant), mujoco.MjData(gymnasiums_ant)
     rng = np.random.default_rng(0)
+    most_contacts = 0
     for _ in range(40):
         ours.ctrl[:] = theirs.ctrl[:] = rng.uniform(-1, 1, 8)
         mujoco.mj_step(our_ant, ours, 5)
         mujoco.mj_step(gymnasiums_ant, theirs, 5)
+        most_contacts = max(most_contacts, ours.ncon)
     np.testing.assert_array_equal(ours.qpos, theirs.qpos)
     np.testing.assert_array_equal(ours.qvel, theirs.qvel)
-    assert ours.ncon > 0
+    assert most_contacts > 0
 
 
 def test_sizes_of_the_ant(our_ant):
@@ -94,7 +96,7 @@ def test_named_elements_are_what_the_model_says(level):
         batch.send(rng.uniform(-1, 1, (1, 8)).astype(np.float32))
         seen = batch.recv().observation
     values = dict(zip(ANT_OBSERVED, seen["observation"][0], strict=True))
-    data, model = batch._simulators.data[0], batch._scene.model
+    data, model = batch.simulators.data[0], batch.scene.model
     mujoco.mj_forward(model, data)  # a step leaves the bodies where its last stage had them
     for joint in ("hip_1", "ankle_1", "hip_3", "ankle_4"):
         assert values[joint] == data.joint(joint).qpos[0]
@@ -392,7 +394,7 @@ def test_blocks_can_be_observed():
     assert hidden.spaces.observation["observation"].shape == (29,)
     first = seen.reset(seed=0).observation["observation"][0]
     assert first[29:].tolist() == [8, 8, 6]
-    data = seen._simulators.data[0]
+    data = seen.simulators.data[0]
     data.qpos[15:] = 2.0, -1.0
     seen.send(np.zeros((1, 8), np.float32))
     now = seen.recv().observation["observation"][0, 29:]
@@ -420,7 +422,7 @@ def test_saving_in_mid_episode_keeps_goal_and_block(level):
         batch.send(action)
         batch.recv()
     if level in ("ant_push", "ant_fall"):
-        batch._simulators.data[0].qpos[15:] += 0.3
+        batch.simulators.data[0].qpos[15:] += 0.3
     other.load_state_dict(batch.state_dict())
     for action in actions[3:]:
         batch.send(action)
@@ -429,7 +431,7 @@ def test_saving_in_mid_episode_keeps_goal_and_block(level):
         for key, values in ours.observation.items():
             np.testing.assert_array_equal(values, theirs.observation[key])
         np.testing.assert_array_equal(ours.reward, theirs.reward)
-    for simulator, copy in zip(batch._simulators.data, other._simulators.data, strict=True):
+    for simulator, copy in zip(batch.simulators.data, other.simulators.data, strict=True):
         np.testing.assert_array_equal(simulator.mocap_pos, copy.mocap_pos)
     batch.close()
     other.close()

@@ -1,9 +1,8 @@
 """Names become environments."""
 
-import numpy as np
 import pytest
 
-from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.errors import ParameterError, UnknownNameError
 from coach_rl.environments import level_names, make, parameters
 from coach_rl.environments.by_name import TOYS
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -70,37 +69,17 @@ def test_unknown_levels(name, near):
     assert "module:Class" in str(caught.value)
 
 
+def test_a_package_that_registers_a_level_is_named():
+    with pytest.raises(UnknownNameError, match=r"ale_py registers it: .* ale_py:ALE/Pong-v5"):
+        make("ALE/Pong-v5")
+
+
+def test_a_class_where_its_name_belongs():
+    with pytest.raises(ParameterError, match=r"make.level must be a name, .*:MujocoParameters'"):
+        make(MujocoParameters)
+
+
 def test_level_names():
     names = level_names()
     assert {"half_cheetah", "Humanoid-v5", "chain", "CartPole-v1"} <= set(names)
     assert len(set(names)) == len(names)
-
-
-def test_the_seed_is_for_the_first_reset_without_one():
-    def starts(seed, *resets):
-        environment = make("point_mass", num_envs=2, seed=seed)
-        return [environment.reset(given).observation["observation"].tolist() for given in resets]
-
-    plain = make("point_mass", num_envs=2)
-    first = plain.reset(4).observation["observation"].tolist()
-    second = plain.reset().observation["observation"].tolist()
-    assert starts(4, None, None) == [first, second]
-    assert starts(9, 4, None) == [first, second]
-
-
-def test_the_seed_waits_in_the_saved_state():
-    fresh = make("point_mass", seed=4)
-    other = make("point_mass", seed=9)
-    other.reset()
-    other.load_state_dict(fresh.state_dict())
-    np.testing.assert_array_equal(
-        fresh.reset().observation["observation"], other.reset().observation["observation"]
-    )
-
-
-def test_pictures_pass_through():
-    environment = make("little_environments:Plain", seed=0, kwargs={"render_mode": "rgb_array"})
-    environment.reset()
-    assert environment.render().shape == (4, 5, 3)
-    with pytest.raises(ConfigurationError, match="WorldEnvironment has no pictures"):
-        make("point_mass", seed=0).render()

@@ -2,18 +2,21 @@
 
 import pytest
 
-from coach_rl.environments.by_name import make
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import (
+    BitFlipParameters,
     ChainParameters,
     GoalPointMassParameters,
     OneStepParameters,
     PointMassParameters,
+    SteadyPayParameters,
 )
 from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
 TOYS = {
+    "bit_flip": BitFlipParameters(bits=4),
+    "steady_pay": SteadyPayParameters(max_episode_steps=7),
     "one_step": OneStepParameters(),
     "one_step_continuous": OneStepParameters(continuous=True),
     "chain": ChainParameters(length=4),
@@ -42,6 +45,8 @@ GYMNASIUM = {
 MUJOCO = {
     "hopper": MujocoParameters(level="Hopper-v5", threads=1),
     "half_cheetah": MujocoParameters(level="half_cheetah", max_episode_steps=8, threads=2),
+    "reacher": MujocoParameters(level="reacher", max_episode_steps=9, threads=3),
+    "humanoid": MujocoParameters(level="humanoid", max_episode_steps=5, threads=1),
 }
 ALL = {**TOYS, **GYMNASIUM, **MUJOCO}
 
@@ -63,13 +68,6 @@ class TestWorkers(EnvironmentContract):
             processes=2,
             start_method="fork",  # many are built here, and fork is quick
         ).build(num_envs=num_envs)
-
-
-class TestSeeded(EnvironmentContract):
-    steps = 14
-
-    def build(self, num_envs):
-        return make("point_mass", num_envs=num_envs, seed=3, max_episode_steps=6)
 
 
 class TestReadyVector(EnvironmentContract):

@@ -18,7 +18,8 @@ from coach_rl.core.errors import (
 from coach_rl.core.records import End
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.gymnasium.infos import batched_infos, flat_info
+from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
+from coach_rl.testing.responses import expect_same
 
 
 def build(level, num_envs=1, **options):
@@ -30,22 +31,6 @@ def random_actions(space, rows, steps, seed=0):
     return [
         actions_from_uniform(space, rng.random((rows, uniform_size(space)))) for _ in range(steps)
     ]
-
-
-def columns(response):
-    parts = ("observation", "first_observation", "info")
-    named = {f"{part}/{k}": v for part in parts for k, v in getattr(response, part).items()}
-    for name in ("rows", "reward", "terminated", "truncated", "end", "duration"):
-        named[name] = getattr(response, name)
-    return named
-
-
-def assert_same(left, right):
-    left, right = columns(left), columns(right)
-    assert left.keys() == right.keys()
-    for name, values in left.items():
-        assert values.dtype == right[name].dtype, name
-        np.testing.assert_array_equal(values, right[name], err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -146,15 +131,15 @@ def test_workers_equal_one_process(start_method):
     )
     try:
         assert there.spaces == here.spaces
-        assert_same(here.reset(seed=3), there.reset(seed=3))
+        expect_same(here.reset(seed=3), there.reset(seed=3), "both")
         for step, action in enumerate(random_actions(here.spaces.action, rows, 30)):
             order = np.random.default_rng(step).permutation(rows)
             for part in np.split(order, [step % 4]):
                 chosen = {key: values[part] for key, values in action.items()}
                 here.send(chosen, part)
                 there.send(chosen, part)
-            assert_same(here.recv(), there.recv())
-        assert_same(here.reset(), there.reset())
+            expect_same(here.recv(), there.recv(), "both")
+        expect_same(here.reset(), there.reset(), "both")
     finally:
         there.close()
 
@@ -196,36 +181,28 @@ def test_infos_with_an_array_form():
     assert batch["_x"].tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("level", ["LittlePlain-v0", "little_environments:LittlePlain-v0"])
-def test_time_limits(level):
-    def length(environment):
-        environment.reset(seed=0)
-        for step in range(1, 600):
-            environment.send(np.array([0]))
-            if environment.recv().end[0]:
-                return step
-        return None
-
-    assert length(build(level)) == 10
-    assert length(build(level, max_episode_steps=4)) == 4
-    assert length(build("little_environments:Plain", max_episode_steps=4)) == 4
-    pendulum = "gymnasium.envs.classic_control:PendulumEnv"
-    assert length_of(pendulum, "Pendulum-v1") == (None, 200, None)
-
-
-def length_of(plain, registered):
-    found = []
-    for level, limit in ((plain, None), (registered, None), (registered, -1)):
-        environment = build(level, max_episode_steps=limit)
-        environment.reset(seed=0)
-        end = None
-        for step in range(1, 260):
-            environment.send(np.zeros((1, 1), np.float32))
-            if environment.recv().end[0]:
-                end = step
-                break
-        found.append(end)
-    return tuple(found)
+@pytest.mark.parametrize(
+    ("level", "limit", "length"),
+    [
+        ("LittlePlain-v0", None, 10),  # its own
+        ("little_environments:LittlePlain-v0", None, 10),
+        ("LittlePlain-v0", 4, 4),
+        ("little_environments:Plain", 4, 4),
+        ("gymnasium.envs.classic_control:PendulumEnv", None, None),
+        ("Pendulum-v1", None, 200),
+        ("Pendulum-v1", -1, None),
+    ],
+)
+def test_time_limits(level, limit, length):
+    environment = build(level, max_episode_steps=limit)
+    environment.reset(seed=0)
+    space, found = environment.spaces.action, None
+    for step in range(1, 260):
+        environment.send(np.zeros((1, *space.shape), space.dtype))
+        if environment.recv().end[0]:
+            found = step
+            break
+    assert found == length
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
@@ -236,8 +213,7 @@ def test_pictures(vectorization):
     )
     environment.reset(seed=0)
     environment.send(np.array([0]), np.array([1]))
-    if vectorization == "sync":
-        environment.recv()
+    environment.recv()
     assert environment.render(1).tolist() == np.full((4, 5, 3), 1).tolist()
     assert environment.render().max() == 0
     environment.close()
@@ -280,6 +256,21 @@ def test_closed_environments_say_so():
             "observation of 'Blackjack-v1' has a Tuple space; allowed",
         ),
         ("little_environments:HasGraph", {}, SpaceError, "has a Text space at 'plan'"),
+        ("little_environments:NoSpaces", {}, SpaceError, "has no observation_space, got None; set"),
+        ("ALE/Pong-v5", {}, UnknownNameError, "install it and write ale_py:ALE/Pong-v5"),
+        (
+            little_environments.Plain,
+            {},
+            ParameterError,
+            "GymnasiumParameters.level must be a name, .* write 'little_environments:Plain'",
+        ),
+        (
+            little_environments.Plain(),
+            {},
+            ParameterError,
+            "name its class, here 'little_environments:Plain'",
+        ),
+        (lambda: None, {}, ParameterError, "name a class or function of a module as module:Class"),
         ("little_environments:CollidingKeys", {}, SpaceError, "fall together when flattened"),
         ("little_environments:not_an_environment", {}, ConfigurationError, "made a str, not a"),
         ("little_environments:needs_a_package", {}, ConfigurationError, "pip install swim"),
@@ -346,3 +337,34 @@ def test_observation_space_of_one_array():
     environment = build("CartPole-v1")
     assert list(environment.spaces.observation.spaces) == ["observation"]
     assert environment.spaces.action == spaces.Discrete(2)
+
+
+def test_parameters_cannot_be_changed_through_their_keyword_arguments():
+    size = {"stack_size": 2}
+    description = GymnasiumParameters(
+        level="FrozenLake-v1",
+        kwargs={"desc": ["SF", "FG"], "is_slippery": False},
+        wrappers=[("gymnasium.wrappers:FrameStackObservation", size)],
+    )
+    same = GymnasiumParameters(
+        level="FrozenLake-v1",
+        kwargs=dict(description.kwargs),
+        wrappers=description.wrappers,
+    )
+    size["stack_size"] = 3
+    description.kwargs["desc"].append("HH")
+    with pytest.raises(TypeError):
+        description.kwargs["is_slippery"] = True
+    with pytest.raises(TypeError):
+        description.wrappers[0][1]["stack_size"] = 4
+    assert description == same
+    assert hash(description) == hash(same)
+    assert description.build(num_envs=1).reset(seed=0).observation["observation"].shape == (1, 2)
+
+
+@pytest.mark.parametrize("level", ["LittleSettings-v0", "little_environments:KeepsSettings"])
+def test_environments_get_plain_dicts_and_lists(level):
+    build(level, kwargs={"settings": {"sizes": [1, {"deep": (2,)}]}}).close()
+    made_with = little_environments.KeepsSettings.last
+    assert made_with == {"sizes": [1, {"deep": (2,)}]}
+    assert [type(part) for part in (made_with, made_with["sizes"][1])] == [dict, dict]

@@ -1,10 +1,12 @@
 """When an environment fails or its process dies: one line, no hang, nothing left behind."""
 
+import importlib.util
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -149,3 +151,63 @@ def test_workers_end_when_the_main_process_is_killed():
     assert len(workers) == 2
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive
+
+
+@pytest.mark.parametrize(
+    ("level", "kwargs", "line"),
+    [
+        ("OldStep", {}, "step: step gave 4 values, not 5; this is Gym's old interface"),
+        ("OldReset", {}, "reset: reset takes no seed; this is Gym's old interface"),
+        (
+            "OldResetWithSeed",
+            {},
+            r"reset: it gave no pair \(observation, info\); this is Gym's old",
+        ),
+        ("Answers", {"reward": None}, "step: the reward must be a number, got None"),
+        ("Answers", {"reward": np.ones(1)}, r"step: the reward must be a number, got array\(\[1"),
+        ("Answers", {"success": "yes"}, r"info\['is_success'\] must be a number or a bool, got 'y"),
+        ("Answers", {"success": np.ones(1)}, r"info\['is_success'\] must be a number or a bool"),
+        ("Plain", {"trouble_at": 1}, r"the wheels came off \(little_environments.py, line \d+\)$"),
+    ],
+)
+@pytest.mark.parametrize("limit", [None, 5])  # a time limit wraps the environment
+def test_an_environments_own_fault_is_named(level, kwargs, line, limit):
+    environment = build(level, "sync", kwargs=kwargs, max_episode_steps=limit)
+
+    def live():
+        environment.reset(seed=0)
+        play(environment, 3, steps=1)
+
+    with pytest.raises(EnvironmentFault, match=line) as caught:
+        live()
+    assert "row 0 of 'little_environments:" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reward", [2, True, np.float32(2), np.array(2.0)])
+def test_any_number_is_a_reward(reward):
+    environment = build("Answers", "sync", kwargs={"reward": reward, "success": np.True_})
+    environment.reset(seed=0)
+    environment.send(np.zeros(ROWS, np.int64))
+    answer = environment.recv()
+    assert answer.reward.tolist() == [float(reward)] * ROWS
+    assert answer.info["is_success"].tolist() == [True] * ROWS
+
+
+def test_classes_in_a_preset_cannot_be_sent_to_new_processes(tmp_path, monkeypatch):
+    file = tmp_path / "my_preset.py"
+    file.write_text("from little_environments import Plain as Base\nclass Mine(Base): pass\n")
+    spec = importlib.util.spec_from_file_location("coach_preset_my_preset_1a2b", file)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    description = GymnasiumParameters(level=f"{spec.name}:Mine", vectorization="subprocess")
+    with pytest.raises(
+        ConfigurationError,
+        match=r"'Mine' is defined in the preset my_preset.py.*vectorization='sync' or .*'fork'",
+    ):
+        description.build(num_envs=1)
+    replace(description, vectorization="sync").build(num_envs=1).close()
+    forked = replace(description, start_method="fork").build(num_envs=1)
+    assert len(forked.reset(seed=0)) == 1
+    forked.close()

@@ -173,19 +173,3 @@ def test_rows_must_agree():
     state.reset(seed=0)
     with pytest.raises(CheckpointError, match="has 2 rows, this one 3"):
         build("CartPole-v1", 3).load_state_dict(state.state_dict())
-
-
-def test_open_rows_cannot_be_saved():
-    environment = build("CartPole-v1", 2)
-    environment.reset(seed=0)
-    environment.send(np.array([0]), np.array([1]))
-    with pytest.raises(CheckpointError, match=r"rows \[1\] have an open decision"):
-        environment.state_dict()
-
-
-def test_saved_before_the_first_reset():
-    state = build("CartPole-v1").state_dict()
-    other = build("CartPole-v1")
-    other.reset(seed=0)
-    other.load_state_dict(state)
-    assert other.state_dict() == state

@@ -31,7 +31,7 @@ needs_box2d = needs("Box2D", "box2d")
 
 @needs_robotics
 def test_fetch_reach_shows_its_goals():
-    environment = make(FETCH_REACH, num_envs=2, seed=0)
+    environment = make(FETCH_REACH, num_envs=2)
     shown = environment.spaces.observation
     assert {key: space.shape for key, space in shown.spaces.items()} == {
         "achieved_goal": (3,),
@@ -39,7 +39,7 @@ def test_fetch_reach_shows_its_goals():
         "observation": (10,),
     }
     assert environment.spaces.action == spaces.Box(-1, 1, (4,), np.float32)
-    seen = environment.reset().observation
+    seen = environment.reset(seed=0).observation
     successes, rng = [], np.random.default_rng(0)
     for step in range(1, 51):
         # Steer the gripper of row 0 to its goal, and row 1 anywhere.
@@ -60,9 +60,9 @@ def test_fetch_reach_shows_its_goals():
 
 @needs_box2d
 def test_lunar_lander_lands_or_crashes():
-    environment = make("LunarLander-v3", num_envs=2, seed=0)
+    environment = make("LunarLander-v3", num_envs=2)
     assert environment.spaces.action == spaces.Discrete(4)
-    assert environment.reset().observation["observation"].shape == (2, 8)
+    assert environment.reset(seed=0).observation["observation"].shape == (2, 8)
     ends = np.zeros(2, np.int64)
     for _ in range(150):  # nobody burns fuel
         environment.send(np.zeros(2, np.int64))
@@ -88,7 +88,7 @@ def test_contract(level, check):
 def test_box2d_can_be_imported_where_warnings_are_errors():
     program = (
         "from coach_rl.environments import make; "
-        "make('LunarLander-v3', seed=0).reset(); print('made')"
+        "make('LunarLander-v3').reset(seed=0); print('made')"
     )
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True

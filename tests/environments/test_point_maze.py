@@ -134,7 +134,7 @@ def test_the_goal_of_four_rooms_lies_in_another_room():
     rooms = {
         cell: (cell[0] < 5, cell[1] < 5) for cell in task.map.starts if 5 not in cell
     }  # 5: walls and doors
-    pairs = task._pairs
+    pairs = task.pairs
     assert all(rooms[start] != rooms[goal] for start, goal in pairs if {start, goal} <= {*rooms})
     others = {cell for cell, room in rooms.items() if room != (True, True)}
     too_near, far_doors = {(6, 2)}, {(5, 7), (8, 5)}

@@ -3,7 +3,13 @@
 import pytest
 import torch
 
-from coach_rl.functional.advantages import discounted_sums, explained_variance, gae
+from coach_rl.functional.advantages import (
+    advantages_of_rows,
+    discounted_sums,
+    explained_variance,
+    gae,
+    segment_ends,
+)
 
 
 def column(*values):
@@ -87,6 +93,92 @@ def test_equals_a_plain_loop(steps):
         "trace": 0.95,
     }
     torch.testing.assert_close(gae(**arguments), slow_gae(**arguments))
+
+
+def of_rows(row, reward, value, next_value, terminated, truncated, follows, discount, trace):
+    """Advantages by memory position of transitions that came in this order, one a memory place."""
+    row = torch.tensor(row)
+    members = [torch.nonzero(row == number)[:, 0] for number in row.unique()]
+    longest = max(map(len, members))
+    valid = torch.tensor([[t < len(each) for each in members] for t in range(longest)])
+    index = torch.stack([torch.cat([m, m.new_zeros(longest - len(m))]) for m in members], dim=1)
+    ends = segment_ends(index=index, valid=valid, ended=terminated | truncated, follows=follows)
+    return advantages_of_rows(
+        index=index,
+        valid=valid,
+        ends=ends,
+        reward=reward,
+        value=value,
+        value_after_ends=next_value[index[ends]],
+        terminated=terminated,
+        discount=discount[index],
+        trace=trace,
+    )
+
+
+def interleaved(*, terminated=(), truncated=(), anew=()):
+    """Row 7 at positions 0, 2, 3 and row 4 at 1, 4; all rewards 1, discount and lambda 1/2.
+
+    The values are 1, 2, 3 and 4, 8; the values of the next observations 20, 30, 40 and 80, 90.
+    """
+    flags = [torch.zeros(5, dtype=torch.bool) for _ in range(3)]
+    for flag, positions in zip(flags, (terminated, truncated, anew), strict=True):
+        flag[list(positions)] = True
+    advantage = of_rows(
+        [7, 4, 7, 7, 4],
+        torch.ones(5),
+        torch.tensor([1.0, 4.0, 2.0, 3.0, 8.0]),
+        torch.tensor([20.0, 80.0, 30.0, 40.0, 90.0]),
+        *flags[:2],
+        ~flags[2],
+        torch.full((5,), 0.5),
+        0.5,
+    )
+    return advantage[[0, 2, 3]].tolist(), advantage[[1, 4]].tolist()
+
+
+def test_open_rows_bootstrap_from_their_last_next_observation():
+    # Row 7: delta 1 + 2/2 - 1 = 1, 1 + 3/2 - 2 = 1/2, 1 + 40/2 - 3 = 18; each carries 1/4:
+    # A_2 = 18, A_1 = 1/2 + 18/4 = 5, A_0 = 1 + 5/4 = 2.25
+    # Row 4: delta 1 + 8/2 - 4 = 1, 1 + 90/2 - 8 = 38; A_0 = 1 + 38/4 = 10.5
+    assert interleaved() == ([2.25, 5.0, 18.0], [10.5, 38.0])
+
+
+def test_an_end_inside_a_row_stops_both_value_and_trace():
+    # Position 2 terminates: delta 1 - 2 = -1, A_0 = 1 - 1/4
+    assert interleaved(terminated=[2])[0] == [0.75, -1.0, 18.0]
+    # It is truncated: delta 1 + 30/2 - 2 = 14 from its true next observation, A_0 = 1 + 14/4
+    assert interleaved(truncated=[2])[0] == [4.5, 14.0, 18.0]
+    assert interleaved(terminated=[2], truncated=[2]) == interleaved(terminated=[2])
+    # The row's end needs no bootstrap if it terminates: delta 1 - 8 = -7, A_0 = 1 - 7/4
+    assert interleaved(terminated=[4])[1] == [-0.75, -7.0]
+
+
+def test_a_gap_counts_as_a_truncation_of_the_transition_before_it():
+    assert interleaved(anew=[3]) == interleaved(truncated=[2])
+    assert interleaved(anew=[0, 1]) == interleaved()  # nothing lies before the first of a row
+
+
+@pytest.mark.parametrize(("count", "rows"), [(1, 1), (2, 2), (40, 1), (60, 7), (200, 3)])
+def test_irregular_rows_equal_a_plain_loop(count, rows):
+    rng = torch.Generator().manual_seed(count)
+    draw = lambda: torch.randn(count, generator=rng, dtype=torch.float64)  # noqa: E731
+    chance = lambda p: torch.rand(count, generator=rng) < p  # noqa: E731
+    row = torch.randint(rows, (count,), generator=rng).tolist()
+    reward, value, next_value, discount = draw(), draw(), draw(), draw().sigmoid()
+    terminated, truncated, follows = chance(0.1), chance(0.1), chance(0.9)
+    found = of_rows(
+        row, reward, value, next_value, terminated, truncated, follows, discount, trace=0.9
+    )
+    later = {}  # by row: its next transition, and that one's advantage
+    for at in reversed(range(count)):
+        following, advantage = later.get(row[at], (None, 0.0))
+        is_end = following is None or not follows[following] or terminated[at] or truncated[at]
+        after = next_value[at] if is_end else value[following]
+        delta = reward[at] + discount[at] * after * (not terminated[at]) - value[at]
+        advantage = delta + (0.0 if is_end else discount[at] * 0.9 * advantage)
+        later[row[at]] = at, advantage
+        assert found[at].item() == pytest.approx(float(advantage), rel=1e-9)
 
 
 def test_discounted_sums_by_hand():

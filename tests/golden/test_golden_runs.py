@@ -10,12 +10,11 @@ from golden_runs import RECORDED, RUNS, figures
 
 from coach_rl.experiment.presets import shipped_presets
 
-RELATIVE = 1e-5
 ABSOLUTE = 1e-6
-"""What may come of another processor's rounding over so few gradient steps."""
+"""Difference that passes for equal where figures are close to 0."""
 
 
-def differences(found: Any, recorded: Any, path: str = "") -> list[str]:
+def differences(found: Any, recorded: Any, tolerance: float, path: str = "") -> list[str]:
     """Where two trees of figures differ by more than rounding."""
     if isinstance(recorded, dict):
         if set(found) != set(recorded):
@@ -23,15 +22,19 @@ def differences(found: Any, recorded: Any, path: str = "") -> list[str]:
         return [
             d
             for name in recorded
-            for d in differences(found[name], recorded[name], f"{path}/{name}")
+            for d in differences(found[name], recorded[name], tolerance, f"{path}/{name}")
         ]
     if isinstance(recorded, list):
         if len(found) != len(recorded):
             return [f"{path}: {len(found)} entries instead of {len(recorded)}"]
         pairs = enumerate(zip(found, recorded, strict=True))
-        return [d for i, (one, other) in pairs for d in differences(one, other, f"{path}/{i}")]
+        return [
+            d
+            for i, (one, other) in pairs
+            for d in differences(one, other, tolerance, f"{path}/{i}")
+        ]
     if isinstance(recorded, float):
-        same = math.isclose(found, recorded, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+        same = math.isclose(found, recorded, rel_tol=tolerance, abs_tol=ABSOLUTE)
     else:
         same = found == recorded
     return [] if same else [f"{path}: {found} instead of {recorded}"]
@@ -50,7 +53,7 @@ def test_figures_are_those_recorded(name, tmp_path):
     found = figures(RUNS[name], tmp_path)
     recorded = json.loads(RECORDED.read_text())[name]
     assert any(each["kind"] == "train" for each in recorded["log"])
-    moved = differences(found, recorded)
+    moved = differences(found, recorded, RUNS[name].tolerance)
     assert not moved, (
         f"{len(moved)} figures moved, e.g. {moved[:3]}; if that is meant, record the run again: "
         f"python tests/golden/golden_runs.py '{name}', and say why in CHANGELOG.md"
@@ -67,5 +70,5 @@ def test_a_moved_figure_is_noticed(change):
     else:
         train = next(each for each in moved["log"] if each["kind"] == "train")
         train["scalars"]["train/value_loss"] *= factor
-    assert differences(moved, recorded)
-    assert not differences(recorded, recorded)
+    assert differences(moved, recorded, 1e-5)
+    assert not differences(recorded, recorded, 1e-5)

@@ -240,21 +240,3 @@ def test_watching_begins_before_the_graph_is_built(easel):
         manager.create_graph(TaskParameters(device="cpu"))
         with pytest.raises(ConfigurationError, match="before that"):
             manager.watch_evaluations(EpisodeRecorder(VideoParameters()))
-
-
-def test_goals_can_be_looked_at_but_not_changed(easel):
-    with GraphManager(maze_walkers.maze_experiment()) as manager:
-        manager.create_graph(TaskParameters(seed=1))
-        stack = manager._graph.evaluation
-        stack.reset(0)
-        top, low = stack.levels
-        assert top.goals is None
-        assert not low.goals.given.any()
-        stack.tick()
-        goals = low.goals
-        assert goals.goal_space == maze_walkers.PLACE
-        assert goals.given.all()
-        assert goals.goal.shape == (3, 2)
-        for values in (goals.goal, goals.open, goals.given):
-            with pytest.raises(ValueError, match="read-only"):
-                values[0] = 1

@@ -7,7 +7,8 @@ are drawn from.
 
 import contextlib
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -181,38 +182,6 @@ class Answer:
     """Why the level below stopped."""
 
 
-@dataclass
-class Totals:
-    """Sums over the sub-episodes of a level that are over, and over its decisions in TRAIN."""
-
-    sub_episodes: int = 0
-    ends: dict = field(default_factory=lambda: dict.fromkeys(End, 0))
-    distance_at_start: float = 0.0
-    distance: float = 0.0
-    decisions: int = 0
-    returns: float = 0.0
-    decided: int = 0
-    tested: int = 0
-    penalised: int = 0
-
-    def note_decision(self, tested: bool, answer: Answer) -> None:
-        """A test is failed where the level below used up its horizon and met no other end."""
-        self.decided += 1
-        self.tested += tested
-        self.penalised += tested and answer.end == End.HORIZON
-
-    def note_end(
-        self, end: End, *, decisions: int, returns: float, distances: tuple[float, float]
-    ) -> None:
-        self.sub_episodes += 1
-        self.decisions += decisions
-        self.returns += returns
-        self.distance_at_start += distances[0]
-        self.distance += distances[1]
-        for bit in End:
-            self.ends[bit] += bool(end & bit)
-
-
 class Recursion:
     """One environment played until the phases are used up, one phase for each step."""
 
@@ -220,7 +189,7 @@ class Recursion:
         self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
         self.row, self.steps = row, 0
         self.transitions = [[] for _ in levels]
-        self.totals = [Totals() for _ in levels]
+        self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
         self.fresh = [True] * len(levels)
         self.noise = [
             RowNoise(num_rows=row + 1, size=1, kind="uniform", seed=TESTING_SEED, name="testing")
@@ -280,7 +249,9 @@ class Recursion:
                 }
             )
             if self.phases[self.steps - 1] is Phase.TRAIN and level.testing_rate > 0:
-                totals.note_decision(tested, answer)
+                # Failed where the level below used up its horizon and met no other end.
+                is_failed = tested and answer.end == End.HORIZON
+                totals.update(decided=1, tested_share=tested, penalised_share=is_failed)
             returns += reward
             reward_up += answer.reward * self.discount**duration
             duration += answer.duration
@@ -289,10 +260,10 @@ class Recursion:
                 self.walk.restart()
             if not end:
                 continue
-            distances = (0.0, 0.0)
-            if order is not None:
-                distances = distance_at_start, order.distance(answer.after)
-            totals.note_end(end, decisions=decisions, returns=returns, distances=distances)
+            distance = 0.0 if order is None else order.distance(answer.after)
+            totals.update(sub_episodes=1, decisions=decisions, distance=distance)
+            totals.update({"return": returns, "distance_at_start": distance_at_start})
+            totals.update({f"{bit.name.lower()}_share": bool(end & bit) for bit in End})
             if depth:
                 return Answer(answer.after, reward_up, duration, answer.real, end)
             decisions, returns = 0, 0.0

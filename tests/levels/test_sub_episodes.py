@@ -9,6 +9,7 @@ from coach_rl.levels.sub_episodes import SubEpisodes
 
 def note(sums, rng, count):
     sums.note_ends(
+        np.arange(count),
         rng.choice([End.GOAL, End.HORIZON], count).astype(np.uint8),
         differences=(rng.normal(size=(count, 2)), rng.normal(size=(count, 2))),
         decisions=rng.integers(1, 9, count),
@@ -19,6 +20,7 @@ def note(sums, rng, count):
 def test_means_by_hand():
     sums = SubEpisodes()
     sums.note_ends(
+        np.array([0, 1]),
         np.array([End.GOAL, End.HORIZON | End.OUTER], np.uint8),
         differences=(np.array([[5.0, 12.0], [0.0, 1.0]]), np.array([[0.0, 0.0], [3.0, 4.0]])),
         decisions=np.array([2, 5]),
@@ -31,6 +33,25 @@ def test_means_by_hand():
     assert (told["decisions"], told["return"]) == (3.5, -3.0)
     assert (told["goal_share"], told["horizon_share"], told["outer_share"]) == (0.5, 0.5, 0.5)
     assert sums.drain() == {}
+
+
+def test_rows_that_are_not_counted_are_left_out_until_the_sums_are_drained():
+    def told():
+        sums.note_ends(
+            np.array([2, 1]),
+            np.array([End.GOAL, End.HORIZON], np.uint8),
+            differences=(np.array([[1.0], [3.0]]), np.array([[0.0], [3.0]])),
+            decisions=np.array([4, 6]),
+            returns=np.array([-3.0, -6.0]),
+        )
+        told = sums.drain()
+        names = ("sub_episodes", "goal_share", "decisions", "return", "distance_at_start")
+        return [told[name] for name in names]
+
+    sums = SubEpisodes()
+    sums.count_only(np.array([True, False, True]))
+    assert told() == [1, 1, 4, -3, 1]
+    assert told() == [2, 0.5, 5, -4.5, 2]
 
 
 @pytest.mark.parametrize("every", [1, 3, 7])

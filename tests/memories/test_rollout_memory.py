@@ -116,7 +116,6 @@ def test_the_grid_orders_irregular_rows_by_time_and_pads_them():
     np.testing.assert_array_equal(
         np.where(grid.valid, grid.index, -1), [[1, 0, 3], [5, 2, -1], [-1, 4, -1]]
     )
-    np.testing.assert_array_equal(grid.last, [1, 2, 0])
 
 
 def test_every_transition_lies_in_the_grid_exactly_once():
@@ -126,11 +125,10 @@ def test_every_transition_lies_in_the_grid_exactly_once():
         memory.add(transition(rows, rng.integers(0, 100, len(rows))))
     grid = memory.grid()
     np.testing.assert_array_equal(np.sort(grid.index[grid.valid]), np.arange(len(memory)))
-    for column, (index, valid) in enumerate(zip(grid.index.T, grid.valid.T, strict=True)):
+    for index, valid in zip(grid.index.T, grid.valid.T, strict=True):
         mine = index[valid]
         assert (np.diff(mine) > 0).all()
         assert len(set(memory.columns["/rows"][mine])) == 1
-        assert grid.last[column] == len(mine) - 1
         assert (index >= 0).all()
         assert (index < len(memory)).all()
 

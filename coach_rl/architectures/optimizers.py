@@ -1,0 +1,113 @@
+"""How parameters move: Adam with clipping, and target networks that follow."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.core.errors import require
+from coach_rl.core.state import State
+from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamParameters:
+    """Adam with gradient clipping. Defaults: PyTorch's."""
+
+    learning_rate: float = 1e-3
+    """Learning rate; an agent may multiply it by a schedule."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Decay of the two moments."""
+    epsilon: float = 1e-8
+    """Added to the root of the second moment."""
+    max_gradient_norm: float | None = None
+    """Largest norm of the whole gradient; None never clips."""
+    l2: float = 0.0
+    """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.learning_rate > 0,
+            f"AdamParameters.learning_rate must be more than 0, got {self.learning_rate}",
+        )
+        require(
+            all(0 <= beta < 1 for beta in self.betas),
+            f"AdamParameters.betas must lie in [0, 1), got {self.betas}",
+        )
+        require(self.l2 >= 0, f"AdamParameters.l2 must be 0 or more, got {self.l2}")
+        require(
+            self.max_gradient_norm is None or self.max_gradient_norm > 0,
+            f"AdamParameters.max_gradient_norm must be more than 0, got {self.max_gradient_norm}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetSync:
+    """How a target network follows its online network."""
+
+    rate: float = 1.0
+    """Polyak's tau: target += rate * (online - target); 1 copies."""
+    every: int = 1
+    """Gradient steps from one sync to the next."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.rate <= 1, f"TargetSync.rate must lie in (0, 1], got {self.rate}")
+        require(self.every >= 1, f"TargetSync.every must be 1 or more, got {self.every}")
+
+
+class Adam:
+    """Adam on the online parameters of one network.
+
+    Args:
+        network: The network whose parameters are updated in place.
+        params: Adam's settings.
+    """
+
+    def __init__(self, network: NetworkWrapper, params: AdamParameters) -> None:
+        self.network, self.params = network, params
+        device = network.online.device
+        self._first = torch.zeros(network.size, device=device)
+        self._second = torch.zeros(network.size, device=device)
+        self._betas = torch.tensor(params.betas, device=device)
+        self._powers = torch.ones(2, device=device)
+
+    def step(self, gradient: Tensor, learning_rate: Tensor) -> Tensor:
+        """Clip the gradient [P] and update the parameters; returns its norm before clipping."""
+        params, online = self.params, self.network.online
+        if params.l2:
+            gradient = gradient + params.l2 * online
+        gradient, norm = clipped_gradient(gradient, params.max_gradient_norm)
+        self._powers.copy_(next_powers(self._powers, self._betas))
+        parameters, first, second = adam_step(
+            online,
+            gradient,
+            self._first,
+            self._second,
+            self._powers,
+            learning_rate,
+            betas=params.betas,
+            epsilon=params.epsilon,
+        )
+        online.copy_(parameters)
+        self._first.copy_(first)
+        self._second.copy_(second)
+        return norm
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Every tensor that `step` writes to."""
+        return self.network.online, self._first, self._second, self._powers
+
+    def state_dict(self) -> State:
+        """Both moments, and the powers of their decays."""
+        return {
+            "first_moment": self._first.clone(),
+            "second_moment": self._second.clone(),
+            "powers": self._powers.clone(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on with the saved moments."""
+        self._first.copy_(state["first_moment"])
+        self._second.copy_(state["second_moment"])
+        self._powers.copy_(state["powers"])

@@ -1,0 +1,52 @@
+"""What a level's agent sees, and whether a level fits on what is below it."""
+
+from gymnasium import spaces
+
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import LevelSpace, OptionSpace
+from coach_rl.core.interfaces import LevelDescription
+from coach_rl.core.spaces import EnvironmentSpaces
+
+
+def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
+    """What an agent sees and does; the goal or option it receives is part of its observation.
+
+    Args:
+        below: What the simulator or the level below shows and takes.
+        space: What its level receives; None for nothing.
+    """
+    if space is None:
+        return below
+    observed = {**below.observation.spaces, **space.shown}
+    return EnvironmentSpaces(observation=spaces.Dict(observed), action=below.action)
+
+
+def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: bool) -> None:
+    """Raise a ConfigurationError that names the level unless it fits on what is below.
+
+    Args:
+        params: What the level is like.
+        below: What the simulator or the level below shows and takes.
+        is_top: Whether no level is above.
+    """
+    name, space = params.name, params.goal_space
+    if params.horizon is not None and params.horizon < 1:
+        raise ConfigurationError(f"level '{name}': horizon must be 1 or more, got {params.horizon}")
+    if params.testing_rate is not None and not 0 <= params.testing_rate <= 1:
+        raise ConfigurationError(
+            f"level '{name}': testing_rate must lie in [0, 1], got {params.testing_rate}"
+        )
+    if space is None:
+        if not is_top:
+            raise ConfigurationError(
+                f"level '{name}' needs a goal_space: the level above acts in it"
+            )
+        return
+    try:
+        space.check(below.observation)
+        if is_top:
+            if isinstance(space, OptionSpace):
+                raise SpaceError("the top level has no options: nobody is above to choose one")
+            space.check_given(below.observation)
+    except SpaceError as error:
+        raise SpaceError(f"level '{name}': {error}") from error

@@ -1,0 +1,102 @@
+"""A stack hears its simulators at every tick, and counts the sub-episodes it is asked to count."""
+
+import numpy as np
+import pytest
+from maze_walkers import WalkerParameters, maze_experiment
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker
+from coach_rl.graph_managers.stack import build_stack
+from coach_rl.testing.states import assert_same_state
+
+
+def build(experiment, num_envs=3):
+    levels = experiment.levels
+    stack = build_stack(
+        levels,
+        experiment.environment.build(num_envs=num_envs),
+        agent=lambda index, spaces: levels[index].agent.build(),
+        clock=Clock(),
+        seed=0,
+        purpose="training",
+    )
+    stack.reset(0)
+    return stack
+
+
+def test_a_tick_returns_what_every_simulator_answered_however_many_levels_there_are():
+    plain, deep = build(maze_experiment()), build(maze_experiment("upper", "middle"))
+    for tick in range(1, 31):
+        for stack in (plain, deep):
+            answer = stack.tick()
+            assert answer.rows.tolist() == [0, 1, 2]
+            assert answer.duration.tolist() == [1, 1, 1]
+            assert stack.clock.environment_steps == 3 * tick
+    for stack in (plain, deep):
+        stack.close()
+
+
+def test_a_tick_is_recv_of_the_top_level():
+    ticked, received = build(maze_experiment("middle")), build(maze_experiment("middle"))
+    for _ in range(40):
+        ticked.tick()
+        received.levels[0].recv()
+    assert_same_state(ticked.state_dict()["top"], received.state_dict()["top"])
+    for stack in (ticked, received):
+        stack.close()
+
+
+def test_a_restored_stack_goes_on_with_the_same_answers():
+    stack, other = build(maze_experiment("middle")), build(maze_experiment("middle"))
+    for _ in range(10):
+        stack.tick()
+    other.load_state_dict(stack.state_dict())
+    assert other.clock.environment_steps == 30
+    mine, theirs = EpisodeTracker(3), EpisodeTracker(3)
+    for _ in range(100):
+        one, same = stack.tick(), other.tick()
+        np.testing.assert_array_equal(
+            one.observation["observation"], same.observation["observation"]
+        )
+        assert (mine.note(one) is None) == (theirs.note(same) is None)
+    for each in (stack, other):
+        each.close()
+
+
+@pytest.mark.parametrize("episodes", [2, 5])
+def test_an_evaluation_counts_the_sub_episodes_of_its_own_episodes_alone(episodes):
+    """Rows whose share is played go on beside the others, and beyond what is counted."""
+    with GraphManager(maze_experiment()) as manager:
+        manager.create_graph(TaskParameters(seed=1))
+        for _ in range(2):
+            high, low, record = manager.evaluate(EnvironmentEpisodes(episodes))
+            length = record.arrays["episode/length"]
+            assert high.scalars["evaluation_level/sub_episodes"] == episodes
+            counted = low.scalars["evaluation_level/sub_episodes"]
+            decisions = counted * low.scalars["evaluation_level/decisions"]
+            assert decisions == pytest.approx(length.sum())
+
+
+def test_the_simulators_are_closed_where_a_stack_cannot_be_built():
+    experiment = maze_experiment()
+    environment, closed = experiment.environment.build(num_envs=1), []
+    close = environment.close
+
+    def spied():
+        closed.append(True)
+        close()
+
+    environment.close = spied
+    with pytest.raises(ConfigurationError, match="level 'high' needs a goal_space"):
+        build_stack(
+            experiment.levels[::-1],
+            environment,
+            agent=lambda index, spaces: WalkerParameters(name="pusher").build(),
+            clock=Clock(),
+            seed=0,
+            purpose="training",
+        )
+    assert closed == [True]

@@ -1,0 +1,174 @@
+"""A stack of real levels around scripted agents, on the walks of `plain_stack`."""
+
+import copy
+from dataclasses import dataclass, field
+
+import numpy as np
+from gymnasium import spaces
+from plain_stack import TESTING_SEED, Level, Walk, decide
+
+from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, GoalSpace, OptionSpace
+from coach_rl.core.records import End, EnvResponse
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.levels import LevelManager
+
+SPACES = EnvironmentSpaces(
+    observation=spaces.Dict(
+        {
+            "observation": spaces.Box(-50, 50, (3,), np.float64),
+            GOAL_KEY: spaces.Box(-2, 2, (3,), np.float32),
+        }
+    ),
+    action=spaces.Box(-1, 1, (3,), np.float64),
+)
+
+
+class Walks:
+    """N walks behind the environment contract."""
+
+    spaces = SPACES
+
+    def __init__(self, seeds):
+        self.walks, self.num_envs = [Walk(seed) for seed in seeds], len(seeds)
+        self.sent = (np.zeros((0, 3)), np.arange(0))
+
+    def seen(self, rows):
+        walks = [self.walks[row] for row in rows]
+        return {
+            "observation": np.array([walk.position for walk in walks]).reshape(-1, 3),
+            GOAL_KEY: np.array([walk.goal for walk in walks], np.float32).reshape(-1, 3),
+        }
+
+    def reset(self, seed=None):
+        rows = np.arange(self.num_envs)
+        return self.respond(rows, [(0.0, False, False)] * self.num_envs, 0)
+
+    def send(self, directive, rows=None):
+        self.sent = (directive.action, rows)
+
+    def recv(self):
+        (actions, rows), self.sent = self.sent, (np.zeros((0, 3)), np.arange(0))
+        steps = [self.walks[r].step(a) for r, a in zip(rows, actions, strict=True)]
+        return self.respond(rows, steps, 1)
+
+    def respond(self, rows, steps, duration):
+        last = self.seen(rows)
+        terminated = np.array([step[1] for step in steps], bool)
+        truncated = np.array([step[2] for step in steps], bool)
+        for row in rows[terminated | truncated]:
+            self.walks[row].restart()
+        end = np.where(terminated, End.TERMINATED, 0) | np.where(truncated, End.TRUNCATED, 0)
+        return EnvResponse(
+            rows=rows,
+            observation=last,
+            first_observation=self.seen(rows),
+            reward=np.array([step[0] for step in steps]),
+            terminated=terminated,
+            truncated=truncated,
+            end=end.astype(np.uint8),
+            duration=np.full(len(rows), duration),
+        )
+
+    def state_dict(self):
+        return {"walks": copy.deepcopy(self.walks)}
+
+    def load_state_dict(self, state):
+        self.walks = copy.deepcopy(state["walks"])
+
+    def close(self):
+        pass
+
+
+@dataclass
+class Pending:
+    """What is known of each row's open decision."""
+
+    decisions: dict = field(default_factory=dict)
+
+    def state_dict(self):
+        return copy.deepcopy(self.decisions)
+
+    def load_state_dict(self, state):
+        self.decisions = copy.deepcopy(state)
+
+
+@dataclass
+class Scripted:
+    """Acts by the rule in `plain_stack` and remembers every transition, by row."""
+
+    level: Level
+    below: GoalSpace | OptionSpace | None
+    space: spaces.Space
+    """Where it acts."""
+    transitions: dict = field(default_factory=dict)
+
+    def new_rows(self, num_envs, seed):
+        return Pending()
+
+    def told(self, observation, i):
+        if self.level.goal_space is None:
+            return None
+        key = OPTION_KEY if isinstance(self.level.goal_space, OptionSpace) else GOAL_KEY
+        return observation[key][i]
+
+    def act(self, row_state, rows, observation, *, starts, fresh, quiet, clock):
+        actions = []
+        for i, row in enumerate(rows):
+            assert row not in row_state.decisions, "two decisions without an outcome in between"
+            seen, told = observation["observation"][i], self.told(observation, i)
+            action = decide(self.level.goal_space, self.below, seen, told)
+            if isinstance(self.space, spaces.Box):
+                action = np.clip(action, self.space.low, self.space.high)
+            actions.append(action)
+            row_state.decisions[row] = {
+                "seen": seen.tolist(),
+                "told": None if told is None else told.tolist(),
+                "action": np.array(action).tolist(),
+                "starts": bool(starts[i]),
+                "fresh": bool(fresh[i]),
+                "quiet": bool(quiet[i]),
+                "phase": clock.phase,
+            }
+        return np.array(actions)
+
+    def observe(self, row_state, outcome, *, clock):
+        moved = outcome.told
+        for i, row in enumerate(outcome.rows):
+            told = self.told(outcome.observation, i)
+            came = {
+                "after": outcome.observation["observation"][i].tolist(),
+                "told after": None if told is None else told.tolist(),
+                "told next": None if told is None else moved.get(GOAL_KEY, {i: told})[i].tolist(),
+                "reward": float(outcome.reward[i]),
+                "terminated": bool(outcome.terminated[i]),
+                "truncated": bool(outcome.truncated[i]),
+                "duration": int(outcome.duration[i]),
+                "end": int(outcome.end[i]),
+                "below": int(outcome.below[i]),
+                "tested": bool(outcome.tested[i]),
+            }
+            kept = self.transitions.setdefault(int(row), [])
+            kept.append({**row_state.decisions.pop(row), **came})
+
+
+def build(seeds, levels, clock, discount=1.0):
+    below, agents = Walks(seeds), []
+    for index in reversed(range(len(levels))):
+        lower = levels[index + 1].goal_space if index + 1 < len(levels) else None
+        agents.append(Scripted(levels[index], lower, below.spaces.action))
+        below = LevelManager(
+            levels[index],
+            agent=agents[-1],
+            environment=below,
+            clock=clock,
+            seed=TESTING_SEED,
+            above=levels[:index],
+            discount=discount,
+        )
+    below.reset()
+    return below, agents[::-1]
+
+
+def managers(top):
+    """The levels of a stack, top first."""
+    return [top, *(managers(top.environment) if isinstance(top.environment, LevelManager) else [])]

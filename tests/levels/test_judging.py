@@ -1,0 +1,98 @@
+"""What decisions are worth and why sub-episodes end, by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from plain_stack import Level
+
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
+from coach_rl.core.records import End, EnvResponse
+from coach_rl.levels.judging import judged, moved_goals
+
+LINE = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,))
+LOW = Level(name="low", goal_space=LINE, horizon=3)
+GOALS = np.array([[1.0], [2.0], [9.0], [3.0]], np.float32)
+
+
+def answer(*, terminated=(), truncated=(), goals=None):
+    """Four rows have come to 1, 2, 3 and 4; the level below used up its horizon."""
+    rows = np.arange(4)
+    is_dead, is_cut = np.isin(rows, terminated), np.isin(rows, truncated)
+    seen = {"observation": np.array([[1.0], [2.0], [3.0], [4.0]])}
+    if goals is not None:
+        seen[GOAL_KEY] = np.array(goals, np.float32)
+    return EnvResponse(
+        rows=rows,
+        observation=seen,
+        first_observation=seen,
+        reward=np.array([10.0, 20.0, 30.0, 40.0]),
+        terminated=is_dead,
+        truncated=is_cut,
+        end=(End.HORIZON | is_dead * End.TERMINATED | is_cut * End.TRUNCATED).astype(np.uint8),
+        duration=np.ones(4, np.int64),
+    )
+
+
+def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=()):
+    judgement = judged(
+        answered,
+        level=level,
+        goal=GOALS,
+        decisions=np.array(decisions),
+        outer_spaces=[LINE] * len(outer),
+        outer_goals=[np.full((4, 1), place, np.float32) for place in outer],
+    )
+    assert judgement.end.dtype == np.uint8
+    assert judgement.is_over.tolist() == (judgement.end > 0).tolist()
+    return judgement
+
+
+def test_a_goal_reached_ends_the_sub_episode_for_good_and_the_horizon_cuts_it_off():
+    judgement = judge(LOW, answer(), decisions=(1, 3, 3, 2))
+    assert judgement.end.tolist() == [End.GOAL, End.GOAL | End.HORIZON, End.HORIZON, 0]
+    assert judgement.reward.tolist() == [0, 0, -1, -1]
+    assert judgement.terminated.tolist() == [True, True, False, False]
+    assert judgement.truncated.tolist() == [False, False, True, False]
+    assert judgement.difference.tolist() == [[0], [0], [-6], [1]]
+
+
+def test_the_goals_of_every_level_above_cut_sub_episodes_off():
+    judgement = judge(LOW, answer(), outer=(4, 2.25))
+    assert judgement.end.tolist() == [End.GOAL, End.GOAL | End.OUTER, 0, End.OUTER]
+    assert judgement.truncated.tolist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_real_termination_cuts_the_bootstrap_of_a_goal_only_where_asked(is_terminal):
+    level = replace(LOW, real_end_is_terminal=is_terminal)
+    judgement = judge(level, answer(terminated=(0, 2), truncated=(3,)))
+    real = [End.GOAL | End.TERMINATED, End.GOAL, End.TERMINATED, End.TRUNCATED]
+    assert judgement.end.tolist() == real
+    assert judgement.terminated.tolist() == [True, True, is_terminal, False]
+    assert judgement.truncated.tolist() == [False, False, not is_terminal, True]
+
+
+@pytest.mark.parametrize("space", [None, OptionSpace(count=2)])
+def test_without_goals_the_raw_reward_and_the_real_ends_count(space):
+    judgement = judge(
+        Level(name="top", goal_space=space), answer(terminated=(1,), truncated=(1, 3))
+    )
+    assert judgement.reward.tolist() == [10, 20, 30, 40]
+    assert judgement.end.tolist() == [0, End.TERMINATED | End.TRUNCATED, 0, End.TRUNCATED]
+    assert judgement.terminated.tolist() == [False, True, False, False]
+    assert judgement.truncated.tolist() == [False, False, False, True]
+    assert judgement.difference is None
+
+
+def test_goals_that_the_environment_moves_count_where_the_sub_episode_goes_on():
+    end = np.array([0, End.GOAL, 0, 0], np.uint8)
+
+    def shown(goals, space=LINE):
+        return moved_goals(answer(goals=goals), goal_space=space, goal=GOALS, end=end)
+
+    assert shown(GOALS) == {}
+    assert shown([[1], [7], [9], [3]]) == {}, "a new sub-episode has a goal of its own"
+    assert shown([[5], [7], [9], [3]])[GOAL_KEY].tolist() == [[5], [2], [9], [3]]
+    left = shown([[5], [7], [9], [3]], replace(LINE, observed="relative"))
+    assert left[GOAL_KEY].tolist() == [[4], [0], [6], [-1]]
