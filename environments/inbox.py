@@ -98,10 +98,12 @@ class Inbox:
     def state_dict(self) -> State:
         """What is open, and whether decisions are taken."""
         rows, action = self._joined()
-        copy = action.copy()
-        if isinstance(action, dict):
-            copy = {key: part.copy() for key, part in action.items()}
-        return {"started": self.is_started, "rows": rows.copy(), "action": copy}
+        parts = action.values() if isinstance(action, dict) else [action]
+        return {
+            "started": self.is_started,
+            "rows": rows.copy(),
+            "actions": {str(index): part.copy() for index, part in enumerate(parts)},
+        }
 
     def load_state_dict(self, state: State) -> None:
         """Replace what is open by what `state_dict` returned."""
@@ -109,11 +111,13 @@ class Inbox:
         if not state["started"]:
             return
         self.start()
-        rows, action = np.array(state["rows"], np.int64), state["action"]
+        rows = np.array(state["rows"], np.int64)
+        parts = [np.array(state["actions"][str(index)]) for index in range(len(state["actions"]))]
+        action: Action = parts[0]
+        if isinstance(self._space, spaces.Dict):
+            action = dict(zip(self._space.spaces, parts, strict=True))
         if len(rows):
-            given = isinstance(action, dict)
-            parts = {key: np.array(part) for key, part in action.items()} if given else None
-            self._sent.append((rows, np.array(action) if parts is None else parts))
+            self._sent.append((rows, action))
             self._open[rows] = True
 
     def _joined(self) -> tuple[IntArray, Action]:

@@ -16,6 +16,7 @@ from coach_rl.environments.goal_worlds.point_maze import (
     PointMazeMedium,
     PointMazeU,
 )
+from coach_rl.environments.level_name import require_level_name
 from coach_rl.environments.mujoco.parameters import SimulationParameters, check_task
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
@@ -49,6 +50,7 @@ class GoalWorldParameters(SimulationParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_level_name("GoalWorldParameters", self.level)
         if self.level not in GOAL_WORLDS:
             raise UnknownNameError("goal world", self.level, GOAL_WORLDS)
         object.__setattr__(self, "kwargs", frozen(self.kwargs))

@@ -13,6 +13,7 @@ from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import WorkerRows
+from coach_rl.environments.level_name import require_level_name
 
 START_METHODS = ("spawn", "forkserver", "fork")
 
@@ -140,18 +141,6 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         return vector_environment(
             self.level, kwargs=self.kwargs, wrappers=self.wrappers, num_envs=num_envs
         )
-
-
-def require_level_name(owner: str, level: object) -> None:
-    """Raise `ParameterError` where a class, function or instance stands for its name."""
-    if isinstance(level, str):
-        return
-    thing = level if hasattr(level, "__qualname__") else type(level)
-    name = f"{thing.__module__}:{thing.__qualname__}"  # type: ignore[attr-defined]  # has both
-    hint = "name a class or function of a module as module:Class"
-    if "<" not in name:
-        hint = f"name its class, here '{name}'" if thing is not level else f"write '{name}'"
-    require(False, f"{owner}.level must be a name, got {level!r}; {hint}")
 
 
 def _frozen_wrapper(wrapper: Wrapper) -> Wrapper:

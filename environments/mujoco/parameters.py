@@ -7,6 +7,7 @@ from typing import Any
 
 from coach_rl.core.errors import UnknownNameError, require
 from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.environments.level_name import require_level_name
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
 from coach_rl.environments.mujoco.batch import MujocoBatch
@@ -112,6 +113,7 @@ class MujocoParameters(SimulationParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_level_name("MujocoParameters", self.level)
         if self.level not in TASKS:
             raise UnknownNameError(
                 "MuJoCo task", self.level, TASKS, "see MujocoTaskParameters for your own"

@@ -6,7 +6,7 @@ goal convention: `observation`, `achieved_goal`, `desired_goal`, `compute_reward
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -21,16 +21,13 @@ from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 class BitFlipParameters:
     """Flip one of n bits at a time; the episode ends at the goal, or after n steps."""
 
+    level: ClassVar[str] = "bit_flip"
+
     bits: int = 8
     """n; without hindsight about 13 can be learnt, with it 40 and more."""
 
     def __post_init__(self) -> None:
         require(self.bits >= 1, f"BitFlipParameters.bits must be 1 or more, got {self.bits}")
-
-    @property
-    def level(self) -> str:
-        """The task's name."""
-        return "bit_flip"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""

@@ -6,7 +6,7 @@ takes `length + 9` steps.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -20,6 +20,8 @@ from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 @dataclass(frozen=True, kw_only=True)
 class ChainParameters:
     """Walk left (0) or right (1) along a chain of states."""
+
+    level: ClassVar[str] = "chain"
 
     length: int = 10
     """Number of states, 2 or more; the search gets exponentially harder for random walks."""
@@ -42,11 +44,6 @@ class ChainParameters:
             self.max_episode_steps is None or self.max_episode_steps >= 1,
             f"ChainParameters.max_episode_steps must be 1 or more, got {self.max_episode_steps}",
         )
-
-    @property
-    def level(self) -> str:
-        """The task's name."""
-        return "chain"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""

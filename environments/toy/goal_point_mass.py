@@ -5,7 +5,7 @@ Follows the Gymnasium goal convention: `observation`, `achieved_goal`, `desired_
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -20,6 +20,8 @@ from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 @dataclass(frozen=True, kw_only=True)
 class GoalPointMassParameters:
     """Start anywhere in the square at rest; reach another point of it."""
+
+    level: ClassVar[str] = "goal_point_mass"
 
     threshold: float = 0.1
     """Distance at which the goal is reached; the square's side is 2."""
@@ -44,11 +46,6 @@ class GoalPointMassParameters:
             "GoalPointMassParameters.max_episode_steps must be 1 or more, "
             f"got {self.max_episode_steps}",
         )
-
-    @property
-    def level(self) -> str:
-        """The task's name."""
-        return "goal_point_mass"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""

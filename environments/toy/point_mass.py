@@ -1,6 +1,7 @@
 """A point mass in the plane that is pushed to the origin, with a dense reward."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -22,6 +23,8 @@ MAX_SPEED = 5.0
 class PointMassParameters:
     """Start anywhere in the square at rest; reward is minus the distance to the origin."""
 
+    level: ClassVar[str] = "point_mass"
+
     max_episode_steps: int = 50
     """Length of an episode."""
 
@@ -31,11 +34,6 @@ class PointMassParameters:
             "PointMassParameters.max_episode_steps must be 1 or more, "
             f"got {self.max_episode_steps}",
         )
-
-    @property
-    def level(self) -> str:
-        """The task's name."""
-        return "point_mass"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""

@@ -5,6 +5,7 @@ if the learner goes on behind the time limit. One that takes the limit for an en
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -18,6 +19,8 @@ from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 @dataclass(frozen=True, kw_only=True)
 class SteadyPayParameters:
     """Be paid 1 at every step, until the time is up."""
+
+    level: ClassVar[str] = "steady_pay"
 
     max_episode_steps: int = 10
     """Length of an episode, which is always truncated, never terminated."""
@@ -37,11 +40,6 @@ class SteadyPayParameters:
             "SteadyPayParameters.low must lie below high, and both be finite, "
             f"got {self.low} and {self.high}",
         )
-
-    @property
-    def level(self) -> str:
-        """The task's name."""
-        return "steady_pay"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""

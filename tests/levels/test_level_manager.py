@@ -219,6 +219,15 @@ def test_a_saved_state_shares_nothing_with_the_levels():
     assert_same_state(state["environment"]["rows"], before["environment"]["rows"])
 
 
+def test_levels_do_not_write_into_what_a_reset_returned():
+    top, _ = build([1, 2], TWO_LEVELS, Clock())
+    response = top.reset()
+    before = copy.deepcopy(response.first_observation)
+    for _ in range(3):
+        top.recv()
+    assert_same_state(response.first_observation, before)
+
+
 def test_goals_can_be_looked_at_but_not_changed():
     top, _ = build([1, 2, 3], TWO_LEVELS, Clock())
     low = top.environment
