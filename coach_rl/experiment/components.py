@@ -78,7 +78,6 @@ def fitting(annotation: Any) -> list[type[Any]]:
     ]
 
 
-@cache
 def belongs(kind: type[Any], wanted: type[Any]) -> bool:
     """Whether objects of a class are what another class or a protocol asks for.
 

@@ -22,11 +22,12 @@ from typing import Any
 import coach_rl
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, suggestion
 from coach_rl.experiment.neighbours import let_import_from
-from coach_rl.experiment.overrides import apply_overrides, parameter_paths
+from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
 from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
-from coach_rl.experiment.typed_values import describe_type, fit, fit_everywhere
+from coach_rl.experiment.typed_parameters import fit_everywhere, misfit
+from coach_rl.experiment.typed_values import fit
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 
@@ -219,29 +220,10 @@ def _preset_error(path: Path, error: BaseException) -> ConfigurationError:
         lines.append(error.lineno)
         error = SyntaxError(error.msg)
     where = f"{path}:{lines[-1]}" if lines else str(path)
-    misfit = _misfit(error)
-    if misfit is not None:
-        return ConfigurationError(f"preset {where}: {misfit}")
+    wrong_type = misfit(error)
+    if wrong_type is not None:
+        return ConfigurationError(f"preset {where}: {wrong_type}")
     return ConfigurationError(f"preset {where}: {type(error).__name__}: {error}{_advice(error)}")
-
-
-def _misfit(error: BaseException) -> str | None:
-    """What has a wrong type, where the error came from the checks of a dataclass."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        made = frame.f_locals.get("self")
-        if frame.f_code.co_name != "__post_init__" or not is_dataclass(made):
-            continue
-        for name, value, annotation in parameter_paths(made, type(made).__name__):
-            if annotation is None:
-                continue
-            try:
-                fitted = fit(value, annotation, value, name)
-            except ConfigurationError as misfit:
-                return str(misfit)
-            if repr(fitted) != repr(value):
-                right = repr(fitted).replace("(count=", "(")
-                return f"{name} must be {describe_type(annotation)}, got {value!r}; write {right}"
-    return None
 
 
 def _advice(error: BaseException) -> str:

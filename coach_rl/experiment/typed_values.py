@@ -8,10 +8,10 @@ A component is made from its arguments, which are fitted to its fields.
 
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from typeguard import (
@@ -33,8 +33,6 @@ from coach_rl.experiment.components import (
     short_name,
 )
 from coach_rl.experiment.parameters_json import constructor_fields
-
-Tree = TypeVar("Tree")
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
@@ -63,31 +61,6 @@ def fit(value: object, annotation: Any, current: object, name: str) -> Any:
             f"{name} must be {describe_type(annotation)}, got {value!r}"
             + _advice(value, annotation, current, name)
         ) from None
-
-
-def fit_everywhere(parameters: Tree, path: str = "") -> Tree:
-    """Parameters whose every value has its declared type, in place of those that could be fitted.
-
-    Args:
-        parameters: A tree of frozen dataclasses.
-        path: Where it stands, for errors.
-
-    Raises:
-        ConfigurationError: A value does not fit; says where and what was expected.
-    """
-    tree: Any = parameters
-    try:
-        annotations = declared_types(type(tree))
-    except ConfigurationError:
-        return parameters  # types that only a type checker knows
-    changes = {}
-    for field in constructor_fields(type(tree)):
-        value = getattr(tree, field.name)
-        new = _fit_below(value, annotations[field.name], _join(path, field.name))
-        if new is not value and repr(new) != repr(value):
-            changes[field.name] = new
-    changed: Tree = replace(tree, **changes) if changes else parameters
-    return changed
 
 
 def declared_types(thing: Any) -> dict[str, Any]:
@@ -123,20 +96,6 @@ def describe_type(annotation: Any) -> str:
         ]
         return f"{describe_type(get_origin(annotation))}[{', '.join(parts)}]"
     return str(getattr(annotation, "__name__", annotation))
-
-
-def _fit_below(value: Any, annotation: Any, path: str) -> Any:
-    if is_dataclass(value) and not isinstance(value, StepUnit | type):
-        fit(value, annotation, value, path)
-        return fit_everywhere(value, path)
-    if type(value) is tuple and any(map(is_dataclass, value)):
-        fit(value, annotation, value, path)
-        return tuple(_fit_below(part, Any, f"{path}.{at}") for at, part in enumerate(value))
-    return fit(value, annotation, value, path)
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
 
 
 def _made(value: object, name: str) -> object:
@@ -243,7 +202,7 @@ def _convert_tuple(value: object, arguments: tuple[Any, ...], current: object) -
 
 def _convert_to_class(value: object, wanted: type, current: object) -> Any:
     whole = _whole_number(value)
-    if wanted is Schedule and isinstance(value, Real) and not isinstance(value, bool):
+    if wanted is Schedule and isinstance(value, Real) and type(value) is not bool:
         return ConstantSchedule(value=float(value))
     if issubclass(wanted, StepUnit):
         unit = wanted if wanted is not StepUnit else type(current)
@@ -253,7 +212,7 @@ def _convert_to_class(value: object, wanted: type, current: object) -> Any:
         return _convert_enum(value, wanted)
     elif wanted is tuple and isinstance(value, list):
         return tuple(value)
-    elif wanted is float and isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+    elif wanted is float and isinstance(value, Real) and type(value) is not bool:
         return float(value)
     elif wanted is int and whole is not None:
         return whole
@@ -265,7 +224,7 @@ def _convert_to_class(value: object, wanted: type, current: object) -> Any:
 
 
 def _whole_number(value: object) -> int | None:
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    if isinstance(value, Integral) and type(value) is not bool:
         return int(value)
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
@@ -309,8 +268,7 @@ def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     members = [part for part in _leaves(annotation) if isinstance(part, type)]
     kinds = [short_name(kind) for kind in fitting(annotation)]
     if isinstance(value, type):
-        named = f"; name it, in its own file as f'{{__name__}}:{value.__name__}'"
-        return named if str in members else f"; write {value.__name__}(...)"
+        return f"; write {value.__name__}(...)"
     if "Gymnasium" in kinds:
         level = repr(value) if isinstance(value, str) else "..."
         return f"; write GymnasiumParameters(level={level})"

@@ -145,10 +145,6 @@ def graph_manager():
             "environment must be EnvironmentParameters, got <TimeLimit<OrderEnforcing<PassiveEnv"
             "Checker<CartPoleEnv<CartPole-v1>>>>>; write GymnasiumParameters(level=...)",
         ),
-        (
-            {"line": "environment = GymnasiumParameters(level=Own)"},
-            "; name it, in its own file as f'{__name__}:Own'",
-        ),
         ({"line": "agent = PPOAgentParameters"}, "; write PPOAgentParameters(...)"),
         (
             {"schedule": "training=3000"},
@@ -176,6 +172,13 @@ def test_types_are_checked_as_on_the_command_line(
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_class_of_the_preset_is_named_by_its_module(write: Callable[[str], Path]) -> None:
+    line = "environment = GymnasiumParameters(level=Own)"
+    path = write(PARTS.format(line=line, schedule="", algorithm=""))
+    with pytest.raises(ParameterError, match=r"; write f'\{__name__\}:Own'$"):
+        load(path).build()
 
 
 def test_values_of_other_types_that_lose_nothing_are_converted(
