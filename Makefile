@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test check slow format benchmark clean
+.PHONY: train test check slow coverage docs format benchmark clean
 
 train: .venv/installed
 	$(BIN)/coach -p Mujoco_PPO
@@ -20,6 +20,16 @@ check: .venv/installed
 	$(BIN)/python -m compileall -q coach_rl environments filters presets benchmarks tests
 	$(BIN)/python .ci/check_wheel.py
 
+coverage: .venv/installed
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+docs: .venv/installed
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(BIN)/mkdocs build --strict
+
 format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -28,7 +38,7 @@ benchmark: .venv/installed
 	$(BIN)/python -m pip install -q -c constraints.txt -e ".[benchmark]"
 
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

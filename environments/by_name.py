@@ -15,7 +15,7 @@ from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.recipe import how_to_name
-from coach_rl.environments.level_name import require_level_name
+from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
@@ -66,7 +66,8 @@ def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
         UnknownNameError: There is no such level.
         ParameterError: The level's parameters have no such field, or it has a wrong value.
     """
-    require_level_name("make", level)
+    if not isinstance(level, str):
+        raise ParameterError(f"a level must be a name, got {level!r}{name_of_class(level)}")
     if level in TASKS:
         return _filled(MujocoParameters, level, {"level": level}, kwargs)
     if level in GOAL_WORLDS:

@@ -1,13 +1,13 @@
 """The InputFilter: what an agent does to observations and rewards before it sees them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
@@ -15,7 +15,6 @@ from coach_rl.filters.stages import (
     InputStage,
     InputStageParameters,
     RowMemory,
-    descriptions,
     load_stage_states,
     stage_states,
 )
@@ -24,7 +23,7 @@ _NO_MEMORY: RowMemory = FrozenMapping[str]()
 _Links = tuple[tuple[InputStage, tuple[tuple[str, str], ...]], ...]  # (stage, (own, flat) names)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class InputFilter:
     """Which filters observations and rewards pass, in the order they are listed."""
 
@@ -34,19 +33,7 @@ class InputFilter:
     """Filters of the reward, first to last."""
 
     def __post_init__(self) -> None:
-        observation = {
-            key: descriptions(
-                f"InputFilter.observation['{key}']",
-                filters,
-                example="ObservationClippingFilter(low=-1.0)",
-            )
-            for key, filters in self.observation.items()
-        }
-        object.__setattr__(self, "observation", FrozenMapping(observation))
-        reward = descriptions(
-            "InputFilter.reward", self.reward, example="RewardClippingFilter(low=-1.0)"
-        )
-        object.__setattr__(self, "reward", reward)
+        object.__setattr__(self, "observation", FrozenMapping(self.observation))
 
     def build(self, space: spaces.Dict) -> "InputFilterChain":
         """The chain for an environment that shows `space`.

@@ -1,22 +1,21 @@
 """The OutputFilter: what an agent does to its actions before the environment sees them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from coach_rl.core.errors import ActionError, SpaceError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.filters.stages import (
     ActionStage,
     ActionStageParameters,
-    descriptions,
     load_stage_states,
     stage_states,
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class OutputFilter:
     """Which filters actions pass, listed from the environment outwards.
 
@@ -27,12 +26,6 @@ class OutputFilter:
 
     action: tuple[ActionStageParameters, ...] = ()
     """Filters from the environment's side to the agent's."""
-
-    def __post_init__(self) -> None:
-        action = descriptions(
-            "OutputFilter.action", self.action, example="BoxDiscretization(num_bins=5)"
-        )
-        object.__setattr__(self, "action", action)
 
     def build(self, space: Space) -> "OutputFilterChain":
         """The chain for an environment that takes `space`.

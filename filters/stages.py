@@ -14,9 +14,9 @@ function.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from coach_rl.core.errors import CheckpointError, ParameterError
+from coach_rl.core.errors import CheckpointError
 from coach_rl.core.interfaces import Stateful
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.spaces import Space
@@ -153,22 +153,6 @@ class ActionStageParameters(Protocol):
     def build(self, space: Space) -> ActionStage:
         """The filter for an environment side that takes `space`; SpaceError when it can't."""
         ...
-
-
-def descriptions(where: str, filters: Any, *, example: str) -> tuple[Any, ...]:
-    """The filters a preset listed under `where`, as a tuple.
-
-    Raises:
-        ParameterError: They aren't a sequence of parameter objects.
-    """
-    if not isinstance(filters, tuple | list):
-        raise ParameterError(f"{where} must be a tuple of filters, got {filters!r}; write (...,)")
-    for parameters in filters:
-        if isinstance(parameters, type) or not hasattr(parameters, "build"):
-            raise ParameterError(
-                f"{where} must hold filter descriptions such as {example}, got {parameters!r}"
-            )
-    return tuple(filters)
 
 
 def stage_states(stages: Sequence[Stateful]) -> State:

@@ -1,8 +1,7 @@
 """DDPG with hindsight moves a robot's arm to goals it never meets by chance, for rewards -1 and 0.
 
-Settings of OpenAI Baselines' program for Plappert et al. 2018. Needs Gymnasium-Robotics:
-`pip install coach-rl[robotics]`. In what has been published, Push, PickAndPlace and Slide take a
-million steps and more.
+Settings of OpenAI Baselines' program for Plappert et al. 2018. Needs the extra
+`robotics`. In published results Push, PickAndPlace and Slide take a million steps or more.
 """
 
 from dataclasses import dataclass

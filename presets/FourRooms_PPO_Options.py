@@ -14,8 +14,8 @@ from coach_rl import (
     EnvironmentSteps,
     GoalWorldParameters,
     GraphManager,
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     InputFilter,
     LevelParameters,
     LinearSchedule,
@@ -99,7 +99,7 @@ def graph_manager(panel: Panel) -> GraphManager:
         )
         levels = (top, low)
     return HRLGraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=levels,
             environment=GoalWorldParameters(level="point_maze_four_rooms"),
             schedule=ScheduleParameters(

@@ -54,7 +54,7 @@ def graph_manager(panel: Panel) -> GraphManager:
     """DQN lands a craft between two flags.
 
     Settings after RL Baselines3 Zoo's tuned LunarLander, one gradient step per environment step.
-    Needs Box2D: `pip install "coach-rl[box2d]"`.
+    Needs the extra `box2d`.
     """
     torso = TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
     epsilon_steps = EnvironmentSteps(panel.epsilon_steps)

@@ -49,8 +49,8 @@ class Panel:
 def graph_manager(panel: Panel) -> GraphManager:
     """A speaker names one of three landmarks, a listener learns what the words mean and goes there.
 
-    Lowe et al. 2017's cooperative communication (arXiv:1706.02275), in MPE2's version. Needs it:
-    `pip install "coach-rl[pettingzoo]"`.
+    Lowe et al. 2017's cooperative communication (arXiv:1706.02275), in MPE2's version. Needs the
+    extra `pettingzoo`.
     """
     speaker = GroupMember.of(_agent(panel, "speaker_0", gain=panel.voice))
     listener = GroupMember.of(_agent(panel, "listener_0", gain=0.01))

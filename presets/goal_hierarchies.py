@@ -20,12 +20,12 @@ from coach_rl import (
     GoalSpace,
     GoalWorldParameters,
     GraphManager,
+    GraphParameters,
     HACAgentParameters,
     HACGraphManager,
     HACGraphParameters,
     HIROAgentParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     InputFilter,
     LearningParameters,
     LevelParameters,
@@ -158,7 +158,7 @@ def hac_experiment(
             name="alone", agent=_lowest_agent(panel, bounded=False), goal_space=goals
         )
         return HRLGraphManager(
-            HRLGraphParameters(
+            GraphParameters(
                 levels=(alone,),
                 environment=world,
                 schedule=panel.schedule(),
@@ -331,7 +331,7 @@ def hiro_experiment(
     if panel.hierarchy == "none":
         levels = (LevelParameters(agent=replace(learner, input_filter=rewards)),)
     return HRLGraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=levels,
             environment=world,
             evaluation_environment=evaluation_world,

@@ -23,6 +23,7 @@ from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.interfaces import ALONE, Agent, AgentParameters, LevelPlace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
     Array,
@@ -40,7 +41,7 @@ from coach_rl.core.spaces import EnvironmentSpaces, Space, actions_from_uniform,
 from coach_rl.core.state import State
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GroupMember:
     """One agent of a group, and which part of the level is its own."""
 
@@ -76,7 +77,7 @@ class GroupMember:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AgentGroupParameters:
     """Agents that act together, each by its own algorithm."""
 

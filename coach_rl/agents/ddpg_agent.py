@@ -3,7 +3,7 @@
 docs/algorithms/ddpg.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
@@ -39,7 +40,7 @@ from coach_rl.functional.temporal_difference import regression_loss, td_target
 from coach_rl.memories.memory import Batch
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DDPGAlgorithmParameters(ClippedTargetParameters):
     """DDPG's settings. Defaults: those of Fujimoto et al. 2018 and Tianshou's MuJoCo benchmark."""
 
@@ -55,7 +56,7 @@ class DDPGAlgorithmParameters(ClippedTargetParameters):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DDPGAgentParameters(OffPolicyAgentParameters):
     """A DDPG agent."""
 

@@ -5,7 +5,7 @@ quantiles and categorical returns by the network; n-step returns, priorities and
 memory. docs/algorithms/dqn.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters, action_count
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy
@@ -34,7 +35,7 @@ from coach_rl.functional.temporal_difference import of_actions
 from coach_rl.memories.memory import Batch
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DQNAlgorithmParameters(ClippedTargetParameters):
     """DQN's settings. Defaults: those of Mnih et al. 2015, with the double choice of actions."""
 
@@ -54,7 +55,7 @@ def _rainbow_adam() -> AdamParameters:
     return AdamParameters(learning_rate=6.25e-5, epsilon=1.5e-4)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class DQNAgentParameters(OffPolicyAgentParameters):
     """A DQN agent. Defaults are those for Atari; small tasks want faster ones."""
 

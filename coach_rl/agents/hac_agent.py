@@ -5,7 +5,7 @@ lowest level, from hindsight actions and tested sub-goals. docs/algorithms/hac.m
 and its source.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -14,6 +14,8 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
@@ -34,8 +36,8 @@ def _paper_learner() -> DDPGAgentParameters:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class HACAgentParameters:
+@parameter_class
+class HACAgentParameters(LearnerParameters):
     """An agent of a HAC level.
 
     What its level's goals and horizon are, and those of the level below, it learns from its place
@@ -90,6 +92,11 @@ class HACAgentParameters:
             "SAC's values count entropy, which no bound from the rewards holds for; "
             "set HACAgentParameters.bound_values=False",
         )
+
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """That of the learner."""
+        learner = replace(self.learner, name=self.name)
+        return learner.obstacle_to_learning(num_envs=num_envs, steps=steps, heatup=heatup)
 
     def build(
         self,

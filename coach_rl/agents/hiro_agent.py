@@ -19,6 +19,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import LevelPlace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation, Transition
 from coach_rl.core.seeding import (
     generator,
@@ -35,7 +36,7 @@ LOW_BEGIN, LOW_END = "low_begin", "low_end"
 """Kept with each decision: the steps [begin, end) of its row in the memory of the level below."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class SubGoalCorrectionParameters:
     """Which candidates a sub-goal is corrected to. Defaults: those of the paper's code."""
 
@@ -50,7 +51,7 @@ class SubGoalCorrectionParameters:
         require(self.deviation >= 0, f"{name}.deviation must be 0 or more, got {self.deviation}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HIROAgentParameters(TD3AgentParameters):
     """An agent above a level that is told, and shown, relative goals."""
 

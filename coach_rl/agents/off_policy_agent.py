@@ -19,6 +19,7 @@ from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import Torso
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
 from coach_rl.core.interfaces import (
@@ -28,6 +29,7 @@ from coach_rl.core.interfaces import (
     OutputFilterParameters,
     RowState,
 )
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     ActionInfo,
     Array,
@@ -40,7 +42,7 @@ from coach_rl.core.records import (
     Transition,
     take,
 )
-from coach_rl.core.roles import MovableParameters
+from coach_rl.core.roles import LearnerParameters, MovableParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -61,7 +63,7 @@ Policy = Callable[[Observation], FloatArray]
 """What a network says of observations [R, ...] each, e.g. greedy actions [R, A]."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class LearningParameters:
     """When and on how much an off-policy agent learns."""
 
@@ -94,7 +96,7 @@ class LearningParameters:
         return Fraction(self.updates_per_step).limit_denominator(10**9)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ValueLearningParameters:
     """What the settings of all off-policy algorithms have."""
 
@@ -111,7 +113,7 @@ class ValueLearningParameters:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ClippedTargetParameters(ValueLearningParameters):
     """What the settings of algorithms have whose values count rewards alone."""
 
@@ -139,8 +141,8 @@ class BuildContext:
     place: LevelPlace
 
 
-@dataclass(frozen=True, kw_only=True)
-class OffPolicyAgentParameters(MovableParameters):
+@parameter_class
+class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
     """What the parameters of all off-policy agents have."""
 
     name: str = "agent"
@@ -172,6 +174,17 @@ class OffPolicyAgentParameters(MovableParameters):
         if cannot_run(self.update_mode, device) is None:
             return self
         return replace(self, update_mode="auto")
+
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """A memory that is never full enough, unless it is filled from a data set."""
+        starts = self.learning.learning_starts
+        is_filled = isinstance(self.memory, ReplayMemoryParameters) and self.memory.prefill
+        if steps > starts or is_filled:
+            return None
+        return (
+            f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, the "
+            f"run has {steps:,} steps; train for longer, or lower learning.learning_starts"
+        )
 
     def agent_space(self, spaces: EnvironmentSpaces) -> Space:
         """Where the agent acts, before its OutputFilter."""
@@ -427,7 +440,7 @@ class OffPolicyAgent(FilteredAgent):
         """Standard normal numbers for the losses, the same on every device."""
         return torch.randn(shape, generator=self.noise_rng).to(self.device, non_blocking=True)
 
-    def numpy_policy(self, torso: Torso, head: nn.Sequential) -> Policy:
+    def numpy_policy(self, torso: Torso | ModuleTorso, head: nn.Sequential) -> Policy:
         """A torso and its head as a function of numpy observations; torch where it must be."""
         forward = numpy_forward(torso, head)
         if forward is not None:

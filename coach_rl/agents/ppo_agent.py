@@ -4,7 +4,7 @@ Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, 
 MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from coach_rl.core.interfaces import (
     LevelPlace,
     OutputFilterParameters,
 )
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     ActionInfo,
     Array,
@@ -37,7 +38,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import MovableParameters
+from coach_rl.core.roles import LearnerParameters, MovableParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -69,7 +70,7 @@ from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
 OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PPOAlgorithmParameters:
     """PPO's settings. Defaults: the paper's table 3 (MuJoCo, 1M steps) where it has them."""
 
@@ -128,10 +129,6 @@ class PPOAlgorithmParameters:
             value = getattr(self, name)
             require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value}")
         require(self.clip > 0, f"clip must be more than 0, got {self.clip}")
-        require(
-            self.objective in ("clip", "kl"),
-            f"objective must be clip or kl, got {self.objective!r}",
-        )
         for name in ("stop_at_kl", "value_clip"):
             value = getattr(self, name)
             require(value is None or value > 0, f"{name} must be more than 0 or None, got {value}")
@@ -142,8 +139,8 @@ class PPOAlgorithmParameters:
         return self.epochs * max(1, self.rollout.count // self.minibatch)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PPOAgentParameters(MovableParameters):
+@parameter_class
+class PPOAgentParameters(MovableParameters, LearnerParameters):
     """A PPO agent."""
 
     name: str = "agent"
@@ -170,6 +167,23 @@ class PPOAgentParameters(MovableParameters):
         if cannot_run(self.update_mode, device) is None:
             return self
         return replace(self, update_mode="auto")
+
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """A rollout that is never full, or too short for the environments to take a step each."""
+        rollout = self.algorithm.rollout.count
+        if steps - heatup < rollout:
+            return (
+                f"agent '{self.name}' would learn nothing: a rollout has {rollout:,} decisions, "
+                f"the run {steps - heatup:,} after heat-up; train for longer, or lower "
+                "algorithm.rollout"
+            )
+        if rollout < num_envs:
+            return (
+                f"agent '{self.name}' learns from less than a step of each of {num_envs:,} "
+                f"environments: a rollout has {rollout:,} decisions; raise algorithm.rollout, or "
+                "lower num_envs"
+            )
+        return None
 
     def build(
         self,

@@ -4,7 +4,7 @@ docs/algorithms/sac.md lists every detail and its source.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
@@ -38,7 +39,7 @@ from coach_rl.functional.temporal_difference import regression_loss, td_target
 from coach_rl.memories.memory import Batch
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class SACAlgorithmParameters(ValueLearningParameters):
     """SAC's settings. Defaults: the paper's, table 1."""
 
@@ -63,7 +64,7 @@ def _slow_adam() -> AdamParameters:
     return AdamParameters(learning_rate=3e-4)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class SACAgentParameters(OffPolicyAgentParameters):
     """A SAC agent."""
 

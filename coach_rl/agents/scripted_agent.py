@@ -8,7 +8,6 @@ ScriptedAgentParameters(policy="desired_goal")           # one that is built in
 import importlib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from gymnasium import spaces
@@ -17,6 +16,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.interfaces import ALONE, LevelPlace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, BoolArray, IntArray, Observation, Outcome, TrainingReport
 from coach_rl.core.spaces import EnvironmentSpaces, Space, check_actions, clipped_to_space
 from coach_rl.core.state import State
@@ -52,7 +52,7 @@ BUILT_IN: dict[str, Policy] = {"still": still, "desired_goal": desired_goal}
 """Scripts by name."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ScriptedAgentParameters:
     """An agent whose policy is a function."""
 

@@ -3,7 +3,7 @@
 docs/algorithms/td3.md lists every detail and its source.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import ActionUnit, check_action_unit
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
@@ -40,7 +41,7 @@ from coach_rl.functional.temporal_difference import regression_loss, td_target
 from coach_rl.memories.memory import Batch
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TD3AlgorithmParameters(ClippedTargetParameters):
     """TD3's settings. Defaults: the paper's, section 6.1."""
 
@@ -65,7 +66,7 @@ class TD3AlgorithmParameters(ClippedTargetParameters):
         check_action_unit(self.target_noise_unit, "target_noise_unit")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TD3AgentParameters(OffPolicyAgentParameters):
     """A TD3 agent."""
 

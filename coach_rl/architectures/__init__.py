@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     )
     from coach_rl.architectures.torso import Torso, TorsoParameters
     from coach_rl.architectures.update_engine import UpdateEngine
+    from coach_rl.architectures.user_module import ModuleParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters", "CategoricalHead",
-    "CriticParameters", "Critics", "DeterministicActor", "MeanHead", "NetworkWrapper", "Objective",
-    "ObservationNormaliser", "QNetwork", "QNetworkParameters", "QuantileHead",
-    "SquashedGaussianActor", "TargetSync", "Torso", "TorsoParameters", "UpdateEngine",
+    "CriticParameters", "Critics", "DeterministicActor", "MeanHead", "ModuleParameters",
+    "NetworkWrapper", "Objective", "ObservationNormaliser", "QNetwork", "QNetworkParameters",
+    "QuantileHead", "SquashedGaussianActor", "TargetSync", "Torso", "TorsoParameters",
+    "UpdateEngine",
 ]  # fmt: skip

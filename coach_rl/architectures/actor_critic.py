@@ -1,6 +1,7 @@
 """A policy and a value function, with torsos of their own or one they share."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import partial
 
 import numpy as np
 import torch
@@ -8,8 +9,9 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.layers import linear
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import SpaceError
+from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
+from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributions import (
     Categorical,
@@ -19,18 +21,26 @@ from coach_rl.functional.distributions import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ActorCriticParameters:
     """Network of PPO and its relatives. Defaults: 64-64 tanh, as in the PPO paper's MuJoCo runs."""
 
-    torso: TorsoParameters = field(default_factory=TorsoParameters)
+    torso: AnyTorsoParameters = field(default_factory=TorsoParameters)
     """How observations become features."""
+    critic_torso: AnyTorsoParameters | None = None
+    """The same for the value, where it differs: it may see other keys; None: as `torso`."""
     shared_torso: bool = False
     """One torso for policy and value instead of one each."""
     initial_log_std: float = 0.0
     """Gaussian policies: initial log standard deviation, the same in every state."""
     policy_gain: float = 0.01
     """Gain of the policy's last layer; small: the first policy hardly depends on the state."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.critic_torso is None or not self.shared_torso,
+            "ActorCriticParameters.critic_torso is not used where shared_torso is set",
+        )
 
     def build(
         self, *, observation_space: spaces.Dict, action_space: Space, rng: torch.Generator
@@ -51,20 +61,22 @@ class ActorCritic(nn.Module):
     ) -> None:
         super().__init__()
         self.distribution = distribution
+        critic_torso = params.critic_torso or params.torso
         self.actor_torso = params.torso.build(observation_space, rng)
         self.critic_torso = (
-            None if params.shared_torso else params.torso.build(observation_space, rng)
+            None if params.shared_torso else critic_torso.build(observation_space, rng)
         )
-        features, orthogonal = self.actor_torso.output_size, params.torso.orthogonal
         gaussian = isinstance(distribution, DiagonalGaussian)
         outputs = distribution.parameter_size // 2 if gaussian else distribution.parameter_size
-        self.policy_head = linear(
-            features, outputs, rng=rng, gain=params.policy_gain, orthogonal=orthogonal
-        )
+
+        head = partial(linear, rng=rng, gain=params.policy_gain, orthogonal=params.torso.orthogonal)
+        self.policy_head = last_layer(self.actor_torso, outputs, head)
         self.log_std = (
             nn.Parameter(torch.full((outputs,), params.initial_log_std)) if gaussian else None
         )
-        self.value_head = linear(features, 1, rng=rng, gain=1.0, orthogonal=orthogonal)
+        torso = self.actor_torso if self.critic_torso is None else self.critic_torso
+        head = partial(linear, rng=rng, gain=1.0, orthogonal=critic_torso.orthogonal)
+        self.value_head = last_layer(torso, 1, head)
 
     def policy(self, observation: dict[str, Tensor]) -> Tensor:
         """Parameters of the action distribution, [B, P]."""

@@ -1,6 +1,7 @@
 """Networks for actions in a Box: deterministic and squashed Gaussian actors, critics Q(s, a)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -12,12 +13,21 @@ from coach_rl.architectures.layers import (
     ACTIVATIONS,
     Activate,
     EnsembleLinear,
+    EnsembleNorm,
     ScaleToBox,
     linear,
 )
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, TorsoParameters
+from coach_rl.architectures.torso import (
+    HIDDEN_GAIN,
+    AnyTorsoParameters,
+    ObservationEmbedder,
+    TorsoParameters,
+    last_layer,
+)
+from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import ActionUnit, Space, check_action_unit
 
 NEAR_THE_TOP = 4.0
@@ -29,11 +39,11 @@ def _plain_torso() -> TorsoParameters:
     return TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ActorParameters:
     """A policy's network. Defaults: 256-256 relu with PyTorch's initial weights."""
 
-    torso: TorsoParameters = field(default_factory=_plain_torso)
+    torso: AnyTorsoParameters = field(default_factory=_plain_torso)
     """How observations become features."""
     final_bound: float | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
@@ -46,7 +56,7 @@ class ActorParameters:
         _check_bound(self.final_bound, "ActorParameters.final_bound")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class CriticParameters:
     """A critic's network: the embedded observation and the action through the middleware.
 
@@ -55,8 +65,9 @@ class CriticParameters:
     of the DDPG paper.
     """
 
-    torso: TorsoParameters = field(default_factory=_plain_torso)
-    """Embedder and middleware."""
+    torso: AnyTorsoParameters = field(default_factory=_plain_torso)
+    """Embedder and middleware; or a module of your own, one for each critic, that gets the actions
+    too."""
     action_layers: tuple[int, ...] = (0,)
     """Layers of the middleware, counted from 0, whose input the action is part of; the one behind
     the last of the middleware is the output layer. HIRO's code: (0, 1)."""
@@ -72,7 +83,8 @@ class CriticParameters:
     def __post_init__(self) -> None:
         _check_bound(self.final_bound, "CriticParameters.final_bound")
         check_action_unit(self.action_unit, "CriticParameters.action_unit")
-        last = len(self.torso.middleware)
+        own = isinstance(self.torso, ModuleParameters)
+        last = 0 if own else len(self.torso.middleware)
         require(
             len(self.action_layers) > 0 and set(self.action_layers) <= set(range(last + 1)),
             f"CriticParameters.action_layers must name layers from 0 to {last}, one at least, "
@@ -98,7 +110,8 @@ class DeterministicActor(nn.Module):
         super().__init__()
         to_box = scale_to(action_space)
         self.torso = params.torso.build(observation_space, rng, normaliser)
-        head = _last_layer(self.torso.output_size, len(to_box.low), params.final_bound, rng)
+        make = partial(_last_linear, bound=params.final_bound, rng=rng)
+        head = last_layer(self.torso, len(to_box.low), make)
         self.head = nn.Sequential(head, Activate("tanh"), to_box)
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
@@ -122,10 +135,8 @@ class SquashedGaussianActor(nn.Module):
         self.to_box = scale_to(action_space)
         self.log_std_bounds = params.log_std_bounds
         self.torso = params.torso.build(observation_space, rng, normaliser)
-        size = len(self.to_box.low)
-        self.head = nn.Sequential(
-            _last_layer(self.torso.output_size, 2 * size, params.final_bound, rng)
-        )
+        make = partial(_last_linear, bound=params.final_bound, rng=rng)
+        self.head = nn.Sequential(last_layer(self.torso, 2 * len(self.to_box.low), make))
 
     def forward(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Means and log standard deviations before squashing, [B, A] each."""
@@ -134,10 +145,7 @@ class SquashedGaussianActor(nn.Module):
 
 
 class Critics(nn.Module):
-    """K action-value functions side by side: values [K, B].
-
-    All members read the same embedded observation: layers of `torso.embedder` are shared.
-    """
+    """K action-value functions side by side: values [K, B]."""
 
     def __init__(
         self,
@@ -150,48 +158,105 @@ class Critics(nn.Module):
         members: int = 1,
     ) -> None:
         super().__init__()
-        self.members = members
+        self.members, self.bounds, self.action_unit = members, params.bounds, params.action_unit
         self.to_box = scale_to(action_space)
-        self.embedder = ObservationEmbedder(params.torso, observation_space, rng, normaliser)
-        self.activation = ACTIVATIONS[params.torso.activation]
-        self.action_layers, self.action_unit = frozenset(params.action_layers), params.action_unit
-        widths = pairwise((self.embedder.output_size, *params.torso.middleware, 1))
-        *hidden, last = (
-            (inputs + len(self.to_box.low) * (layer in self.action_layers), outputs)
-            for layer, (inputs, outputs) in enumerate(widths)
-        )
-        orthogonal = params.torso.orthogonal
-        self.layers = nn.ModuleList(
-            EnsembleLinear(members, *each, rng=rng, gain=HIDDEN_GAIN, orthogonal=orthogonal)
-            for each in hidden
-        )
-        self.layers.append(EnsembleLinear(members, *last, rng=rng))
-        self.bounds = params.bounds
-        if params.final_bound is not None:
-            _within(self.layers[-1], params.final_bound, rng)
+        kind = ModuleCritics if isinstance(params.torso, ModuleParameters) else DenseCritics
+        self.values = kind(params, observation_space, action_space, rng, normaliser, members)
 
     def forward(
         self, observation: dict[str, Tensor], action: Tensor, *, members: int | None = None
     ) -> Tensor:
         """Values of actions [B, A] in the Box, [K, B]; of the first `members` only where given."""
         shown = action if self.action_unit == "raw" else self.to_box.inverse(action)
-        count = members or self.members
-        values = self._joined(self.embedder(observation), shown, 0)
-        values = values.expand(count, *values.shape)
-        shown = shown.expand(count, *shown.shape)
-        *hidden, last = self.layers
-        for number, layer in enumerate(hidden, start=1):
-            values = self._joined(self.activation(layer(values)), shown, number)
-        outputs: Tensor = last(values)
-        outputs = outputs.squeeze(-1)
+        outputs: Tensor = self.values(observation, shown, members or self.members)
         if self.bounds is None:
             return outputs
         low, high = self.bounds
         return low + (high - low) * torch.sigmoid(outputs + NEAR_THE_TOP)
 
+
+class DenseCritics(nn.Module):
+    """Values [K, B] by K middlewares, run as one batched product.
+
+    All members read the same embedded observation: layers of `torso.embedder` are shared.
+    """
+
+    def __init__(
+        self,
+        params: CriticParameters,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None,
+        members: int,
+    ) -> None:
+        super().__init__()
+        torso = params.torso
+        assert isinstance(torso, TorsoParameters)
+        self.embedder = ObservationEmbedder(torso, observation_space, rng, normaliser)
+        self.activation = ACTIVATIONS[torso.activation]
+        self.action_layers = frozenset(params.action_layers)
+        actions = int(np.prod(action_space.shape or ()))
+        widths = pairwise((self.embedder.output_size, *torso.middleware, 1))
+        *hidden, last = (
+            (inputs + actions * (layer in self.action_layers), outputs)
+            for layer, (inputs, outputs) in enumerate(widths)
+        )
+        self.layers = nn.ModuleList(
+            EnsembleLinear(members, *each, rng=rng, gain=HIDDEN_GAIN, orthogonal=torso.orthogonal)
+            for each in hidden
+        )
+        self.norms = nn.ModuleList(
+            EnsembleNorm(members, outputs) if torso.layer_norm else nn.Identity()
+            for _, outputs in hidden
+        )
+        self.layers.append(EnsembleLinear(members, *last, rng=rng))
+        if params.final_bound is not None:
+            _within(self.layers[-1], params.final_bound, rng)
+
+    def forward(self, observation: dict[str, Tensor], action: Tensor, members: int) -> Tensor:
+        """Values [members, B] of actions [B, A] as the network sees them."""
+        values = self._joined(self.embedder(observation), action, 0)
+        values = values.expand(members, *values.shape)
+        action = action.expand(members, *action.shape)
+        *hidden, last = self.layers
+        for number, (layer, norm) in enumerate(zip(hidden, self.norms, strict=True), start=1):
+            values = self._joined(self.activation(norm(layer(values))), action, number)
+        outputs: Tensor = last(values)
+        return outputs.squeeze(-1)
+
     def _joined(self, values: Tensor, action: Tensor, layer: int) -> Tensor:
         """A layer's input [..., I]: the values, and the action where it gets it."""
         return torch.cat([values, action], dim=-1) if layer in self.action_layers else values
+
+
+class ModuleCritics(nn.Module):
+    """Values [K, B] by K modules of the user's own, which share nothing."""
+
+    def __init__(
+        self,
+        params: CriticParameters,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None,
+        members: int,
+    ) -> None:
+        super().__init__()
+        assert isinstance(params.torso, ModuleParameters)
+        make = partial(_last_linear, bound=params.final_bound, rng=rng)
+        self.torsos, self.heads = nn.ModuleList(), nn.ModuleList()
+        for _ in range(members):
+            torso = ModuleTorso(
+                params.torso, observation_space, rng, normaliser, action_space=action_space
+            )
+            self.torsos.append(torso)
+            self.heads.append(last_layer(torso, 1, make))
+
+    def forward(self, observation: dict[str, Tensor], action: Tensor, members: int) -> Tensor:
+        """Values [members, B] of actions [B, A] as the network sees them."""
+        pairs = zip(self.torsos[:members], self.heads[:members], strict=True)
+        return torch.stack([head(torso(observation, action))[:, 0] for torso, head in pairs])
 
 
 def scale_to(space: Space) -> ScaleToBox:
@@ -224,7 +289,9 @@ def _check_bound(bound: float | None, name: str) -> None:
     require(bound is None or bound >= 0, f"{name} must be 0 or more or None, got {bound}")
 
 
-def _last_layer(inputs: int, outputs: int, bound: float | None, rng: torch.Generator) -> nn.Linear:
+def _last_linear(
+    inputs: int, outputs: int, *, bound: float | None, rng: torch.Generator
+) -> nn.Linear:
     layer = linear(inputs, outputs, rng=rng, gain=1.0, orthogonal=False)
     if bound is not None:
         _within(layer, bound, rng)

@@ -97,6 +97,21 @@ class EnsembleLinear(nn.Module):
         return torch.bmm(values, self.weight[:members]) + self.bias[:members]
 
 
+class EnsembleNorm(nn.Module):
+    """K layer normalisations side by side (Ba et al. 2016), each with a scale and a shift."""
+
+    def __init__(self, members: int, size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(members, 1, size))
+        self.bias = nn.Parameter(torch.zeros(members, 1, size))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[K, B, size]; fewer than K inputs go through the first ones."""
+        members, size = len(values), values.shape[-1:]
+        normal = nn.functional.layer_norm(values, size)
+        return normal * self.weight[:members] + self.bias[:members]
+
+
 class ScaleToBox(nn.Module):
     """Numbers in [-1, 1] to a Box, whose bounds may lie anywhere.
 

@@ -32,6 +32,11 @@ class NetworkWrapper:
         self._names = [name for name, _ in named]
         self._shapes = [parameter.shape for _, parameter in named]
         self._sizes = [parameter.numel() for _, parameter in named]
+        self._buffers = {
+            name: value
+            for name, value in self.module.state_dict(keep_vars=True).items()
+            if name not in self._names and not isinstance(value, nn.Parameter)
+        }
         self.online = torch.cat([parameter.detach().reshape(-1) for _, parameter in named])
         for (_, parameter), view in zip(named, self._views(self.online), strict=True):
             parameter.data = view
@@ -67,19 +72,22 @@ class NetworkWrapper:
         self.target.lerp_(self.online, rate)
 
     def state_dict(self) -> State:
-        """Both sets of parameters by name."""
+        """Both sets of parameters by name, and buffers that the module would save itself."""
         state: State = {"online": _clone(self.named(self.online))}
+        if self._buffers:
+            state["buffers"] = _clone(self._buffers)
         if self.has_target:
             state["target"] = _clone(self.named(self.target))
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Take over both sets of parameters; CheckpointError names what doesn't fit."""
-        self._load(self.online, state["online"])
+        """Go on with saved parameters and buffers; CheckpointError names what doesn't fit."""
+        self._load(self.named(self.online), state["online"])
+        self._load(self._buffers, state.get("buffers", {}))
         if self.has_target:
             if "target" not in state:
                 raise CheckpointError("the checkpoint has no target network, this one needs it")
-            self._load(self.target, state["target"])
+            self._load(self.named(self.target), state["target"])
 
     def summary(self) -> str:
         """The module's layers and its number of parameters, for people."""
@@ -89,8 +97,8 @@ class NetworkWrapper:
         parts = torch.split_with_sizes(flat, self._sizes)
         return (part.view(shape) for part, shape in zip(parts, self._shapes, strict=True))
 
-    def _load(self, flat: Tensor, named: dict[str, Tensor]) -> None:
-        for name, view in self.named(flat).items():
+    def _load(self, own: dict[str, Tensor], named: dict[str, Tensor]) -> None:
+        for name, view in own.items():
             if name not in named or named[name].shape != view.shape:
                 found = tuple(named[name].shape) if name in named else "nothing"
                 raise CheckpointError(
@@ -98,7 +106,7 @@ class NetworkWrapper:
                     f"{tuple(view.shape)}, found {found}"
                 )
             view.copy_(named[name])
-        strange = sorted(set(named) - set(self._names))
+        strange = sorted(set(named) - set(own))
         if strange:
             raise CheckpointError(
                 f"the checkpoint doesn't fit this network, which has no {', '.join(strange)}"

@@ -14,6 +14,7 @@ from coach_rl.architectures.actor_critic import ActorCritic
 from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
 from coach_rl.architectures.torso import FlattenVector, Torso
+from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.records import Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
@@ -25,13 +26,17 @@ ACTIVATIONS: dict[str, Layer] = {
 }
 
 
-def numpy_forward(torso: Torso, head: nn.Sequential) -> Callable[[Observation], FloatArray] | None:
+def numpy_forward(
+    torso: Torso | ModuleTorso, head: nn.Sequential
+) -> Callable[[Observation], FloatArray] | None:
     """A torso and what follows it as a function of numpy observations [R, ...] to float32 [R, P].
 
     It reads the parameters where the modules keep them, so it follows every in-place update. None
-    where the modules are not on the CPU or are of other kinds than dense layers, scalings and the
-    activations of `ACTIVATIONS`.
+    where the modules are not on the CPU or are of other kinds than dense layers, layer
+    normalisations, scalings and the activations of `ACTIVATIONS`.
     """
+    if isinstance(torso, ModuleTorso):
+        return None
     if any(parameter.device.type != "cpu" for parameter in head.parameters()):
         return None
     embedded = zip(torso.embedder.keys, torso.embedder.embedders, strict=True)
@@ -80,6 +85,8 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
                 layers.append(_flatten)
             case nn.Linear():
                 layers.append(_dense(module))
+            case nn.LayerNorm():
+                layers.append(_layer_norm(module))
             case Normalise():
                 layers.append(_normalise(module))
             case ScaleToBox():
@@ -116,6 +123,19 @@ def _dense(layer: nn.Linear) -> Layer:
         return output
 
     return dense
+
+
+def _layer_norm(layer: nn.LayerNorm) -> Layer:
+    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+
+    def normalise(values: FloatArray) -> FloatArray:
+        values -= values.mean(axis=1, keepdims=True)
+        values /= np.sqrt((values * values).mean(axis=1, keepdims=True) + np.float32(layer.eps))
+        values *= weight
+        values += bias
+        return values
+
+    return normalise
 
 
 def _normalise(layer: Normalise) -> Layer:

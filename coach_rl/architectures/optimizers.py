@@ -1,17 +1,16 @@
 """How parameters move: Adam with clipping, and target networks that follow."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.state import State
 from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AdamParameters:
     """Adam with gradient clipping. Defaults: PyTorch's."""
 
@@ -42,7 +41,7 @@ class AdamParameters:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TargetSync:
     """How a target network follows its online network."""
 

@@ -1,6 +1,7 @@
 """Networks for Discrete actions: what each action is worth, as a mean or as a distribution."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
@@ -10,8 +11,16 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.layers import Activate, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import HIDDEN_GAIN, TorsoParameters
+from coach_rl.architectures.torso import (
+    HIDDEN_GAIN,
+    AnyTorsoParameters,
+    Torso,
+    TorsoParameters,
+    last_layer,
+)
+from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributional import categorical_loss, projected, quantile_loss
 from coach_rl.functional.temporal_difference import dueling_values, regression_loss, td_target
@@ -60,7 +69,7 @@ class ReturnHead(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class MeanHead:
     """The expected return alone (Watkins 1989; Mnih et al. 2015)."""
 
@@ -87,7 +96,7 @@ class MeanHead:
         return regression_loss(error[None], weight, huber), error
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class QuantileHead:
     """Quantiles of the return (QR-DQN, Dabney et al. 2018, arXiv:1710.10044)."""
 
@@ -120,7 +129,7 @@ class QuantileHead:
         return (weight * losses).mean(), losses
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class CategoricalHead:
     """Probabilities of fixed returns (C51, Bellemare et al. 2017, arXiv:1707.06887)."""
 
@@ -174,11 +183,11 @@ def _nature_torso() -> TorsoParameters:
     return TorsoParameters(middleware=(512,), activation="relu", orthogonal=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class QNetworkParameters:
     """A network of action values. Defaults: that of Mnih et al. 2015 where there are images."""
 
-    torso: TorsoParameters = field(default_factory=_nature_torso)
+    torso: AnyTorsoParameters = field(default_factory=_nature_torso)
     """How observations become features."""
     dueling: bool = False
     """A stream for the state's value and one for advantages (Wang et al. 2016)."""
@@ -191,6 +200,15 @@ class QNetworkParameters:
         require(
             all(size > 0 for size in self.streams),
             f"QNetworkParameters.streams must be more than 0, got {self.streams}",
+        )
+        own = isinstance(self.torso, ModuleParameters)
+        require(
+            not (own and self.streams),
+            "QNetworkParameters.streams are layers behind our torso; put them into your module",
+        )
+        require(
+            not (own and self.dueling and not self.torso.last_layer),
+            "QNetworkParameters.dueling needs last_layer: both streams begin at the features",
         )
 
 
@@ -208,9 +226,9 @@ class QNetwork(nn.Module):
         super().__init__()
         self.returns = params.head
         self.torso = params.torso.build(observation_space, rng, normaliser)
-        size, features = params.head.size, self.torso.output_size
-        self.actions = _stream(params, features, action_count(action_space) * size, rng)
-        self.state = _stream(params, features, size, rng) if params.dueling else None
+        size = params.head.size
+        self.actions = _stream(params, self.torso, action_count(action_space) * size, rng)
+        self.state = _stream(params, self.torso, size, rng) if params.dueling else None
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """[B, n, K]."""
@@ -235,11 +253,14 @@ def action_count(space: Space) -> int:
 
 
 def _stream(
-    params: QNetworkParameters, features: int, outputs: int, rng: torch.Generator
+    params: QNetworkParameters, torso: Torso | ModuleTorso, outputs: int, rng: torch.Generator
 ) -> nn.Sequential:
-    *hidden, last = pairwise((features, *params.streams, outputs))
+    make = partial(linear, rng=rng, gain=1.0, orthogonal=False)
+    if isinstance(params.torso, ModuleParameters):
+        return nn.Sequential(last_layer(torso, outputs, make))
+    *hidden, last = pairwise((torso.output_size, *params.streams, outputs))
     layers: list[nn.Module] = []
     for sizes in hidden:
         layer = linear(*sizes, rng=rng, gain=HIDDEN_GAIN, orthogonal=params.torso.orthogonal)
         layers += [layer, Activate(params.torso.activation)]
-    return nn.Sequential(*layers, linear(*last, rng=rng, gain=1.0, orthogonal=False))
+    return nn.Sequential(*layers, make(*last))

@@ -1,15 +1,18 @@
 """From an observation to features: one embedder per key, merged, through a middleware."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.layers import ACTIVATIONS, Activate, Activation, convolution, linear
+from coach_rl.architectures.layers import Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
+from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
 from coach_rl.core.errors import SpaceError, UnknownNameError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 
 HIDDEN_GAIN = 2**0.5
@@ -21,32 +24,54 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
     "deep": ((32, 5, 2), (32, 3, 1), (64, 3, 2), (64, 3, 1), (128, 3, 2), (128, 3, 1)),
 }
 """Image embedders, (channels, kernel, stride) per layer; medium is that of Mnih et al. 2015."""
+MOST_CHANNELS_FIRST = 4
+"""Channels up to which an image whose first axis is the shortest looks channels-first."""
+ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TorsoParameters:
     """How observations become features."""
 
     embedder: tuple[int, ...] = ()
     """Dense layers each vector key goes through before the keys are merged; none by default."""
-    convolutions: str = "medium"
-    """Stack that image keys go through: one of `CONVOLUTIONS`."""
+    convolutions: str | tuple[tuple[int, int, int], ...] = "medium"
+    """Layers that image keys go through: (channels, kernel, stride) each, or a name in
+    `CONVOLUTIONS`."""
+    images: ImageLayout = "auto"
+    """How observations with three axes are read: channels_last, channels_first, or flat, as
+    vectors. auto: bytes are images with the channels last, others need to be told."""
     middleware: tuple[int, ...] = (64, 64)
     """Dense layers after the keys are merged."""
     activation: Activation = "tanh"
     """After every layer."""
     orthogonal: bool = True
     """Orthogonal initial weights with gain sqrt(2) and zero biases; else PyTorch's default."""
+    layer_norm: bool = False
+    """Layer normalisation (Ba et al. 2016) of every dense layer, before its activation."""
+    keys: tuple[str, ...] | None = None
+    """Observation keys that the network sees; None: all of them."""
 
     def __post_init__(self) -> None:
-        if self.convolutions not in CONVOLUTIONS:
+        if isinstance(self.convolutions, str) and self.convolutions not in CONVOLUTIONS:
             raise UnknownNameError("convolution stack", self.convolutions, CONVOLUTIONS)
-        if self.activation not in ACTIVATIONS:
-            raise UnknownNameError("activation", self.activation, ACTIVATIONS)
+        require(
+            all(min(each) >= 1 for each in self.convolution_layers),
+            "TorsoParameters.convolutions must be (channels, kernel, stride) of 1 or more each, "
+            f"got {self.convolutions}",
+        )
+        require(self.keys != (), "TorsoParameters.keys must name a key at least, or be None")
         require(
             all(size > 0 for size in (*self.embedder, *self.middleware)),
             f"layer sizes must be more than 0, got {self.embedder} and {self.middleware}",
         )
+
+    @property
+    def convolution_layers(self) -> tuple[tuple[int, int, int], ...]:
+        """(channels, kernel, stride) of each convolution."""
+        if isinstance(self.convolutions, str):
+            return CONVOLUTIONS[self.convolutions]
+        return self.convolutions
 
     def build(
         self,
@@ -61,8 +86,8 @@ class TorsoParameters:
 class ObservationEmbedder(nn.Module):
     """Observation keys, each embedded, concatenated in the space's order.
 
-    Boxes are flattened, Discrete and MultiDiscrete observations become one-hot, uint8 images
-    [height, width, channels] are divided by 255 and convolved.
+    Boxes are flattened, Discrete and MultiDiscrete observations become one-hot, images are
+    convolved, bytes divided by 255 first.
     """
 
     def __init__(
@@ -73,6 +98,7 @@ class ObservationEmbedder(nn.Module):
         normaliser: ObservationNormaliser | None = None,
     ) -> None:
         super().__init__()
+        space = selected(space, params.keys)
         self.keys = list(space.spaces)
         self.embedders = nn.ModuleList()
         self.output_size = 0
@@ -140,11 +166,46 @@ class OneHot(nn.Module):
 
 
 class ImageScale(nn.Module):
-    """Bytes [B, height, width, channels] to float32 [B, channels, height, width] in [0, 1]."""
+    """Images [B, ...] to float32 [B, channels, height, width]; bytes to [0, 1].
+
+    Args:
+        channels_first: The axes of the input are already in this order.
+        is_bytes: Divide by 255.
+    """
+
+    def __init__(self, *, channels_first: bool, is_bytes: bool) -> None:
+        super().__init__()
+        self.channels_first, self.is_bytes = channels_first, is_bytes
 
     def forward(self, values: Tensor) -> Tensor:
-        """Divided by 255, channels first."""
-        return values.permute(0, 3, 1, 2).to(torch.float32) / 255
+        """Channels first."""
+        values = (values if self.channels_first else values.permute(0, 3, 1, 2)).to(torch.float32)
+        return values / 255 if self.is_bytes else values
+
+
+AnyTorsoParameters = TorsoParameters | ModuleParameters
+"""Our torso, or a module of the user's own."""
+
+
+def last_layer(
+    torso: Torso | ModuleTorso, outputs: int, make: Callable[[int, int], nn.Module]
+) -> nn.Module:
+    """The layer from features to a network's outputs.
+
+    Args:
+        torso: Gives the features.
+        outputs: How many outputs the network has.
+        make: The layer of so many inputs and outputs. Not used where a module of the user's gives
+            the outputs itself.
+    """
+    if isinstance(torso, Torso) or torso.params.last_layer:
+        return make(torso.output_size, outputs)
+    if torso.output_size != outputs:
+        raise SpaceError(
+            f"the network {type(torso.module).__name__} has {torso.output_size} outputs where "
+            f"{outputs} are needed; change it, or set ModuleParameters.last_layer"
+        )
+    return nn.Identity()
 
 
 def _encoder(
@@ -157,7 +218,7 @@ def _encoder(
             sizes = tuple(int(size) for size in space.nvec.reshape(-1))
             start = tuple(int(first) for first in space.start.reshape(-1))
             return OneHot(sizes, start), sum(sizes)
-        case spaces.Box() if len(space.shape) == 3 and space.dtype == np.uint8:
+        case spaces.Box() if len(space.shape) == 3 and params.images != "flat":
             return _image_encoder(space, key, params, rng)
         case spaces.Box() | spaces.MultiBinary():
             return FlattenVector(), int(np.prod(space.shape))
@@ -167,13 +228,27 @@ def _encoder(
 def _image_encoder(
     space: spaces.Box, key: str, params: TorsoParameters, rng: torch.Generator
 ) -> tuple[nn.Module, int]:
-    height, width, channels = space.shape
-    layers: list[nn.Module] = [ImageScale()]
-    for outputs, kernel, stride in CONVOLUTIONS[params.convolutions]:
+    is_bytes, channels_first = space.dtype == np.uint8, params.images == "channels_first"
+    first, *others = space.shape
+    if params.images == "auto" and not is_bytes:
+        raise SpaceError(
+            f"observation '{key}' of {space.shape} {space.dtype} may be an image or not; set "
+            "TorsoParameters.images to channels_last, channels_first or flat"
+        )
+    if params.images == "auto" and first <= MOST_CHANNELS_FIRST < min(others):
+        raise SpaceError(
+            f"image '{key}' of {space.shape} seems to have its channels first; set "
+            "TorsoParameters.images to channels_first (or to channels_last, if it has not)"
+        )
+    axes = (*others, first) if channels_first else space.shape
+    height, width, channels = axes
+    layers: list[nn.Module] = [ImageScale(channels_first=channels_first, is_bytes=is_bytes)]
+    for outputs, kernel, stride in params.convolution_layers:
         if min(height, width) < kernel:
             raise SpaceError(
-                f"image '{key}' of {space.shape} is too small for the '{params.convolutions}' "
-                "convolutions; use 'shallow', or rescale it with ObservationRescaleToSizeFilter"
+                f"image '{key}' of {space.shape} is too small for the convolutions "
+                f"{params.convolutions!r}; use 'shallow', or rescale it with "
+                "ObservationRescaleToSizeFilter"
             )
         layer = convolution(
             channels,
@@ -196,6 +271,7 @@ def _dense(
     layers: list[nn.Module] = []
     for outputs in sizes:
         layer = linear(inputs, outputs, rng=rng, gain=HIDDEN_GAIN, orthogonal=params.orthogonal)
-        layers += [layer, Activate(params.activation)]
+        norm = [nn.LayerNorm(outputs)] if params.layer_norm else []
+        layers += [layer, *norm, Activate(params.activation)]
         inputs = outputs
     return layers

@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 
@@ -42,7 +42,7 @@ class Arguments:
     use_cpu: bool = False
     device: str | None = None
     threads: int | None = None
-    matmul_precision: str | None = None
+    matmul_precision: Literal["highest", "high", "medium"] | None = None
     plain: bool = False
     print_networks_summary: bool = False
     debug: bool = False
@@ -138,7 +138,7 @@ def _check_combination(read: Arguments) -> None:
     if read.checkpoint_restore is not None:
         _refuse(read, _FIXED_BY_MANIFEST, "-crd rebuilds the experiment from its manifest")
         if read.evaluate is None:
-            _refuse(read, ("seed",), "-crd goes on with the run's own seed")
+            _refuse(read, ("seed",), "-crd keeps the run's own seed")
     if read.evaluate is not None:
         _refuse(read, _ONLY_FOR_TRAINING, "--evaluate trains nothing")
         if read.checkpoint_restore is None:
@@ -177,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
         "--checkpoint_restore",
         metavar="RUN",
         type=Path,
-        help="go on with a run: its folder (last checkpoint) or one of its checkpoints",
+        help="resume a run: its folder (last checkpoint) or one of its checkpoints",
     )
     what.add_argument(
         "--evaluate",
@@ -207,7 +207,7 @@ def _parser() -> argparse.ArgumentParser:
         "--checkpoint_seconds",
         metavar="SECONDS",
         type=_seconds,
-        help="keep a checkpoint every so many seconds, besides best and last",
+        help="keep a checkpoint every SECONDS, besides best and last",
     )
     where.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
@@ -246,9 +246,7 @@ def _describe_parser() -> argparse.ArgumentParser:
 
 def _add_changes(group: argparse._ArgumentGroup) -> None:
     group.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment's level (task)")
-    group.add_argument(
-        "--seed", metavar="SEED", type=_whole, help="of everything random (default: 0)"
-    )
+    group.add_argument("--seed", metavar="SEED", type=_whole, help="random seed (default: 0)")
     group.add_argument(
         "-n", "--num_envs", metavar="N", type=_positive, help="environments in parallel"
     )
@@ -277,7 +275,7 @@ def _add_videos(group: argparse._ArgumentGroup) -> None:
         "-dg", "--dump_gifs", action="store_true", help="film an episode of each evaluation as GIF"
     )
     group.add_argument(
-        "-dm", "--dump_mp4", action="store_true", help="the same as MP4; needs coach-rl[video]"
+        "-dm", "--dump_mp4", action="store_true", help="the same as MP4; needs the extra `video`"
     )
     group.add_argument(
         "--video_frames",
@@ -309,8 +307,8 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--matmul_precision",
         metavar="WORD",
-        help="of float32 products: highest (default), high, or medium: bfloat16 where it is "
-        "faster, which costs score",
+        help="precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
+        "where that is faster, which costs score)",
     )
 
 

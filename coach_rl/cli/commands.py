@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
 from rich.console import Console
 
 from coach_rl.cli.arguments import Arguments
 from coach_rl.cli.describe import describe_preset
+from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -30,7 +30,7 @@ from coach_rl.experiment.runner import (
     run_experiment,
 )
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.video import Format, VideoParameters
@@ -143,21 +143,21 @@ def _describe(arguments: Arguments, preset: Preset, graph_manager: GraphManager)
 
 def _conclude(arguments: Arguments, result: RunResult) -> int:
     """Say how the run ended and what to do with it."""
-    folder = _short(result.folder.path)
+    coach, folder = program("coach"), word(result.folder.path)
     if result.signal is not None:
         print(
             f"stopped after {result.environment_steps} environment steps; "
-            f"go on with: coach -crd {folder}"
+            f"resume with: {coach} -crd {folder}"
         )
         return _SIGNAL_EXIT_CODE + result.signal
     if result.summary is not None:
         _console_of(arguments).print(result.summary.table())
-    print(f"run folder: {folder}")
-    print(f"evaluate:   coach --evaluate 20 -crd {folder}")
+    print(f"run folder: {short(result.folder.path)}")
+    print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
     if _video(arguments) is not None:
-        print(f"videos:     {_short(result.folder.videos)}")
+        print(f"videos:     {short(result.folder.videos)}")
     if not arguments.no_tensorboard:
-        print(f"curves:     tensorboard --logdir {folder}")
+        print(f"curves:     {program('tensorboard')} --logdir {folder}")
     return 0
 
 
@@ -225,7 +225,7 @@ def _console_of(arguments: Arguments) -> Console:
 def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
     def on_start(graph_manager: GraphManager, folder: RunFolder) -> None:
         console.plan(graph_manager.parameters.schedule.training.count)
-        print(f"run folder: {_short(folder.path)}")
+        print(f"run folder: {short(folder.path)}")
         if arguments.print_networks_summary:
             print(graph_manager.description())
 
@@ -238,9 +238,3 @@ def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
 
 def _command(words: Sequence[str]) -> tuple[str, ...]:
     return ("coach", *words)
-
-
-def _short(path: Path) -> str:
-    """Relative to where the user stands, if it lies below."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)

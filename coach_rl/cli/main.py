@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
-from coach_rl.core.errors import CoachError, CoachWarning
+from coach_rl.core.errors import CoachError, CoachWarning, require_unix
 from coach_rl.experiment.presets import describe_presets, find_preset
 
 _BROKEN_PIPE = 141
@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    require_unix()
     arguments = parse_arguments(words)
     if arguments.list:
         for name, description in describe_presets():

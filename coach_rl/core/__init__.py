@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         EnvironmentParameters,
         InputFilter,
         InputFilterParameters,
-        LevelDescription,
         LevelPlace,
         MarkRenderable,
         OutputFilter,
@@ -43,7 +42,9 @@ if TYPE_CHECKING:
         RowState,
         Stateful,
     )
+    from coach_rl.core.levels import LevelDescription
     from coach_rl.core.marks import Mark
+    from coach_rl.core.parameter_classes import parameter_class
     from coach_rl.core.records import (
         Action,
         ActionInfo,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
         TrainingReport,
         Transition,
     )
-    from coach_rl.core.roles import KeepingParameters, MovableParameters
+    from coach_rl.core.roles import KeepingParameters, LearnerParameters, MovableParameters
     from coach_rl.core.row_noise import RowNoise
     from coach_rl.core.running_statistics import RunningStatistics
     from coach_rl.core.schedules import (
@@ -83,11 +84,12 @@ __all__ = [
     "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
     "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
     "ExponentialSchedule", "FloatArray", "GoalSpace", "InputFilter", "InputFilterParameters",
-    "InspectParameters", "IntArray", "KeepingParameters", "LevelDescription", "LevelPlace",
-    "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",
-    "Observation", "OptionSpace", "Outcome", "OutputFilter", "OutputFilterParameters",
+    "InspectParameters", "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription",
+    "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters",
+    "NonFiniteError", "Observation", "OptionSpace", "Outcome", "OutputFilter",
+    "OutputFilterParameters",
     "ParameterError", "Phase", "PiecewiseSchedule", "Renderable", "RowNoise", "RowState",
     "RunError", "RunningStatistics", "Schedule", "Space", "SpaceError", "State", "Stateful",
     "StepUnit", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
-    "parse_inspections",
+    "parameter_class", "parse_inspections",
 ]  # fmt: skip

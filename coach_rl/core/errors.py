@@ -17,6 +17,7 @@ user should know and nothing has to stop for is a `CoachWarning`.
 """
 
 import difflib
+import importlib.util
 from collections.abc import Iterable, Sequence
 
 
@@ -111,6 +112,19 @@ def suggestion(name: str, allowed: Iterable[str], limit: int = 12) -> str:
     if names and len(names) <= limit:
         return f"; allowed: {', '.join(names)}"
     return ""
+
+
+def require_unix() -> None:
+    """Raise `ConfigurationError` on Windows, which has no file locks of the kind runs hold."""
+    require(
+        importlib.util.find_spec("fcntl") is not None,
+        "coach_rl runs on Linux and macOS; on Windows use WSL",
+    )
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs one of our extras, for messages; the package is not published."""
+    return f'`pip install -e ".[{extra}]"` in the checkout installs it'
 
 
 def require(condition: bool, message: str) -> None:

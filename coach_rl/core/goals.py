@@ -1,7 +1,6 @@
 """What a level can be told: goals, when they are reached, what reaching them is worth; options."""
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -9,6 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
 
 GOAL_KEY = "desired_goal"
@@ -19,7 +19,7 @@ TOLD_KEYS = (GOAL_KEY, OPTION_KEY)
 """What a level is told stands under one of these, and changes with every sub-episode."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GoalSpace:
     """A level's goals: the level is rewarded by them, the level above acts in them.
 
@@ -76,17 +76,9 @@ class GoalSpace:
             f"GoalSpace.threshold must be 0 or more in every element, got {self.threshold}",
         )
         require(
-            self.reached_within in ("elements", "ball"),
-            f"GoalSpace.reached_within must be elements or ball, got {self.reached_within!r}",
-        )
-        require(
             all(0 <= element < len(self.low) for element in self.angles),
             f"GoalSpace.angles names elements of the goal, 0 to {len(self.low) - 1}, "
             f"got {self.angles}",
-        )
-        require(
-            self.observed in ("absolute", "relative"),
-            f"GoalSpace.observed must be absolute or relative, got {self.observed!r}",
         )
         require(
             self.reach is None
@@ -274,7 +266,7 @@ class GoalSpace:
         return high - low
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class OptionSpace:
     """K options: the level above chooses one, the level's agent sees which.
 

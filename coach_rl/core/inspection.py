@@ -1,10 +1,11 @@
 """Which points of a sampler to look into, what for, how often."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
+from coach_rl.core.parameter_classes import parameter_class
 
 END = "sample"
 """The point behind the last unit of a sampler."""
@@ -15,7 +16,7 @@ USUAL_INTERVALS = {"nan": 1, "shape": 1, "stats": 100}
 _PART = re.compile(r"\s*(?P<check>\w+)\s*(?:@\s*(?P<every>\d+)\s*)?")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class InspectParameters:
     """What to check, where, how often."""
 
@@ -29,9 +30,6 @@ class InspectParameters:
 
     def __post_init__(self) -> None:
         require(len(self.checks) > 0, "InspectParameters.checks is empty; name at least one check")
-        for check in self.checks:
-            if check not in CHECKS:
-                raise UnknownNameError("inspection check", check, CHECKS)
         require(self.every >= 1, f"InspectParameters.every must be 1 or more, got {self.every}")
 
 

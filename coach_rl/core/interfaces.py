@@ -14,7 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
-from coach_rl.core.goals import GoalSpace, LevelSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.marks import Mark, Place
 from coach_rl.core.records import (
     Action,
@@ -192,9 +193,9 @@ class InputFilter(Stateful, Protocol):
             rows: [R].
             observation: [R, ...] each, all keys or some.
             starts: [R] the real episode begins with this observation: forget what the row
-            remembers.
+                remembers.
             learn: Whether statistics (running means and the like) take these observations in. False
-            in TEST.
+                in TEST.
 
         Returns:
             New arrays, [R, ...] each; the input is never written to.
@@ -315,46 +316,6 @@ class Agent(Stateful, Protocol):
 
     def description(self) -> str:
         """What it consists of, for people; may have several lines."""
-        ...
-
-
-class LevelDescription(Protocol):
-    """What a level is like, apart from its agent."""
-
-    @property
-    def name(self) -> str:
-        """The level's name in logs."""
-        ...
-
-    @property
-    def goal_space(self) -> LevelSpace | None:
-        """What the level is told; at the top the goals are the environment's, None: none."""
-        ...
-
-    @property
-    def horizon(self) -> int | None:
-        """Decisions after which a sub-episode ends; None for no limit.
-
-        At the top the agent's episode is cut there; the simulator is not reset.
-        """
-        ...
-
-    @property
-    def real_end_is_terminal(self) -> bool:
-        """Whether a real termination cuts the bootstrap where the level has goals of its own."""
-        ...
-
-    @property
-    def testing_rate(self) -> float | None:
-        """Share of the decisions in TRAIN during which nobody below explores (lambda in HAC).
-
-        None is as good as 0.
-        """
-        ...
-
-    @property
-    def frozen(self) -> bool:
-        """Whether its agent only acts, and neither explores nor learns."""
         ...
 
 

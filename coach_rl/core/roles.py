@@ -32,3 +32,18 @@ class KeepingParameters(ABC):
     @abstractmethod
     def keeping_nothing(self) -> Self:
         """The same for an agent that only acts: nothing is kept, no room is taken."""
+
+
+class LearnerParameters(ABC):
+    """Parameters of an agent that waits for a number of decisions before it learns."""
+
+    @abstractmethod
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """Why the agent would learn nothing in a run, and what to change; None where it would.
+
+        Args:
+            num_envs: Environments in parallel.
+            steps: Environment steps of the run, summed over all of them; no level makes more
+                decisions.
+            heatup: How many of these are heat-up.
+        """

@@ -4,11 +4,11 @@ A schedule is asked with the clock and never counts how often it was asked, so i
 and does not depend on the number of environments or evaluations.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
 
 
@@ -20,7 +20,7 @@ class Schedule(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ConstantSchedule:
     """The same value throughout."""
 
@@ -32,7 +32,7 @@ class ConstantSchedule:
         return self.value
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class LinearSchedule:
     """A straight line from `start` to `end`, then `end` for ever."""
 
@@ -56,7 +56,7 @@ class LinearSchedule:
         return self.start + (self.end - self.start) * fraction
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ExponentialSchedule:
     """`start` times `decay` to the number of environment steps, never below `end`."""
 
@@ -77,7 +77,7 @@ class ExponentialSchedule:
         return max(self.end, self.start * self.decay**clock.environment_steps)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PiecewiseSchedule:
     """Straight lines between points; constant before the first and after the last."""
 

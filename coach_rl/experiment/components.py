@@ -10,15 +10,18 @@ components themselves, and nothing is called but the constructors of those datac
 import inspect
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import MISSING, dataclass, is_dataclass
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from typeguard import ForwardRefPolicy, TypeCheckError, check_type
 
 import coach_rl
-from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import StepUnit
+from coach_rl.core.typed_values import declared_types, describe_type, fit
+from coach_rl.experiment.parameters_json import constructor_fields
 
 _SUFFIX = "Parameters"
 _ANNOTATED = "__annotations__"
@@ -27,7 +30,7 @@ _UNIONS = (Union, types.UnionType)
 
 @dataclass(frozen=True)
 class Component:
-    """A component as it was written; `typed_values.fit` makes it."""
+    """A component as it was written; `made` makes it."""
 
     name: str
     """The name of its class."""
@@ -68,6 +71,32 @@ def short_name(kind: type[Any]) -> str:
     return kind.__name__ if name in coach_rl.__all__ else name
 
 
+def made(value: object, annotation: Any, name: str) -> object:
+    """A value with its components made; where a schedule is wanted, a number is a constant one.
+
+    Args:
+        value: What was written.
+        annotation: The type it should have.
+        name: What is being set, for errors.
+
+    Raises:
+        UnknownNameError: There is no such component, or it has no such argument.
+        ParameterError: A component lacks an argument, or does not fit; says which would.
+    """
+    match value:
+        case Component():
+            return _made_component(value, annotation, name)
+        case tuple() | list():
+            return type(value)(made(part, Any, name) for part in value)
+        case dict():
+            return {key: made(part, Any, name) for key, part in value.items()}
+        case int() | float() if value is not True and value is not False:
+            types = list(_members(annotation))
+            is_constant = Schedule in types and not {int, float} & set(types)
+            return ConstantSchedule(value=float(value)) if is_constant else value
+    return value
+
+
 def fitting(annotation: Any) -> list[type[Any]]:
     """The components that a field of this type accepts, but for step units, which are numbers."""
     wanted = [part for part in _members(annotation) if inspect.isclass(part)]
@@ -98,6 +127,34 @@ def members_of(protocol: type[Any]) -> dict[str, object]:
         for name, member in vars(each).items()
         if name == "__call__" or not name.startswith("_")
     }
+
+
+def _made_component(component: Component, annotation: Any, name: str) -> object:
+    kind = component_type(component.name)
+    known, types = constructor_fields(kind), declared_types(kind)
+    for argument in component.arguments:
+        if argument not in [field.name for field in known]:
+            names = [field.name for field in known]
+            raise UnknownNameError(f"argument of {component.name} in '{name}'", argument, names)
+    required = [
+        field.name
+        for field in known
+        if field.default is MISSING and field.default_factory is MISSING
+    ]
+    missing = [argument for argument in required if argument not in component.arguments]
+    if missing:
+        raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
+    if annotation is not Any and kind not in fitting(annotation):
+        fits = ", ".join(map(short_name, fitting(annotation)))
+        raise ParameterError(
+            f"{name} must be {describe_type(annotation)}, got {component!r}"
+            + (f"; fitting: {fits}" if fits else "")
+        )
+    arguments = {}
+    for argument, value in component.arguments.items():
+        path, declared = f"{name}: {component.name}.{argument}", types[argument]
+        arguments[argument] = fit(made(value, declared, path), declared, None, path)
+    return kind(**arguments)
 
 
 def _has_members(kind: type[Any], protocol: type[Any]) -> bool:

@@ -3,6 +3,7 @@
 evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(100))
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError
@@ -15,8 +16,9 @@ from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.run_folder import RunFolder, find_run, now, rebuild
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
 from coach_rl.experiment.videos import Videos
+from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import VideoParameters
 
@@ -93,6 +95,7 @@ def final_evaluation(
     episodes: EnvironmentEpisodes,
     *,
     seed: int | None = None,
+    is_stopped: Callable[[], bool] = never,
 ) -> Evaluation:
     """An evaluation on starts that the evaluations while training have not seen.
 
@@ -101,11 +104,14 @@ def final_evaluation(
         task: Its seed names the stream of the starts.
         episodes: How many.
         seed: Of the starts; None takes the run's own.
+        is_stopped: Asked at every step whether to give up.
+
+    Raises:
+        EvaluationStopped: `is_stopped` said so.
     """
     if seed is None:
         seed = integer_seed(task.seed, "final evaluation")
-    *levels, record = graph_manager.evaluate(episodes, seed=seed)
-    return Evaluation(**vars(record), levels=tuple(levels))
+    return graph_manager.evaluate(episodes, seed=seed, is_stopped=is_stopped)
 
 
 def evaluation_json(evaluation: Evaluation) -> Json:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import TaskParameters
-from coach_rl.graph_managers.torch_settings import torch_settings
+from coach_rl.graph_managers.task import TaskParameters, torch_settings
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             agents = read[source.checkpoint].state["agents"]
             if source.level not in agents:
                 raise UnknownNameError("level there", source.level, agents, "name it as RUN:LEVEL")
-            graph_manager.load_level(level.name, agents[source.level])
+            graph_manager.graph.agents[level.name].load_policy(agents[source.level])
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"level '{level.name}' cannot be loaded from {level.load}: {error}"

@@ -16,9 +16,9 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
 from coach_rl.core.steps import StepUnit
-from coach_rl.experiment.components import Component, fitting, short_name
+from coach_rl.core.typed_values import declared_types, fit
+from coach_rl.experiment.components import Component, fitting, made, short_name
 from coach_rl.experiment.parameters_json import constructor_fields
-from coach_rl.experiment.typed_values import declared_types, fit
 
 Tree = TypeVar("Tree")
 
@@ -99,7 +99,7 @@ def replace_everywhere(
         return parameters, 0
     changes: dict[str, Any] = {}
     count = 0
-    for each in dataclasses.fields(parameters):
+    for each in constructor_fields(type(parameters)):
         new, found = replace_everywhere(getattr(parameters, each.name), kind, change)
         if found:
             changes[each.name] = new
@@ -151,7 +151,7 @@ def _plant(changes: dict[str, Any], path: str, value: object) -> None:
 def _replace(current: Any, change: Any, annotation: Any, path: str) -> Any:
     """The value at `path` after a change: a `_Leaf` in its place, or changes by name below it."""
     if isinstance(change, _Leaf):
-        return fit(change.value, annotation, current, path)
+        return fit(made(change.value, annotation, path), annotation, current, path)
     if dataclasses.is_dataclass(current):
         return _replace_fields(current, change, path)
     if isinstance(current, tuple):

@@ -12,9 +12,9 @@ from dataclasses import MISSING, Field, dataclass, is_dataclass
 from typing import Any
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.typed_values import declared_types
 from coach_rl.experiment.documentation import documented
 from coach_rl.experiment.parameters_json import constructor_fields
-from coach_rl.experiment.typed_values import declared_types
 
 REQUIRED = inspect.Parameter.empty
 """The default of a panel argument that has none."""

@@ -14,20 +14,19 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import coach_rl
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, suggestion
+from coach_rl.core.typed_values import fit
+from coach_rl.experiment.components import made
 from coach_rl.experiment.neighbours import let_import_from
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
-from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
-from coach_rl.experiment.typed_parameters import fit_everywhere, misfit
-from coach_rl.experiment.typed_values import fit
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 
@@ -71,12 +70,7 @@ class Preset:
                 "GraphManager, "
                 f"got {type(result).__name__}"
             )
-        try:
-            parameters = fit_everywhere(result.parameters)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"preset {self.reference.path}: {error}") from error
-        same = parameters is result.parameters
-        return result if same else type(result)(parameters)
+        return result
 
     def configure(self, overrides: Mapping[str, object]) -> GraphManager:
         """The experiment with overrides of the panel and of the resolved parameters.
@@ -107,7 +101,12 @@ class Preset:
                 f'give it with -cp "{missing[0]}=..."'
             )
         return {
-            name: fit(value, self.panel[name].annotation, self.panel[name].default, name)
+            name: fit(
+                made(value, self.panel[name].annotation, name),
+                self.panel[name].annotation,
+                self.panel[name].default,
+                name,
+            )
             for name, value in values.items()
         }
 
@@ -220,24 +219,10 @@ def _preset_error(path: Path, error: BaseException) -> ConfigurationError:
         lines.append(error.lineno)
         error = SyntaxError(error.msg)
     where = f"{path}:{lines[-1]}" if lines else str(path)
-    wrong_type = misfit(error)
-    if wrong_type is not None:
-        return ConfigurationError(f"preset {where}: {wrong_type}")
     return ConfigurationError(f"preset {where}: {type(error).__name__}: {error}{_advice(error)}")
 
 
 def _advice(error: BaseException) -> str:
-    """The nearest names, where a name of ours was misspelt."""
-    misspelt = re.fullmatch(
-        r"cannot import name '(?P<name>\w+)' from 'coach_rl' .*"
-        r"|(?P<type>\w+)\.__init__\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
-        str(error),
-    )
-    if misspelt is None:
-        return ""
-    if misspelt["name"]:
-        return suggestion(misspelt["name"], coach_rl.__all__)
-    described = getattr(coach_rl, misspelt["type"], None)
-    if not is_dataclass(described):
-        return ""
-    return suggestion(misspelt["argument"], [field.name for field in constructor_fields(described)])
+    """The nearest names, where one was misspelt that is imported from coach_rl."""
+    misspelt = re.match(r"cannot import name '(\w+)' from 'coach_rl' ", str(error))
+    return suggestion(misspelt[1], coach_rl.__all__) if misspelt else ""

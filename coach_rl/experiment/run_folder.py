@@ -32,8 +32,8 @@ from coach_rl.experiment.overrides import replace_everywhere
 from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
 from coach_rl.experiment.preset_file import Preset, load_module
 from coach_rl.experiment.strict_json import Json, read_json, sync_folder, write_json, write_text
-from coach_rl.graph_managers.graph_manager import GraphManager, resolved_device
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
 SCHEMA_VERSION = 1
 """Of the manifest; raised when an older reader could misread it."""

@@ -1,12 +1,14 @@
 """One process per run: two that wrote into the same folder would ruin it."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, require_unix
+
+require_unix()
+import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence instead
 
 LOCK = ".lock"
 

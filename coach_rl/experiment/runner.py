@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.errors import ConfigurationError, DivergedError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
     Checkpoint,
@@ -51,8 +52,9 @@ from coach_rl.experiment.run_logs import cut_event_files, cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.experiment.videos import Videos
-from coach_rl.graph_managers.graph_manager import GraphManager, resolved_device
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.evaluating import EvaluationStopped
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.task import TaskParameters, resolved_device
 from coach_rl.telemetry.csv import CsvSink
 from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.records import Kind, LogRecord
@@ -69,7 +71,7 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 """The scalar by which evaluations are compared."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class RunSettings:
     """What does not change an experiment's numbers."""
 
@@ -246,7 +248,7 @@ class _Run:
                 raise DivergedError(f"{error}. {self._progress_and_checkpoint()}") from error
             summary = None
             if stop.signal is None and self.settings.final_episodes.count > 0:
-                summary = self._summarise(sinks)
+                summary = self._summarise(sinks, stop)
         return RunResult(
             folder=self.folder,
             environment_steps=self.graph_manager.clock.environment_steps,
@@ -257,7 +259,7 @@ class _Run:
 
     def _train(self, sinks: Sequence[Sink], stop: StopRequests) -> None:
         record, is_saved, resources = None, False, ResourceSampler()
-        for record in self.graph_manager.improve():
+        for record in self.graph_manager.improve(is_stopped=stop.is_requested):
             _write(sinks, _with_resources(record, resources))
             if self.videos is not None and record.kind == "evaluation":
                 self.videos.write(self.folder.videos / f"step_{record.environment_steps}")
@@ -295,9 +297,18 @@ class _Run:
         done = self.graph_manager.clock.environment_steps
         return f"The run had done {done} environment steps; {kept}"
 
-    def _summarise(self, sinks: Sequence[Sink]) -> Summary:
-        """The final evaluation, also written into the run's folder."""
-        evaluation = final_evaluation(self.graph_manager, self.task, self.settings.final_episodes)
+    def _summarise(self, sinks: Sequence[Sink], stop: StopRequests) -> Summary | None:
+        """The final evaluation, also written into the run's folder; None where it was stopped."""
+        _write(sinks, self.graph_manager.evaluation_begins())
+        try:
+            evaluation = final_evaluation(
+                self.graph_manager,
+                self.task,
+                self.settings.final_episodes,
+                is_stopped=stop.is_requested,
+            )
+        except EvaluationStopped:
+            return None
         for record in (*evaluation.levels, evaluation):
             _write(sinks, _as_final(record))
         if self.videos is not None:

@@ -29,6 +29,10 @@ class StopRequests:
         self._previous: dict[signal.Signals, Any] = {}
         self.signal: int | None = None
 
+    def is_requested(self) -> bool:
+        """Whether the first wish has arrived."""
+        return self.signal is not None
+
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in self._SIGNALS:

@@ -1,10 +1,11 @@
 """Now and then any action, evenly, in a Discrete space."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from coach_rl.core.clock import Clock
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import LinearSchedule, Schedule
@@ -18,7 +19,7 @@ def _nature_dqn() -> Schedule:
     return LinearSchedule(start=1.0, end=0.1, over=EnvironmentSteps(1_000_000))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class EpsilonGreedy:
     """With probability epsilon any action, evenly, else the greedy one (Watkins 1989)."""
 

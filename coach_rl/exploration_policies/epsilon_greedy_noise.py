@@ -6,6 +6,7 @@ import numpy as np
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.interfaces import RowState
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -25,7 +26,7 @@ def _fetch_noise() -> ExplorationPolicyParameters:
     return GaussianNoise(scale=ConstantSchedule(value=0.2))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class EpsilonGreedyNoise:
     """With probability epsilon an action from anywhere in the Box, else that of another policy.
 

@@ -1,12 +1,13 @@
 """Independent normal noise around the actions of a Box: clipped to it, or truncated by it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import NormalDist
 
 import numpy as np
 
 from coach_rl.core.clock import Clock
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -15,7 +16,7 @@ from coach_rl.exploration_policies.action_spaces import BoxActions
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GaussianNoise:
     """Normal noise added to each element; what leaves the Box is clipped to its bounds."""
 
@@ -35,7 +36,7 @@ class GaussianNoise:
         return GaussianNoisePolicy(self, BoxActions(action_space, asker="GaussianNoise"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class TruncatedNormalNoise:
     """Normal noise around each element, drawn under the condition that it stays in the Box.
 

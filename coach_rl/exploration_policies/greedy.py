@@ -1,10 +1,9 @@
 """No exploration at all."""
 
-from dataclasses import dataclass
-
 from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
@@ -12,7 +11,7 @@ from coach_rl.exploration_policies.action_spaces import BoxActions, DiscreteActi
 from coach_rl.exploration_policies.exploration_policy import ExplorationPolicy
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Greedy:
     """The network's choice: the largest action value (the first of equals), or the action."""
 

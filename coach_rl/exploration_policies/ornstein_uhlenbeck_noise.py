@@ -7,6 +7,7 @@ import numpy as np
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -16,7 +17,7 @@ from coach_rl.exploration_policies.action_spaces import BoxActions
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class OrnsteinUhlenbeckNoise:
     """x += theta (mean - x) dt + sigma sqrt(dt) N(0, 1), added to the action, then clipped.
 

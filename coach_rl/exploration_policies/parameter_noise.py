@@ -6,11 +6,10 @@ so that learning reaches a running episode; and each row measures the distance i
 it meets, and adapts a scale of its own, so that a row's life does not depend on the other rows.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
@@ -18,7 +17,7 @@ from coach_rl.core.state import State
 from coach_rl.exploration_policies.action_spaces import BoxActions
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ParameterNoise:
     """Normal noise on the policy's parameters, the same for a whole episode of a row.
 

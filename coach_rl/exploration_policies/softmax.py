@@ -1,10 +1,11 @@
 """Actions of a Discrete space drawn from a softmax: Boltzmann exploration, and plain logits."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from coach_rl.core.clock import Clock
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -14,7 +15,7 @@ from coach_rl.exploration_policies.sampling import CategoricalSampler
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Boltzmann:
     """An action with probability proportional to exp(value / temperature).
 
@@ -33,7 +34,7 @@ class Boltzmann:
         return SoftmaxPolicy(actions, temperature=self.temperature)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Categorical:
     """An action by its probability; the values are logits."""
 

@@ -1,47 +1,16 @@
 """What describes an experiment: its levels, its environment, its schedule, its acceptance test."""
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import field, replace
 
 from coach_rl.core.errors import require
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
+from coach_rl.core.levels import LevelDescription
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
-MATMUL_PRECISIONS = ("highest", "high", "medium")
-"""What `TaskParameters.matmul_precision` may be."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class TaskParameters:
-    """What is known only when a run starts."""
-
-    seed: int = 0
-    """Of everything random in the run, 0 or more."""
-    device: str = "auto"
-    """Where networks live: auto (a GPU where there is one), cpu, cuda or cuda:N."""
-    matmul_precision: str = "highest"
-    """How exactly float32 matrices are multiplied, in PyTorch's words; sums are always float32.
-
-    `highest` takes all 24 bits of the factors. `high` may take TF32's 11 on GPUs. `medium` may take
-    bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.
-    What that costs in score: benchmarks/results/off_policy_mujoco.md.
-    """
-    threads: int = 1
-    """Threads of one tensor operation on the CPU; small networks are fastest with 1. With another
-    number, sums of many elements differ in their last digits."""
-
-    def __post_init__(self) -> None:
-        require(self.seed >= 0, f"seed must be 0 or more, got {self.seed}")
-        require(self.threads >= 1, f"threads must be 1 or more, got {self.threads}")
-        require(
-            self.matmul_precision in MATMUL_PRECISIONS,
-            f"matmul_precision must be one of {', '.join(MATMUL_PRECISIONS)}, "
-            f"got '{self.matmul_precision}'",
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ScheduleParameters:
     """When what happens."""
 
@@ -78,7 +47,7 @@ class ScheduleParameters:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ValidationParameters:
     """The acceptance test a preset carries: a reward to reach within a number of steps."""
 
@@ -88,90 +57,121 @@ class ValidationParameters:
     """Environment steps by which it must be reached."""
 
 
-_NOBODY: Any = None
-"""Says that a level lacks its agent, so that the error can name the level."""
+def _describe_agent(value: object) -> str:
+    if isinstance(value, type):
+        return f"; write {value.__name__}(...), with brackets"
+    return "; describe one, e.g. PPOAgentParameters()"
 
 
-@dataclass(frozen=True, kw_only=True)
-class LevelParameters:
-    """One level of the stack."""
+def _describe_environment(value: object) -> str:
+    if isinstance(value, str):
+        return f"; write parameters({value!r}), with `from coach_rl.environments import parameters`"
+    if isinstance(value, type):
+        return f"; write {value.__name__}(...), with brackets"
+    task = getattr(getattr(value, "spec", None), "id", "module:Class")
+    return f"; describe it instead of making it, e.g. GymnasiumParameters(level={task!r})"
 
-    name: str = "main"
-    """The level's name in logs."""
-    agent: AgentParameters = _NOBODY
-    """Who decides on this level; has no default."""
-    goal_space: GoalSpace | OptionSpace | None = None
-    """What the level above acts in. At the top, and only there, it may be None; a GoalSpace there
-    means that the environment's desired goals are the level's, and reward it."""
-    horizon: int | None = None
-    """Decisions after which a sub-episode ends; None for no limit. At the top the agent's episode
-    is cut there, and the simulator goes on."""
-    real_end_is_terminal: bool = False
-    """Whether a real termination cuts the bootstrap where the level has goals of its own. If so,
-    dying early is the best policy under rewards of -1 and 0."""
-    testing_rate: float | None = None
-    """Share of the decisions in training during which nobody below explores: HAC's lambda. None: 0,
-    but above the lowest level of a HAC stack the rate of the stack."""
-    frozen: bool = False
-    """Whether the agent only acts, and neither explores nor learns."""
+
+@parameter_class
+class LevelParameters(LevelDescription):
+    """One level of a stack, with the agent that decides on it."""
+
+    agent: AgentParameters = field(metadata={ADVICE: _describe_agent})
+    """Who decides on this level."""
     load: str | None = None
     """A run, or one of its checkpoints, whose agent of the level of this name it starts from;
     `RUN:LEVEL` for a level of another name. None: from nothing."""
 
+
+@parameter_class
+class GraphParameters:
+    """An experiment: levels with an agent each, on top of an environment."""
+
+    levels: tuple[LevelParameters, ...]
+    """Top first."""
+    environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
+    """The simulator under the lowest level."""
+    schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
+    """When what happens."""
+    num_envs: int = 1
+    """Environments in parallel."""
+    evaluation_environment: EnvironmentParameters | None = field(
+        default=None, metadata={ADVICE: _describe_environment}
+    )
+    """What evaluations are played in, with the same spaces; None: the environment of training."""
+    reward_discount: float = 1.0
+    """Discount of rewards per simulator step, where a level adds them up for the one above; one
+    factor for all levels, because factors of single levels do not compose."""
+    validation: ValidationParameters | None = None
+    """The acceptance test; None where there is none."""
+
+    def __post_init__(self) -> None:
+        require(len(self.levels) > 0, "a graph needs at least one level")
+        names = [level.name for level in self.levels]
+        require(len(set(names)) == len(names), f"levels need different names, got {names}")
+        for level in self.levels[1:]:
+            require(
+                level.goal_space is not None,
+                f"level '{level.name}' needs a goal_space: the level above acts in it",
+            )
+        require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
+        require(
+            0 < self.reward_discount <= 1,
+            f"reward_discount must lie in (0, 1], got {self.reward_discount}",
+        )
+
+
+@parameter_class
+class BasicGraphParameters(GraphParameters):
+    """The usual experiment: one agent, one level, one environment."""
+
+    agent: AgentParameters = field(metadata={ADVICE: _describe_agent})
+    """Who learns."""
+    levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
+    """The agent's."""
+    reward_discount: float = field(init=False, default=1.0, repr=False)
+    """Not needed: one level adds nothing up."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", (LevelParameters(agent=self.agent),))
+        super().__post_init__()
+
+
+@parameter_class
+class HACGraphParameters(GraphParameters):
+    """Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948).
+
+    Every level has goals, and those above the lowest test their sub-goals.
+    """
+
+    stack: tuple[LevelParameters, ...]
+    """Top first, each with a horizon. The top level's goal_space says how the environment's goals
+    are judged; the others' are what the level above acts in."""
+    testing_rate: float = 0.3
+    """Share of sub-goals that are tested in training, by levels without a testing_rate of their
+    own: lambda of the paper."""
+    levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
+    """The stack, with the testing rates filled in."""
+    reward_discount: float = field(init=False, default=1.0, repr=False)
+    """Not needed: no level learns from rewards that were added up."""
+
     def __post_init__(self) -> None:
         require(
-            hasattr(self.agent, "build"),
-            f"level '{self.name}' needs an agent, described by e.g. PPOAgentParameters, "
-            f"got {self.agent!r}",
+            0 <= self.testing_rate <= 1,
+            f"testing_rate must lie in [0, 1], got {self.testing_rate}",
         )
-
-
-class GraphDescription(Protocol):
-    """What a graph manager needs to know, whatever dataclass holds it."""
-
-    @property
-    def levels(self) -> tuple[LevelParameters, ...]:
-        """Top first."""
-        ...
-
-    @property
-    def environment(self) -> EnvironmentParameters:
-        """The simulator."""
-        ...
-
-    @property
-    def evaluation_environment(self) -> EnvironmentParameters | None:
-        """What evaluations are played in; None: the environment of training."""
-        ...
-
-    @property
-    def schedule(self) -> ScheduleParameters:
-        """When what happens."""
-        ...
-
-    @property
-    def num_envs(self) -> int:
-        """Environments in parallel."""
-        ...
-
-    @property
-    def reward_discount(self) -> float:
-        """Of rewards per simulator step, where a level adds them up for the one above."""
-        ...
-
-    @property
-    def validation(self) -> ValidationParameters | None:
-        """The acceptance test; None where there is none."""
-        ...
-
-
-def check_levels(levels: tuple[LevelParameters, ...]) -> None:
-    """Raise `ParameterError` unless the levels make a stack."""
-    require(len(levels) > 0, "a graph needs at least one level")
-    names = [level.name for level in levels]
-    require(len(set(names)) == len(names), f"levels need different names, got {names}")
-    for level in levels[1:]:
-        require(
-            level.goal_space is not None,
-            f"level '{level.name}' needs a goal_space: the level above acts in it",
+        for level in self.stack:
+            require(
+                isinstance(level.goal_space, GoalSpace),
+                f"level '{level.name}' of a HAC stack needs goals: a GoalSpace as goal_space",
+            )
+            require(
+                level.horizon is not None,
+                f"level '{level.name}' of a HAC stack needs a horizon: it bounds its values",
+            )
+        tested = (
+            replace(level, testing_rate=self.testing_rate) if level.testing_rate is None else level
+            for level in self.stack[:-1]
         )
+        object.__setattr__(self, "levels", (*tested, *self.stack[-1:]))
+        super().__post_init__()

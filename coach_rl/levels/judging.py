@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import LevelDescription
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     BoolArray,
     End,

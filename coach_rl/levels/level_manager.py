@@ -8,7 +8,8 @@ import numpy as np
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import Agent, Environment, LevelDescription
+from coach_rl.core.interfaces import Agent, Environment
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     Action,
     Array,

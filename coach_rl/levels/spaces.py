@@ -4,7 +4,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import LevelSpace, OptionSpace
-from coach_rl.core.interfaces import LevelDescription
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.spaces import EnvironmentSpaces
 
 
@@ -30,12 +30,6 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         is_top: Whether no level is above.
     """
     name, space = params.name, params.goal_space
-    if params.horizon is not None and params.horizon < 1:
-        raise ConfigurationError(f"level '{name}': horizon must be 1 or more, got {params.horizon}")
-    if params.testing_rate is not None and not 0 <= params.testing_rate <= 1:
-        raise ConfigurationError(
-            f"level '{name}': testing_rate must lie in [0, 1], got {params.testing_rate}"
-        )
     if space is None:
         if not is_top:
             raise ConfigurationError(

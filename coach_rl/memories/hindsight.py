@@ -15,6 +15,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import LevelPlace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.memories.memory import Batch
 from coach_rl.memories.ring_store import RingStore
@@ -28,14 +29,13 @@ from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
 
 Strategy = Literal["future", "final", "episode", "random"]
-STRATEGIES: tuple[Strategy, ...] = ("future", "final", "episode", "random")
 ACHIEVED, REACHED = "/achieved_goals", "/reached"
 """Columns of the ledger: the goal each next observation achieves, whether that was the wanted."""
 GOALS, RELABELLED = "/sampling/hindsight/goals", "/sampling/hindsight/relabelled"
 OBSERVED_GOALS = (f"/observations/{GOAL_KEY}", f"/next_observations/{GOAL_KEY}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HindsightParameters:
     """Which goals replace the wanted one, and how often."""
 
@@ -51,11 +51,6 @@ class HindsightParameters:
     """Reaching the goal is terminal: nothing is bootstrapped behind it."""
 
     def __post_init__(self) -> None:
-        require(
-            self.strategy in STRATEGIES,
-            f"HindsightParameters.strategy must be one of {', '.join(STRATEGIES)}, "
-            f"got {self.strategy!r}",
-        )
         require(
             0 <= self.ratio < math.inf,
             f"HindsightParameters.ratio must be 0 or more and finite, got {self.ratio}",

@@ -16,6 +16,7 @@ import torch
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import LevelPlace, OutputFilter
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, Observation
 from coach_rl.memories.hindsight import RELABELLED
 from coach_rl.memories.memory import Batch
@@ -31,7 +32,7 @@ TESTS, KEEPS = "/sampling/hindsight/tests", "/sampling/hindsight/keeps_action"
 ACTIONS = "/actions"
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HindsightActionParameters:
     """How the sub-goals that an upper level asked for are shown in batches."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.spaces import Space
 
@@ -240,7 +240,7 @@ def _minari() -> Any:
         except ImportError as error:
             raise ConfigurationError(
                 f"Minari data sets need the package '{needed}', which cannot be imported "
-                f"({error}); install it with `pip install coach-rl[minari]`"
+                f"({error}); {how_to_install('minari')}"
             ) from error
     return importlib.import_module("minari")
 

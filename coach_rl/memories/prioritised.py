@@ -1,11 +1,10 @@
 """Prioritised replay (Schaul et al. 2016, arXiv:1511.05952): surprise is replayed oftener."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
 from coach_rl.core.errors import NonFiniteError, RunError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
@@ -16,7 +15,7 @@ from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.sum_tree import SumTree
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PrioritisedParameters:
     """Proportional prioritisation; defaults of the paper's table 3, proportional variant."""
 

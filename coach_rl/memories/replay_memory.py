@@ -4,7 +4,7 @@ Built from a `RingStore`, which keeps, and a `SamplerChain`, which draws.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, requi
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, Observation, Transition
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
@@ -67,7 +68,6 @@ from coach_rl.memories.tables import (
 from coach_rl.memories.trajectories import shown_as
 
 Storage = Literal["cpu", "pinned", "device", "none"]
-STORAGES: tuple[Storage, ...] = ("cpu", "pinned", "device", "none")
 
 
 class SamplerUnitParameters(Protocol):
@@ -91,7 +91,7 @@ class SamplerUnitParameters(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A replay memory: what it keeps, where, and how batches are drawn from it."""
 
@@ -127,11 +127,6 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         for name in ("capacity", "n_step"):
             value = getattr(self, name)
             require(value >= 1, f"ReplayMemoryParameters.{name} must be 1 or more, got {value}")
-        require(
-            self.storage in STORAGES,
-            f"ReplayMemoryParameters.storage must be one of {', '.join(STORAGES)}, "
-            f"got {self.storage!r}",
-        )
         require(
             self.hindsight_actions is None or self.hindsight is not None,
             "ReplayMemoryParameters.hindsight_actions go with hindsight; "

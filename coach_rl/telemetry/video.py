@@ -12,14 +12,14 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from coach_rl.core.errors import ConfigurationError, RunError, require
+from coach_rl.core.errors import ConfigurationError, RunError, how_to_install, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 
 Format = Literal["gif", "mp4"]
@@ -43,7 +43,7 @@ _MP4_QUALITY = 7
 """Of imageio-ffmpeg's 0 to 10."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class VideoParameters:
     """What is recorded of an evaluation, and how it is kept."""
 
@@ -139,8 +139,8 @@ def require_writable(parameters: VideoParameters) -> None:
     """Raise `ConfigurationError` where a format needs a package that is not installed."""
     if "mp4" in parameters.formats and importlib.util.find_spec("imageio_ffmpeg") is None:
         raise ConfigurationError(
-            "MP4 videos need the package imageio-ffmpeg, which is not installed; "
-            "`pip install coach-rl[video]`, or write GIFs"
+            "MP4 videos need the package imageio-ffmpeg, which is missing; "
+            f"{how_to_install('video')}; or write GIFs"
         )
 
 

@@ -1,11 +1,12 @@
 """Which goal world, and with what parameters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
 from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
@@ -16,7 +17,7 @@ from coach_rl.environments.goal_worlds.point_maze import (
     PointMazeMedium,
     PointMazeU,
 )
-from coach_rl.environments.level_name import require_level_name
+from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco.parameters import SimulationParameters, check_task
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
@@ -35,7 +36,7 @@ GOAL_WORLDS: dict[str, type[GoalTask]] = {
 """The goal worlds by level."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GoalWorldParameters(SimulationParameters):
     """One of the goal worlds.
 
@@ -43,14 +44,13 @@ class GoalWorldParameters(SimulationParameters):
     environment = parameters.build(num_envs=16)
     """
 
-    level: str
+    level: str = field(metadata={ADVICE: name_of_class})
     """A goal world, such as `goal_pendulum`."""
     kwargs: Mapping[str, Any] = FrozenMapping[str]()
     """Fields of the world's class, e.g. `terminate`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_level_name("GoalWorldParameters", self.level)
         if self.level not in GOAL_WORLDS:
             raise UnknownNameError("goal world", self.level, GOAL_WORLDS)
         object.__setattr__(self, "kwargs", frozen(self.kwargs))

@@ -2,27 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from typing import Any, Literal, Self
 
 from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import WorkerRows
-from coach_rl.environments.level_name import require_level_name
-
-START_METHODS = ("spawn", "forkserver", "fork")
+from coach_rl.environments.level_name import name_of_class
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class SingleEnvironmentsParameters(ABC):
     """Rows that are single environments, one by one in this process or spread over workers."""
 
-    level: str
+    level: str = field(metadata={ADVICE: name_of_class})
     """The environment's name."""
     kwargs: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the environment, e.g. `{"render_mode": "rgb_array"}`."""
@@ -40,17 +39,6 @@ class SingleEnvironmentsParameters(ABC):
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        require_level_name(name, self.level)
-        allowed = self.vectorizations()
-        require(
-            self.vectorization in allowed,
-            f"{name}.vectorization must be one of {', '.join(allowed)}, got '{self.vectorization}'",
-        )
-        require(
-            self.start_method in START_METHODS,
-            f"{name}.start_method must be one of {', '.join(START_METHODS)}, "
-            f"got '{self.start_method}'",
-        )
         limit = self.max_episode_steps
         require(
             limit is None or limit == -1 or limit >= 1,
@@ -62,11 +50,6 @@ class SingleEnvironmentsParameters(ABC):
         )
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
-
-    @classmethod
-    def vectorizations(cls) -> tuple[str, ...]:
-        """Where the rows may run."""
-        return ("sync", "subprocess")
 
     @abstractmethod
     def recipe(self) -> Recipe:
@@ -93,11 +76,11 @@ class SingleEnvironmentsParameters(ABC):
         return GymnasiumEnvironment(rows, num_envs=num_envs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GymnasiumParameters(SingleEnvironmentsParameters):
     """Any Gymnasium environment."""
 
-    level: str
+    level: str = field(metadata={ADVICE: name_of_class})
     """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the
     `module:Class` of an environment, or a `module:function` annotated to return one."""
     max_episode_steps: int | None = None
@@ -114,11 +97,6 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
             "GymnasiumParameters.max_episode_steps cannot be set for a ready vector environment; "
             "give it through kwargs if it has such an argument",
         )
-
-    @classmethod
-    def vectorizations(cls) -> tuple[str, ...]:
-        """Where the rows may run."""
-        return ("sync", "subprocess", "vector")
 
     def drawable(self) -> Self:
         """The same environments with `render_mode="rgb_array"`, where no render mode is given."""

@@ -11,7 +11,7 @@ from typing import Any, get_origin, get_type_hints
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, how_to_install
 from coach_rl.core.frozen import FrozenMapping, thawed
 
 EXTRAS = {
@@ -207,7 +207,7 @@ def imported(module_name: str, *, kind: str) -> Any:
         if extra is not None:
             raise ConfigurationError(
                 f"the {kind}'s module '{module_name}' cannot be imported: {module} is not "
-                f"installed; `pip install coach-rl[{extra}]`"
+                f"installed; {how_to_install(extra)}"
             ) from error
         raise ConfigurationError(
             f"the {kind}'s module '{module_name}' cannot be imported: {error}; install the "
@@ -241,7 +241,7 @@ def guarded(make: Callable[..., Any], *arguments: Any, what: str, **kwargs: Any)
         module, extra = _missing(error)
         if extra is not None:
             raise ConfigurationError(
-                f"{what} cannot be made: {module} is not installed; `pip install coach-rl[{extra}]`"
+                f"{what} cannot be made: {module} is not installed; {how_to_install(extra)}"
             ) from error
         raise ConfigurationError(f"{what} needs a package that is missing: {error}") from error
     except Exception as error:

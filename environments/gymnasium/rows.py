@@ -1,5 +1,6 @@
 """Rows of single Gymnasium environments: stepped, and saved by what they went through."""
 
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -115,6 +116,8 @@ class LocalRows:
                 f"'{self._level}' was made with render_mode {env.render_mode!r}; "
                 "ask for pictures with kwargs={'render_mode': 'rgb_array'}"
             )
+        for sdl in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):  # else pygame looks for a display,
+            os.environ.setdefault(sdl, "dummy")  # and complains where there is none
         return np.asarray(self._guarded(row, "render", env.render))
 
     def close(self) -> None:

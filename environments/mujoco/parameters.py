@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 from coach_rl.core.errors import UnknownNameError, require
 from coach_rl.core.frozen import FrozenMapping, frozen
-from coach_rl.environments.level_name import require_level_name
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
 from coach_rl.environments.mujoco.batch import MujocoBatch
@@ -41,7 +42,7 @@ TASKS: dict[str, type[GymnasiumTask]] = {
 """The built-in tasks by Gymnasium id and by short name."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class SimulationParameters(ABC):
     """How any task is simulated and drawn."""
 
@@ -98,7 +99,7 @@ class SimulationParameters(ABC):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class MujocoParameters(SimulationParameters):
     """One of the eleven tasks of Gymnasium.
 
@@ -106,14 +107,13 @@ class MujocoParameters(SimulationParameters):
     environment = parameters.build(num_envs=16)
     """
 
-    level: str
+    level: str = field(metadata={ADVICE: name_of_class})
     """A Gymnasium id such as `HalfCheetah-v5`, or a short name such as `half_cheetah`."""
     kwargs: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the Gymnasium class, e.g. `forward_reward_weight`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_level_name("MujocoParameters", self.level)
         if self.level not in TASKS:
             raise UnknownNameError(
                 "MuJoCo task", self.level, TASKS, "see MujocoTaskParameters for your own"
@@ -127,7 +127,7 @@ class MujocoParameters(SimulationParameters):
         return TASKS[self.level](**self.kwargs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class MujocoTaskParameters(SimulationParameters):
     """A task of your own: an instance of a `MujocoTask` subclass.
 

@@ -1,7 +1,7 @@
 """PettingZoo's parallel environments as an `Environment`: agents that act at the same time.
 
-Imports core, Gymnasium, this room's Gymnasium adapter, and PettingZoo when one is built (`pip
-install coach-rl[pettingzoo]`). Start with `parameters` (what can be asked for), then
+Imports core, Gymnasium, this room's Gymnasium adapter, and PettingZoo (the extra `pettingzoo`)
+when one is built. Start with `parameters` (what can be asked for), then
 `agents_as_one` (how the agents' spaces, rewards and ends become one environment's).
 """
 

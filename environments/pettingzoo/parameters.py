@@ -1,10 +1,11 @@
 """The description of a PettingZoo environment in a preset."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.frozen import thawed
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.environments.gymnasium.parameters import SingleEnvironmentsParameters
 from coach_rl.environments.gymnasium.recipe import (
     Env,
@@ -14,20 +15,21 @@ from coach_rl.environments.gymnasium.recipe import (
     imported,
     wrapped,
 )
+from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.pettingzoo.agents_as_one import AgentsAsOne
 
 MAKER = "parallel_env"
 """What makes an environment in every module of PettingZoo's."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PettingZooParameters(SingleEnvironmentsParameters):
     """Any parallel environment of PettingZoo's kind: agents by name that act at the same time.
 
     Its spaces are Dicts by the agents' names, for an `AgentGroup` to give out.
     """
 
-    level: str
+    level: str = field(metadata={ADVICE: name_of_class})
     """A module that has a `parallel_env` (`mpe2.simple_spread_v3`), or the `module:Class` of a
     `pettingzoo.ParallelEnv`, or a `module:function` annotated to return one."""
     max_episode_steps: int | None = None

@@ -5,19 +5,19 @@ evenly, a decision flips one bit, and there is nothing but -1 before the goal. F
 goal convention: `observation`, `achieved_goal`, `desired_goal`, `compute_reward`, `is_success`.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class BitFlipParameters:
     """Flip one of n bits at a time; the episode ends at the goal, or after n steps."""
 

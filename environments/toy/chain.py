@@ -5,19 +5,19 @@ begins at the second state, reward is 0.001 in the first state and 1 in the last
 takes `length + 9` steps.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ChainParameters:
     """Walk left (0) or right (1) along a chain of states."""
 

@@ -4,20 +4,20 @@ Follows the Gymnasium goal convention: `observation`, `achieved_goal`, `desired_
 `compute_reward` over any number of rows, and `is_success` in the info.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.toy.point_mass import motion_space, observed_motion, pushed
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GoalPointMassParameters:
     """Start anywhere in the square at rest; reach another point of it."""
 

@@ -1,17 +1,16 @@
 """One-step worlds, the smallest tasks there are: a contextual bandit with buttons or with dials."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import World, WorldEnvironment, WorldState, WorldStep
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class OneStepParameters:
     """Show a context, reward the action that matches it, end the episode."""
 

@@ -1,12 +1,12 @@
 """A point mass in the plane that is pushed to the origin, with a dense reward."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
@@ -19,7 +19,7 @@ ACCELERATION = 5.0
 MAX_SPEED = 5.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PointMassParameters:
     """Start anywhere in the square at rest; reward is minus the distance to the origin."""
 

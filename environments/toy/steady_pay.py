@@ -4,19 +4,19 @@ Nothing the agent does or sees matters, so with discount gamma every state is wo
 if the learner goes on behind the time limit. One that takes the limit for an end learns less.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class SteadyPayParameters:
     """Be paid 1 at every step, until the time is up."""
 

@@ -1,11 +1,10 @@
 """Let an agent with discrete actions choose a part of an image."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.bins import (
@@ -20,7 +19,7 @@ from coach_rl.filters.space_requirements import bounded_box_of, describe
 from coach_rl.filters.stages import StatelessActionStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AttentionDiscretization:
     """Cut a plane into a grid of cells; an action chooses one cell.
 

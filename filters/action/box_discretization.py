@@ -1,10 +1,9 @@
 """Let an agent with discrete actions act in a Box."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.bins import (
@@ -19,7 +18,7 @@ from coach_rl.filters.space_requirements import bounded_box_of
 from coach_rl.filters.stages import StatelessActionStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class BoxDiscretization:
     """Evenly spaced values per dimension, both bounds among them.
 

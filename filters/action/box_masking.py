@@ -1,16 +1,15 @@
 """Keep an agent within a part of a Box."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of, describe, per_element
 from coach_rl.filters.stages import StatelessActionStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class BoxMasking:
     """The agent acts in the part from `low` to `high`; actions keep their meaning.
 

@@ -1,12 +1,11 @@
 """Number all of the environment's actions for an agent with discrete actions."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.target_table import TargetAction, table_stage, target_array
@@ -14,7 +13,7 @@ from coach_rl.filters.space_requirements import describe
 from coach_rl.filters.stages import StatelessActionStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class FullDiscreteActionSpaceMap:
     """Every action of a countable space gets a number of its own, so none is out of reach.
 

@@ -1,10 +1,9 @@
 """Let an agent act in a range of its own choice."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.bins import is_whole
@@ -12,7 +11,7 @@ from coach_rl.filters.space_requirements import bounded_box_of, box, describe, p
 from coach_rl.filters.stages import StatelessActionStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class LinearBoxToBoxMap:
     """The agent's `low`..`high` is stretched to the environment's bounds, element by element.
 

@@ -1,14 +1,13 @@
 """Give an agent a choice of some of the environment's actions."""
 
-from dataclasses import dataclass
-
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.target_table import TargetAction, table_stage, target_array
 from coach_rl.filters.stages import StatelessActionStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PartialDiscreteActionSpaceMap:
     """The agent's action i is `target_actions[i]`; all other actions are out of reach.
 

@@ -1,17 +1,17 @@
 """Clip observations to a range."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import StatelessInputStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationClippingFilter:
     """Every element is limited to `low` and `high`; the dtype stays."""
 

@@ -1,15 +1,14 @@
 """Cut a region out of an array."""
 
-from dataclasses import dataclass
-
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import StatelessInputStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationCropFilter:
     """Keep the elements from `low` up to, but without, `high`, axis by axis."""
 

@@ -1,15 +1,14 @@
 """Reorder the axes of an array."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import axis_of, box, box_of
 from coach_rl.filters.stages import StatelessInputStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationMoveAxisFilter:
     """Move one axis; the others keep their order. From 0 to -1 puts leading channels last."""
 

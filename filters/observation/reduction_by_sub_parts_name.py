@@ -1,17 +1,17 @@
 """Keep or discard named elements of a measurement vector."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of, describe
 from coach_rl.filters.stages import StatelessInputStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationReductionBySubPartsNameFilter:
     """Keep only some elements of a vector, chosen by name; they keep their order."""
 

@@ -1,15 +1,14 @@
 """Shrink or enlarge images by a factor."""
 
-from dataclasses import dataclass
-
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.image_resizing import resizing_stage
 from coach_rl.filters.space_requirements import image_of
 from coach_rl.filters.stages import StatelessInputStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationRescaleSizeByFactorFilter:
     """Height and width times `factor`, rounded to whole pixels; bilinear with antialiasing."""
 

@@ -1,15 +1,14 @@
 """Bring images to a given size."""
 
-from dataclasses import dataclass
-
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.image_resizing import resizing_stage
 from coach_rl.filters.space_requirements import image_of
 from coach_rl.filters.stages import StatelessInputStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationRescaleToSizeFilter:
     """Any image to `height` x `width`; the aspect ratio may change; bilinear with antialiasing."""
 

@@ -1,10 +1,9 @@
 """Colour to grey."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from coach_rl.core.errors import SpaceError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, describe, image_of
@@ -17,7 +16,7 @@ _WEIGHTS = (0.299, 0.587, 0.114)
 _INTEGER_WEIGHTS = (19595.0, 38470.0, 7471.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationRGBToYFilter:
     """[height, width, 3] to the luma [height, width], by ITU-R BT.601; the dtype stays."""
 

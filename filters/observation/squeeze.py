@@ -1,14 +1,13 @@
 """Drop axes of length 1."""
 
-from dataclasses import dataclass
-
 from coach_rl.core.errors import SpaceError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import axis_of, box, box_of
 from coach_rl.filters.stages import StatelessInputStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationSqueezeFilter:
     """Remove one axis of length 1, or all of them; never the row axis."""
 

@@ -1,18 +1,17 @@
 """Show the last few observations at once."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import InputStage, RowMemory
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationStackingFilter:
     """The last `stack_size` observations of a row along a new axis, oldest first.
 

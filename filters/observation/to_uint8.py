@@ -1,17 +1,16 @@
 """Numbers to bytes."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import StatelessInputStage
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ObservationToUInt8Filter:
     """Map `low`..`high` to 0..255.
 

@@ -1,11 +1,10 @@
 """Subtract an exponentially weighted moving average from rewards."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import NonFiniteError, require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
@@ -13,7 +12,7 @@ from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import InputStage, RowMemory
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class RewardEwmaNormalizationFilter:
     """Subtract the exponentially weighted average of the rewards so far, this one included.
 

@@ -1,16 +1,15 @@
 """Normalise rewards by their running mean and deviation."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.normalizer import Normalizer
 from coach_rl.filters.space_requirements import box_of
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class RewardNormalizationFilter:
     """Subtract the running mean of all rewards, divide by their running deviation, clip.
 

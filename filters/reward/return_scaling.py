@@ -1,11 +1,10 @@
 """Scale rewards by the deviation of discounted returns."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.spaces import Space
@@ -14,7 +13,7 @@ from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import InputStage, RowMemory
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class RewardReturnScalingFilter:
     """Divide rewards by the running deviation of the discounted sum of rewards.
 

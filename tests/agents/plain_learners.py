@@ -231,6 +231,6 @@ def run(params, environment, *, steps, **changes):
     """The agent and its records after so many steps."""
     made = manager(params, environment, training=EnvironmentSteps(steps), **changes)
     records = list(made.improve())
-    (agent,) = made._graph.agents
+    (agent,) = made.graph.agents.values()
     made.close()
     return agent, records

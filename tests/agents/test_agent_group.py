@@ -31,8 +31,8 @@ from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -214,7 +214,8 @@ def created(params, seed=5):
 
 
 def group_of(manager):
-    return manager._built().agents[0]
+    (group,) = manager.graph.agents.values()
+    return group
 
 
 def seeds_of(rows, seed=5):
@@ -621,7 +622,7 @@ REACH = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.05,), key="left")
 def test_a_group_can_be_the_lower_level():
     """Its members share the goal reward; the one that sees the goal can pursue it."""
     params = experiment()
-    graph = HRLGraphParameters(
+    graph = GraphParameters(
         levels=(
             LevelParameters(name="high", agent=ppo("high")),
             LevelParameters(
@@ -647,7 +648,7 @@ def test_a_group_can_be_the_lower_level():
     records = list(manager.improve())
     learned = {(record.level, record.agent) for record in records if record.kind == "train"}
     assert learned == {("high", "high"), ("low", "left"), ("low", "right")}
-    shown = manager._built().agents[1].trajectories()
+    shown = manager.graph.agents["low"].trajectories()
     rewards = shown["/agents/right/rewards"][shown["/agents/right/mask"]]
     assert set(rewards) == {-1.0, 0.0}
     assert any("episode/reward/left" in record.scalars for record in records)

@@ -135,11 +135,11 @@ def test_nan_parameters_are_neither_evaluated_nor_saved(agent, environment):
         state = graph_manager.state_dict()
         graph_manager.load_state_dict(poisoned(state))
         with pytest.raises(DivergedError, match="agent 'me' of level 'main' has diverged: "):
-            list(graph_manager.evaluate(EnvironmentEpisodes(1)))
+            graph_manager.evaluate(EnvironmentEpisodes(1))
         with pytest.raises(DivergedError, match=r"\d+ of \d+ parameters (of \w+ )?are not finite"):
             graph_manager.state_dict()
         graph_manager.load_state_dict(state)  # the agent itself is sound
-        assert list(graph_manager.evaluate(EnvironmentEpisodes(1)))
+        assert graph_manager.evaluate(EnvironmentEpisodes(1))
 
 
 def poisoned(state):

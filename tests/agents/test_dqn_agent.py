@@ -241,7 +241,7 @@ def run(environment, params, *, steps, num_envs=8, seed=0):
     )
     manager.create_graph(TaskParameters(seed=seed, device="cpu"))
     records = list(manager.improve())
-    (agent,) = manager._graph.agents
+    (agent,) = manager.graph.agents.values()
     manager.close()
     return agent, records
 

@@ -16,7 +16,7 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import End
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
@@ -128,7 +128,7 @@ def test_a_stack_stopped_with_every_level_in_mid_sub_episode_goes_on_bit_for_bit
 def test_every_step_and_every_decision_becomes_one_transition():
     manager = built(parameters(steps=900))
     records = drained(manager)
-    top, middle, low = (each.memory for each in manager._graph.agents)
+    top, middle, low = (each.memory for each in manager.graph.agents.values())
     assert len(low) == manager.clock.environment_steps == 900
     ends = {
         level.name: sum(
@@ -143,7 +143,7 @@ def test_every_step_and_every_decision_becomes_one_transition():
     # What ended since the last progress record is not said yet.
     left = {
         level.name: int(level.sub_episodes.drain().get("sub_episodes", 0))
-        for level in manager._graph.training.levels
+        for level in manager.graph.training.levels
     }
     assert len(middle) == ends["low"] + left["low"]
     assert len(top) == ends["middle"] + left["middle"]
@@ -153,7 +153,7 @@ def test_every_step_and_every_decision_becomes_one_transition():
 def test_transitions_join_where_nothing_ended_and_carry_the_goal_of_their_sub_episode():
     manager = built(parameters(steps=900))
     drained(manager)
-    for index, each in enumerate(manager._graph.agents):
+    for index, each in enumerate(manager.graph.agents.values()):
         shown, level = each.memory.trajectories(), manager.parameters.levels[index]
         for row in range(3):
             count = int(shown["/mask"][row].sum())
@@ -179,7 +179,7 @@ def test_transitions_join_where_nothing_ended_and_carry_the_goal_of_their_sub_ep
 def test_the_goal_asked_for_is_the_goal_of_the_very_first_step_below():
     manager = built(parameters(steps=300))
     drained(manager)
-    for upper, lower in itertools.pairwise(manager._graph.agents):
+    for upper, lower in itertools.pairwise(manager.graph.agents.values()):
         asked, given = upper.memory.trajectories(), lower.memory.trajectories()
         for row in range(3):
             ended = (given["/terminated"][row] | given["/truncated"][row])[given["/mask"][row]]
@@ -192,7 +192,7 @@ def test_the_goal_asked_for_is_the_goal_of_the_very_first_step_below():
 
 def test_penalties_are_for_tests_that_used_up_the_horizon_below():
     manager = built(parameters(steps=900))
-    memory = manager._graph.agents[1].memory
+    memory = manager.graph.agents["middle"].memory
     noted = []
     keep = memory.add
 
@@ -214,7 +214,7 @@ def test_penalties_are_for_tests_that_used_up_the_horizon_below():
 def quiet_decisions(params):
     """Which decisions of each level were made without exploring, by name, [D] each."""
     manager, quiet = built(params), {}
-    for level in manager._graph.training.levels:
+    for level in manager.graph.training.levels:
 
         def act(*args, level=level, known=level.agent.act, **kwargs):
             quiet.setdefault(level.name, []).append(kwargs["quiet"].copy())
@@ -259,7 +259,8 @@ def test_evaluations_test_nothing_and_change_nothing():
     manager = built(parameters((replace(top, goal_space=as_the_environment), *rest), steps=400))
     drained(manager)
     before = manager.state_dict()
-    *levels, record = manager.evaluate(EnvironmentEpisodes(5))
+    record = manager.evaluate(EnvironmentEpisodes(5))
+    levels = record.levels
     assert record.kind == "evaluation"
     assert {each.level for each in levels} == {"top", "middle", "low"}
     assert all(each.phase is Phase.TEST for each in levels)
@@ -274,7 +275,7 @@ def test_evaluations_test_nothing_and_change_nothing():
 
 def test_values_lie_between_minus_the_horizon_and_nothing():
     manager = built(parameters(stack((4, 3))))
-    for each, horizon in zip(manager._graph.agents, (4, 3), strict=True):
+    for each, horizon in zip(manager.graph.agents.values(), (4, 3), strict=True):
         batch = {
             "observation": 9 * torch.randn(500, 4),
             "achieved_goal": 9 * torch.randn(500, 2),
@@ -294,7 +295,7 @@ def test_values_lie_between_minus_the_horizon_and_nothing():
 def test_a_state_that_was_hopeless_for_long_is_soon_worth_something_again(kind):
     """Targets below minus the horizon would push the squashed value where no gradient is left."""
     manager = built(parameters(stack((10, 3), kinds=(kind, kind)), num_envs=1))
-    top = manager._graph.agents[0]
+    top = manager.graph.agents["top"]
     batch = hopeless(top, 64)
     for _ in range(2_000):
         top.learn_from_batch(batch)
@@ -330,18 +331,19 @@ def hopeless(agent, size):
 def test_targets_of_bounded_values_are_clipped_to_the_bounds():
     for kind in ("ddpg", "td3"):
         manager = built(parameters(stack((4, 3), kinds=(kind, kind))))
-        clips = [each._clip_targets for each in manager._graph.agents]
+        clips = [each._clip_targets for each in manager.graph.agents.values()]
         assert clips == [(-4.0, 0.0), (-3.0, 0.0)]
         manager.close()
     learner = replace(agent().learner, algorithm=DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0)))
     top, low = stack((4, 3))
     manager = built(parameters((top, replace(low, agent=agent(learner=learner)))))
-    assert manager._graph.agents[1]._clip_targets == (-2.5, 0.0), "a learner's own stay"
+    assert manager.graph.agents["low"]._clip_targets == (-2.5, 0.0), "a learner's own stay"
     manager.close()
 
 
 def test_hindsight_actions_are_for_levels_with_one_below():
-    top, low = (each.memory.layout for each in built(parameters(stack((4, 3))))._graph.agents)
+    agents = built(parameters(stack((4, 3)))).graph.agents
+    top, low = (agents[name].memory.layout for name in ("top", "low"))
     assert top.hindsight_actions.sub_goal == PLACES
     assert top.hindsight_actions.penalty == -4.0
     assert low.hindsight_actions is None
@@ -350,23 +352,8 @@ def test_hindsight_actions_are_for_levels_with_one_below():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"goal_space": None}, "level 'low' needs a goal_space: the level above acts in it"),
-        ({"goal_space": OptionSpace(count=3)}, "level 'low' of a HAC stack needs goals"),
-        ({"horizon": None}, "level 'low' of a HAC stack needs a horizon"),
-    ],
-)
-def test_what_a_hac_stack_needs_of_every_level(change, message):
-    top, low = stack((4, 3))
-    with pytest.raises(ParameterError, match=message):
-        parameters((top, replace(low, **change)))
-
-
-@pytest.mark.parametrize(
     ("level", "change", "message"),
     [
-        (1, {"horizon": 0}, "level 'low': horizon must be 1 or more, got 0"),
         (
             1,
             {"goal_space": replace(PLACES, elements=None)},
@@ -461,8 +448,8 @@ def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
     own = agent(learner=learner, name="upper", bound_values=False)
     top, low = stack((4, 3))
     manager = built(parameters((replace(top, agent=own), low)))
-    assert manager._graph.agents[0].name == "upper"
-    assert manager._graph.agents[0]._params.critic.bounds == (-9.0, 0.0)
+    assert manager.graph.agents["top"].name == "upper"
+    assert manager.graph.agents["top"]._params.critic.bounds == (-9.0, 0.0)
     manager.close()
 
 

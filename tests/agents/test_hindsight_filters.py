@@ -29,8 +29,8 @@ from coach_rl.filters import (
     StatelessInputStage,
 )
 from coach_rl.graph_managers import (
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -69,7 +69,7 @@ def dqn(**changes):
 
 
 def stack(top, low=None, *, sub_goals=SUB_GOALS):
-    return HRLGraphParameters(
+    return GraphParameters(
         levels=(
             LevelParameters(name="top", agent=top, goal_space=GOALS, horizon=6, testing_rate=0.3),
             LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),
@@ -99,7 +99,7 @@ def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(a
     stretched = OutputFilter(action=(LinearBoxToBoxMap(low=(-5.0, 0.0), high=(5.0, 30.0)),))
     manager = built(stack(agent(output_filter=stretched), sub_goals=sub_goals))
     manager.run()
-    top = manager._graph.agents[0]
+    top = manager.graph.agents["top"]
     batch = {path: column.numpy() for path, column in top.memory.sample(2_000).items()}
     missed = top.memory.store.ledger["/missed"].take(batch["/positions"])
     shown = missed & (batch["/rewards"] != -6.0)  # tests, worth the penalty, keep what was asked
@@ -191,7 +191,7 @@ def test_input_filters_of_other_keys_are_not_refused():
     halved = InputFilter(observation={"achieved_goal": (Halved(),), "observation": ()})
     manager = built(stack(hac(), hac(input_filter=halved)))  # the lower level's goal: observation
     manager.run()
-    batch = manager._graph.agents[1].memory.sample(500)
+    batch = manager.graph.agents["low"].memory.sample(500)
     torch.testing.assert_close(
         batch["/observations/achieved_goal"], batch["/observations/observation"][:, :2] / 2
     )

@@ -44,8 +44,8 @@ from coach_rl.filters import (
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -93,7 +93,7 @@ def top_agent(capacity=500, **changes):
 
 def stack(top=None, low=None, *, goals=GOALS, heatup=60, training=400, num_envs=3, **low_level):
     """Rows out of phase: sub-goals are reached early, episodes end at their goal or step 23."""
-    return HRLGraphParameters(
+    return GraphParameters(
         levels=(
             LevelParameters(name="top", agent=top or top_agent()),
             LevelParameters(
@@ -119,7 +119,7 @@ def built(params, seed=0):
 
 
 def agents_of(manager):
-    return manager._graph.agents
+    return list(manager.graph.agents.values())
 
 
 def drawn(agent, size=16):

@@ -20,7 +20,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
 from coach_rl.graph_managers import (
     GraphManager,
-    HRLGraphParameters,
+    GraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -125,7 +125,7 @@ def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, pair=False):
     top = LevelParameters(name="top", agent=agent, goal_space=space)
     low = LevelParameters(name="low", agent=ddpg(), goal_space=PLACES, horizon=4)
     graph_manager = GraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=(top, low)[:levels],
             environment=ChaseParameters(pair=pair),
             num_envs=num_envs,
@@ -172,14 +172,14 @@ def check(stored, space=PLACES):
 @pytest.mark.parametrize("agent", [ddpg(), ppo()])
 def test_a_decision_sees_the_goal_it_is_rewarded_for(agent, levels):
     graph_manager = manager(agent, levels=levels)
-    stored = stored_by(graph_manager._graph.agents[0])
+    stored = stored_by(graph_manager.graph.agents["top"])
     list(graph_manager.train_and_act(EnvironmentSteps(300)))
     assert check(stored) > 10
 
 
 def test_evaluations_act_on_the_goal_that_is_there():
     graph_manager, seen = manager(ppo()), []
-    agent = graph_manager._graph.agents[0]
+    agent = graph_manager.graph.agents["top"]
     choose = agent.choose
 
     def spied(row_state, rows, observation, **more):
@@ -187,7 +187,7 @@ def test_evaluations_act_on_the_goal_that_is_there():
         return choose(row_state, rows, observation, **more)
 
     agent.choose = spied
-    list(graph_manager.evaluate(EnvironmentEpisodes(4)))
+    graph_manager.evaluate(EnvironmentEpisodes(4))
     assert len(seen) == 22
     for observation in seen:
         np.testing.assert_array_equal(
@@ -198,7 +198,7 @@ def test_evaluations_act_on_the_goal_that_is_there():
 def test_a_goal_shown_as_what_is_left_to_go_is_that_of_the_decision():
     space = replace(PLACES, observed="relative")
     graph_manager = manager(ppo(), space=space)
-    stored = stored_by(graph_manager._graph.agents[0])
+    stored = stored_by(graph_manager.graph.agents["top"])
     list(graph_manager.train_and_act(EnvironmentSteps(120)))
     for one in stored:
         target = one.observation["target"].astype(np.float32)
@@ -208,7 +208,7 @@ def test_a_goal_shown_as_what_is_left_to_go_is_that_of_the_decision():
 
 def test_the_ledger_of_hindsight_holds_what_the_level_said():
     graph_manager = manager(ddpg(hindsight=HindsightParameters()))
-    agent = graph_manager._graph.agents[0]
+    agent = graph_manager.graph.agents["top"]
     stored = stored_by(agent)
     list(graph_manager.heatup(EnvironmentSteps(300)))
     assert check(stored) > 10
@@ -227,7 +227,7 @@ def test_the_members_of_a_group_see_the_goal_they_are_rewarded_for():
     )
     graph_manager = manager(group, pair=True)
     across, up = (
-        stored_by(graph_manager._graph.agents[0].members[name]) for name in ("across", "up")
+        stored_by(graph_manager.graph.agents["top"].members[name]) for name in ("across", "up")
     )
     list(graph_manager.train_and_act(EnvironmentSteps(150)))
     assert check(across) > 10
@@ -238,7 +238,7 @@ def test_the_members_of_a_group_see_the_goal_they_are_rewarded_for():
 def test_transitions_do_not_depend_on_the_company_of_other_rows():
     def first_row(num_envs):
         graph_manager = manager(ddpg(), num_envs=num_envs)
-        stored = stored_by(graph_manager._graph.agents[0])
+        stored = stored_by(graph_manager.graph.agents["top"])
         list(graph_manager.heatup(EnvironmentSteps(60 * num_envs)))
         return [
             {key: (one.observation[key][0].tolist(), one.next_observation[key][0].tolist())}
@@ -251,7 +251,7 @@ def test_transitions_do_not_depend_on_the_company_of_other_rows():
 
 def test_n_step_returns_stay_under_one_goal():
     graph_manager = manager(ddpg(n_step=3))
-    agent = graph_manager._graph.agents[0]
+    agent = graph_manager.graph.agents["top"]
     stored = stored_by(agent)
     list(graph_manager.heatup(EnvironmentSteps(300)))
     assert check(stored) > 10
@@ -266,7 +266,7 @@ def test_n_step_returns_stay_under_one_goal():
 
 def test_advantages_stay_under_one_goal():
     graph_manager = manager(ppo())
-    agent = graph_manager._graph.agents[0]
+    agent = graph_manager.graph.agents["top"]
     list(graph_manager.train_and_act(EnvironmentSteps(21)))
     agent._model.value = lambda observation: observation[GOAL_KEY][:, 0]
     columns = agent._memory.columns

@@ -80,7 +80,7 @@ def test_as_many_gradient_steps_as_decisions_have_earned(ratio, num_envs):
         "ddpg", learning={"updates_per_step": given, "learning_starts": starts, "batch": 2}
     )
     made = manager(params, SteadyPayParameters(), num_envs=num_envs)
-    (agent,) = made._graph.agents
+    (agent,) = made.graph.agents.values()
     taken = []
     learn = agent.learn_from_batch
     agent.learn_from_batch = lambda batch: (taken.append(len(agent.memory)), learn(batch))[1]
@@ -104,7 +104,7 @@ def test_as_many_gradient_steps_as_decisions_have_earned(ratio, num_envs):
 def test_heat_up_earns_nothing_however_long(kind):
     params = parameters(kind, learning={"updates_per_step": 0.5, "learning_starts": 5, "batch": 2})
     made = manager(params, SteadyPayParameters(), num_envs=2)
-    (agent,) = made._graph.agents
+    (agent,) = made.graph.agents.values()
     after_ticks(made, 20, "heatup")
     after_ticks(made, 6)
     assert agent.training_steps == made.clock.training_steps == 6
@@ -517,10 +517,10 @@ def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
         SteadyPayParameters(low=-1.0, high=3.0),
         num_envs=4,
     )
-    (agent,) = made._graph.agents
+    (agent,) = made.graph.agents.values()
     if kind == "sac":  # the deviation e^2 before squashing reaches both ends
         agent.actor.named(agent.actor.online)["head.0.bias"][1] = 9.0
-    sent, environment = [], made._graph.training.levels[0].environment
+    sent, environment = [], made.graph.training.levels[0].environment
     send = environment.send
 
     def spy(directive, rows):
@@ -535,7 +535,7 @@ def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
     assert kept.min() == pytest.approx(-1.0, abs=1e-3)
     assert kept.max() == pytest.approx(3.0, abs=1e-3)
     seen = []
-    first = critics_of(agent).module.layers[0]
+    first = critics_of(agent).module.values.layers[0]
     first.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0][..., -1].clone()))
     batch = agent.memory.sample(64)
     agent.learn_from_batch(batch)
@@ -555,9 +555,9 @@ def test_behind_an_output_filter_the_agent_lives_in_its_own_box(kind):
         SteadyPayParameters(low=-1.0, high=3.0),
         num_envs=4,
     )
-    (agent,) = made._graph.agents
+    (agent,) = made.graph.agents.values()
     assert agent.action_space == spaces.Box(-1, 1, (1,))
-    sent, environment = [], made._graph.training.levels[0].environment
+    sent, environment = [], made.graph.training.levels[0].environment
     send = environment.send
     environment.send = lambda directive, rows: (
         sent.append(directive.action),
@@ -604,12 +604,12 @@ def test_testing_draws_nothing_and_changes_nothing(kind, setting):
     )
     after_ticks(made, 3, "heatup")
     after_ticks(made, 5)
-    (agent,) = made._graph.agents
+    (agent,) = made.graph.agents.values()
     before = copy.deepcopy(made.state_dict())
-    evaluation = made._graph.evaluation
+    evaluation = made.graph.evaluation
     rows = evaluation.state_dict()["top"]["agent_rows"]["exploration"]
-    *_, one = made.evaluate(EnvironmentEpisodes(5))
-    *_, same = made.evaluate(EnvironmentEpisodes(5))
+    one = made.evaluate(EnvironmentEpisodes(5))
+    same = made.evaluate(EnvironmentEpisodes(5))
     np.testing.assert_array_equal(one.arrays["episode/reward"], same.arrays["episode/reward"])
     assert_same_state(made.state_dict(), before)
     assert_same_state(evaluation.state_dict()["top"]["agent_rows"]["exploration"], rows)
@@ -859,7 +859,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(kind):
 def test_actor_and_critics_do_not_begin_alike():
     """They draw from one stream, one after the other."""
     critics = build("td3").critics.module
-    for layer in critics.layers:
+    for layer in critics.values.layers:
         assert not torch.allclose(layer.weight[0], layer.weight[1])
 
 

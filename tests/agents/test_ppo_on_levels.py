@@ -21,7 +21,7 @@ from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,
-    HRLGraphParameters,
+    GraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -72,7 +72,7 @@ def manager(upper, lower, space, *, horizon=5, num_envs=5, seed=2, **more):
         **more.pop("schedule", {}),
     }
     graph_manager = GraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=(
                 LevelParameters(name="top", agent=upper),
                 LevelParameters(name="low", agent=lower, goal_space=space, horizon=horizon),
@@ -88,7 +88,7 @@ def manager(upper, lower, space, *, horizon=5, num_envs=5, seed=2, **more):
 
 
 def agents_of(graph_manager):
-    return graph_manager._graph.agents
+    return list(graph_manager.graph.agents.values())
 
 
 def rows_below(graph_manager):
@@ -338,7 +338,7 @@ def test_an_answer_says_what_a_decision_was_worth():
         num_envs=1,
         reward_discount=0.9,
     )
-    stack = graph_manager._graph.training
+    stack = graph_manager.graph.training
     upper = transitions_stored(agents_of(graph_manager)[0])
     rewards, tick = [], stack.tick
 

@@ -141,11 +141,11 @@ def test_a_squashed_actor_gives_means_and_bounded_log_deviations():
 def value_by_hand(critics, member, features, share):
     """One member's values [B] in float64, layer by layer."""
     values = torch.cat([features, share], dim=1).double()
-    activation = torch.relu if critics.activation is torch.relu else torch.tanh
-    for number, layer in enumerate(critics.layers):
+    activation = torch.relu if critics.values.activation is torch.relu else torch.tanh
+    for number, layer in enumerate(critics.values.layers):
         weight, bias = layer.weight[member].double(), layer.bias[member, 0].double()
         values = values @ weight + bias
-        if number < len(critics.layers) - 1:
+        if number < len(critics.values.layers) - 1:
             values = activation(values)
     return values[:, 0]
 
@@ -158,7 +158,7 @@ def test_every_critic_reads_the_observation_and_the_share_of_the_box(torso):
     action = torch.tensor([1.0, -0.75, 10.5]) + share * torch.tensor([2.0, 1.25, 0.5])
     found = critics(seen, action)
     assert found.shape == (3, 4)
-    features = critics.embedder(seen)
+    features = critics.values.embedder(seen)
     for member in range(3):
         expected = value_by_hand(critics, member, features, share)
         torch.testing.assert_close(found[member].double(), expected, rtol=1e-4, atol=1e-5)
@@ -177,11 +177,11 @@ def test_the_action_joins_the_inputs_of_the_critic_s_action_layers(layers, unit)
     shown = {"half_range": share, "raw": action}[unit].double()
     found = critics(seen, action)
     for member in range(2):
-        values = critics.embedder(seen).double()
-        for number, layer in enumerate(critics.layers):
+        values = critics.values.embedder(seen).double()
+        for number, layer in enumerate(critics.values.layers):
             inputs = torch.cat([values, shown], dim=1) if number in layers else values
             values = inputs @ layer.weight[member].double() + layer.bias[member, 0].double()
-            if number < len(critics.layers) - 1:
+            if number < len(critics.values.layers) - 1:
                 values = torch.relu(values) if SMALL.activation == "relu" else torch.tanh(values)
         torch.testing.assert_close(found[member].double(), values[:, 0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(critics(seen, action, members=1), found[:1])
@@ -190,7 +190,7 @@ def test_the_action_joins_the_inputs_of_the_critic_s_action_layers(layers, unit)
 def test_only_the_members_asked_for_get_a_gradient():
     critics = Critics(CriticParameters(torso=SMALL), SEEN, BOX, rng(), members=2)
     critics(observations(), torch.tensor([[0.0, 0.0, 10.5]] * 4), members=1).sum().backward()
-    for layer in critics.layers:
+    for layer in critics.values.layers:
         assert layer.weight.grad[0].abs().sum() > 0
         assert layer.weight.grad[1].abs().sum() == 0
 
@@ -200,7 +200,7 @@ def test_members_do_not_mix():
     seen, action = observations(), torch.tensor([[0.0, 0.0, 10.5]] * 4)
     before = critics(seen, action).detach()
     with torch.no_grad():
-        for layer in critics.layers:
+        for layer in critics.values.layers:
             layer.weight[1].mul_(3).add_(0.1)
     after = critics(seen, action).detach()
     assert torch.equal(after[0], before[0])
@@ -217,7 +217,7 @@ def limits(weight):
 def test_initial_weights_are_torch_s_own():
     torso = TorsoParameters(middleware=(100, 400), activation="relu", orthogonal=False)
     critics = Critics(CriticParameters(torso=torso), SEEN, BOX, rng(), members=2)
-    for layer, inputs in zip(critics.layers, (6, 100, 400), strict=True):
+    for layer, inputs in zip(critics.values.layers, (6, 100, 400), strict=True):
         bound = 1 / math.sqrt(inputs)
         for member in range(2):
             low, high = limits(layer.weight[member])
@@ -232,12 +232,27 @@ def test_initial_weights_are_torch_s_own():
 def test_orthogonal_weights_where_asked_in_critics_too():
     torso = TorsoParameters(middleware=(8, 8), activation="relu", orthogonal=True)
     critics = Critics(CriticParameters(torso=torso), SEEN, BOX, rng(), members=2)
-    for layer in critics.layers[:-1]:
+    for layer in critics.values.layers[:-1]:
         for member in range(2):
             weight = layer.weight[member]  # [inputs, outputs], at most as many inputs as outputs
             torch.testing.assert_close(weight @ weight.T, 2 * torch.eye(len(weight)))
             assert layer.bias[member].abs().max() == 0
-    assert not torch.allclose(critics.layers[0].weight[0], critics.layers[0].weight[1])
+    one, other = critics.values.layers[0].weight
+    assert not torch.allclose(one, other)
+
+
+def test_layer_norm_comes_before_the_activation_of_every_critic():
+    torso = TorsoParameters(middleware=(4,), activation="relu", layer_norm=True)
+    critics = Critics(CriticParameters(torso=torso), SEEN, BOX, rng(), members=2)
+    seen, action = observations(), torch.zeros(4, 3)
+    features = torch.cat([critics.values.embedder(seen), critics.to_box.inverse(action)], dim=-1)
+    first, last = critics.values.layers
+    for member, values in enumerate(critics(seen, action)):
+        hidden = features @ first.weight[member] + first.bias[member]
+        hidden = torch.nn.functional.layer_norm(hidden, (4,))
+        expected = torch.relu(hidden) @ last.weight[member] + last.bias[member]
+        torch.testing.assert_close(values, expected[:, 0])
+    torch.testing.assert_close(critics(seen, action, members=1), critics(seen, action)[:1])
 
 
 @pytest.mark.parametrize("bound", [3e-3, 0.5])
@@ -246,7 +261,7 @@ def test_the_last_layer_begins_within_its_bound(bound):
     networks = [
         DeterministicActor(ActorParameters(**params), SEEN, BOX, rng()).head[0],
         SquashedGaussianActor(ActorParameters(**params), SEEN, BOX, rng()).head[0],
-        Critics(CriticParameters(**params), SEEN, BOX, rng(), members=2).layers[-1],
+        Critics(CriticParameters(**params), SEEN, BOX, rng(), members=2).values.layers[-1],
     ]
     for layer in networks:
         for parameter in (layer.weight, layer.bias):
@@ -259,8 +274,11 @@ def test_the_network_of_the_ddpg_paper():
     torso = TorsoParameters(embedder=(400,), middleware=(300,), activation="relu", orthogonal=False)
     seen = spaces.Dict({"x": spaces.Box(-1, 1, (17,))})
     critics = Critics(CriticParameters(torso=torso, final_bound=3e-3), seen, BOX, rng())
-    assert [tuple(layer.weight.shape) for layer in critics.layers] == [(1, 403, 300), (1, 300, 1)]
-    assert critics.embedder.output_size == 400
+    assert [tuple(layer.weight.shape) for layer in critics.values.layers] == [
+        (1, 403, 300),
+        (1, 300, 1),
+    ]
+    assert critics.values.embedder.output_size == 400
 
 
 def test_the_critic_of_hiro_s_authors():
@@ -271,7 +289,7 @@ def test_the_critic_of_hiro_s_authors():
     )
     seen = spaces.Dict({"x": spaces.Box(-1, 1, (44,))})
     critics = Critics(params, seen, spaces.Box(-30, 30, (8,)), rng(), members=2)
-    shapes = [tuple(layer.weight.shape) for layer in critics.layers]
+    shapes = [tuple(layer.weight.shape) for layer in critics.values.layers]
     assert shapes == [(2, 52, 300), (2, 308, 300), (2, 300, 1)]
     values = critics({"x": torch.zeros(5, 44)}, 30 * torch.eye(8)[:5])
     assert values.abs().max() < 300 * 30 * 3e-3
@@ -301,7 +319,7 @@ def test_the_same_generator_makes_the_same_networks_and_torch_s_own_is_left_alon
         (CriticParameters, {"final_bound": -1.0}, "CriticParameters.final_bound must be 0 or more"),
         (CriticParameters, {"action_layers": ()}, r"layers from 0 to 2, one at least, got \(\)"),
         (CriticParameters, {"action_layers": (0, 3)}, r"layers from 0 to 2.*got \(0, 3\)"),
-        (CriticParameters, {"action_unit": "share"}, "must be half_range or raw, got 'share'"),
+        (CriticParameters, {"action_unit": "share"}, "must be 'half_range' or 'raw', got 'share'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(params, changes, message):

@@ -48,10 +48,11 @@ SEVERAL = {
         (VECTOR, {}),
         (VECTOR, {"middleware": ()}),
         (VECTOR, {"middleware": (7,), "embedder": (6, 5)}),
+        (VECTOR, {"middleware": (7, 4), "layer_norm": True}),
         (SEVERAL, {"embedder": (6,)}),
         (SEVERAL, {"middleware": (), "orthogonal": False}),
     ],
-    ids=["plain", "linear", "embedded", "several keys", "several keys linear"],
+    ids=["plain", "linear", "embedded", "normalised", "several keys", "several keys linear"],
 )
 def test_it_equals_the_torch_policy_to_rounding(observed, layers, activation, action):
     model = build(observed, action, activation=activation, **layers)

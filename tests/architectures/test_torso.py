@@ -27,7 +27,6 @@ EVERY_KIND = {
     "vector": (spaces.Box(-1, 1, (5,)), 5),
     "float64 matrix": (spaces.Box(-1, 1, (2, 3), np.float64), 6),
     "bytes": (spaces.Box(0, 255, (4,), np.uint8), 4),
-    "float image": (spaces.Box(0, 1, (2, 3, 4)), 24),
     "bits": (spaces.MultiBinary(3), 3),
     "discrete": (spaces.Discrete(4, start=-1), 4),
     "multidiscrete": (spaces.MultiDiscrete([2, 3], start=[5, 0]), 5),
@@ -106,7 +105,7 @@ def test_the_medium_convolutions_of_an_atari_screen_have_the_published_size():
 
 def test_bytes_are_scaled_and_their_channels_come_first():
     image = torch.arange(2 * 3 * 4, dtype=torch.uint8).reshape(1, 2, 3, 4)
-    scaled = ImageScale()(image)
+    scaled = ImageScale(channels_first=False, is_bytes=True)(image)
     assert scaled.shape == (1, 4, 2, 3)
     assert scaled.dtype == torch.float32
     assert scaled[0, 3, 1, 2] == pytest.approx(image[0, 1, 2, 3].item() / 255)
@@ -137,7 +136,7 @@ def test_any_key_may_be_observed(key):
     ("changes", "error", "message"),
     [
         ({"convolutions": "medum"}, UnknownNameError, "did you mean 'medium'"),
-        ({"activation": "rely"}, UnknownNameError, "did you mean 'relu'"),
+        ({"activation": "rely"}, ParameterError, "did you mean 'relu'"),
         ({"middleware": (64, 0)}, ParameterError, "layer sizes must be more than 0"),
         ({"embedder": (-1,)}, ParameterError, "layer sizes must be more than 0"),
     ],
@@ -198,3 +197,73 @@ def test_activations_are_what_they_are_called():
     assert found.keys() == expected.keys()
     for name, numbers in expected.items():
         assert found[name] == pytest.approx(numbers, rel=1e-5), name
+
+
+def test_layer_norm_comes_before_the_activation():
+    space = spaces.Dict({"x": spaces.Box(-1, 1, (3,))})
+    params = TorsoParameters(embedder=(5,), middleware=(4,), layer_norm=True)
+    torso = params.build(space, torch.Generator().manual_seed(0))
+    x = torch.tensor([[0.1, -0.5, 0.9], [0.3, 0.2, 0.1]])
+    linears = [each for each in torso.modules() if isinstance(each, nn.Linear)]
+    values = x
+    for layer in linears:
+        values = torch.tanh(nn.functional.layer_norm(layer(values), (layer.out_features,)))
+    torch.testing.assert_close(torso({"x": x}), values)
+
+
+@pytest.mark.parametrize(
+    ("images", "shape", "dtype"),
+    [
+        ("auto", (20, 24, 2), np.uint8),
+        ("channels_last", (20, 24, 2), np.float32),
+        ("channels_first", (2, 20, 24), np.uint8),
+        ("channels_first", (2, 20, 24), np.float32),
+    ],
+)
+def test_images_of_every_layout_and_type_are_the_same_to_the_convolutions(images, shape, dtype):
+    params = TorsoParameters(images=images, convolutions=((6, 5, 3), (4, 3, 1)), middleware=(8,))
+    space = spaces.Dict({"image": spaces.Box(0, 255, shape, dtype)})
+    torso = params.build(space, torch.Generator().manual_seed(0))
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 20, 24, 2))
+    image = torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255
+    values = image
+    for layer in (each for each in torso.modules() if isinstance(each, nn.Conv2d)):
+        values = torch.tanh(layer(values))
+    assert values.shape == (2, 4, 4, 5)
+    expected = torso.middleware(values.flatten(1))
+    shown = pixels if shape[2] == 2 else pixels.transpose(0, 3, 1, 2)
+    shown = shown.astype(dtype) if dtype == np.uint8 else (shown / 255).astype(dtype)
+    found = torso({"image": torch.from_numpy(shown)})
+    torch.testing.assert_close(found, expected)
+
+
+def test_three_axes_may_be_a_vector():
+    space = spaces.Dict({"grid": spaces.Box(0, 1, (2, 3, 4))})
+    torso = TorsoParameters(images="flat", middleware=()).build(space, torch.Generator())
+    assert torso({"grid": torch.arange(24.0).view(1, 2, 3, 4)}).tolist() == [list(range(24))]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message"),
+    [
+        ((8, 8, 3), np.float32, r"of \(8, 8, 3\) float32 may be an image or not; set .*images to"),
+        ((3, 84, 84), np.uint8, "seems to have its channels first; set .*images to channels_first"),
+    ],
+)
+def test_images_that_could_be_misread_are_refused(shape, dtype, message):
+    space = spaces.Dict({"image": spaces.Box(0, 255, shape, dtype)})
+    with pytest.raises(SpaceError, match=message):
+        TorsoParameters().build(space, torch.Generator())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"convolutions": ((32, 3),)}, r"must be str | tuple\[tuple\[int, int, int\], ...\], got"),
+        ({"convolutions": ((32, 0, 1),)}, r"must be \(channels, kernel, stride\) of 1 or more"),
+        ({"images": "rgb"}, "images must be 'auto' or 'channels_last' .*, got 'rgb'"),
+    ],
+)
+def test_convolutions_and_layouts_that_cannot_be_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        TorsoParameters(**changes)

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
@@ -11,6 +11,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, GraphManager, ScheduleParameters
+from coach_rl.graph_managers.evaluating import never
 from coach_rl.telemetry import LogRecord
 
 ROUND = 40_960
@@ -29,8 +30,8 @@ class StoppedGraphManager(GraphManager):
         super().__init__(parameters)
         self._sigterm_at = parameters.sigterm_at
 
-    def improve(self) -> Iterator[LogRecord]:
-        for record in super().improve():
+    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
+        for record in super().improve(is_stopped=is_stopped):
             if record.kind == "train" and record.environment_steps == self._sigterm_at:
                 os.kill(os.getpid(), signal.SIGTERM)
             yield record

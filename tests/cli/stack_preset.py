@@ -10,8 +10,8 @@ from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
 )
@@ -40,7 +40,7 @@ def graph_manager(
     if not lower:
         low = LevelParameters(name="low", goal_space=PLACES)
     return HRLGraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=(LevelParameters(name="top", agent=UPPER[upper]), low),
             environment=PointMassParameters(),
             num_envs=4,

@@ -1,5 +1,6 @@
 """The `coach` command: one line for every mistake, the right exit code, and real runs."""
 
+import importlib
 import json
 import os
 import re
@@ -16,7 +17,8 @@ import pytest
 from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
-from coach_rl.core.errors import CoachWarning
+from coach_rl.cli.shell import program
+from coach_rl.core.errors import CoachWarning, ConfigurationError
 
 HERE = Path(__file__).parent
 FAKE = HERE.parent / "experiment" / "fake_preset.py"
@@ -42,6 +44,21 @@ def test_help_is_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
         coach("--help")
     assert caught.value.code == 0
     assert capsys.readouterr().out == (HERE / "help.txt").read_text()
+
+
+def test_windows_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as where there is no such module
+    assert coach("-l") == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == (
+        "",
+        "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
+    )
+    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock")
+    with pytest.raises(ConfigurationError, match="on Windows use WSL"):
+        importlib.import_module("coach_rl.experiment.run_lock")
 
 
 def test_every_flag_reads_into_its_field() -> None:
@@ -106,7 +123,7 @@ def test_every_flag_reads_into_its_field() -> None:
         ("-p FAKE --seed -1", "argument --seed"),
         (
             "-p FAKE --matmul_precision low",
-            "matmul_precision must be one of highest, high, medium, got 'low'",
+            "matmul_precision must be 'highest' or 'high' or 'medium', got 'low'",
         ),
         ("-crd run --matmul_precision high", "leave out --matmul_precision"),
         ("-p FAKE -s 0", "argument -s/--checkpoint_seconds: must be a number of seconds above 0"),
@@ -114,7 +131,7 @@ def test_every_flag_reads_into_its_field() -> None:
         ("-p FAKE -c --device cpu", "not allowed with argument -c/--use_cpu"),
         ("-p FAKE --evaluate -s 5", "--evaluate trains nothing; leave out -s"),
         ("-p FAKE -crd run", "-crd rebuilds the experiment from its manifest; leave out -p"),
-        ("-crd run --seed 1", "-crd goes on with the run's own seed; leave out --seed"),
+        ("-crd run --seed 1", "-crd keeps the run's own seed; leave out --seed"),
         ("-crd run", "is neither a run's folder"),
         ("-l -p FAKE", "-l lists the presets and does nothing else"),
         ("describe", "the following arguments are required: PRESET"),
@@ -239,7 +256,7 @@ def start(*words: Any, **more: Any) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopping_says_how_to_go_on(number: signal.Signals, exit_code: int) -> None:
+def test_stopping_says_how_to_resume(number: signal.Signals, exit_code: int) -> None:
     panel = "steps=1_000_000; seconds_per_step=0.001"
     process = start("-p", FAKE, "-ntb", "-cp", panel)
     deadline = time.monotonic() + 60
@@ -251,7 +268,7 @@ def test_stopping_says_how_to_go_on(number: signal.Signals, exit_code: int) -> N
     assert process.returncode == exit_code
     assert "stopping after this step" in err
     run = only_run()
-    assert f"go on with: coach -crd {run}" in out
+    assert f"resume with: {program('coach')} -crd {run}" in out
     assert (run / "checkpoints" / "last").is_file()
 
 

@@ -34,7 +34,7 @@ def coach(*words: Any) -> int:
         ("levels.1.goal_space.low=(0.0,)", "levels.1 ('low'): GoalSpace needs as many low, high"),
         ("levels.1.goal_space.key=velocity", "level 'low': the goal's key 'velocity' is not obs"),
         ("levels.1.goal_space=None", "level 'low' needs a goal_space"),
-        ("lower=False", "level 'low' needs an agent, described by e.g. PPOAgentParameters"),
+        ("lower=False", "LevelParameters of 'low' lacks agent; write LevelParameters(agent=...)"),
         ("upper=dqn", "level 'top': this agent chooses among Discrete actions, got Box"),
         ("upper=ddpg; options=3", "level 'top': this agent acts in a flat Box"),
         ("levels.0.testing_rate=2.0", "level 'top': testing_rate must lie in [0, 1], got 2.0"),

@@ -92,7 +92,7 @@ def test_the_level_above_acts_in_goals_or_in_the_largest_differences():
         ({"elements": (1, 2, 3)}, "names 3 elements, its bounds have 2"),
         ({"low": (1.0, -2.0)}, "low must lie below high"),
         ({"threshold": (0.1, -0.1)}, "threshold must be 0 or more"),
-        ({"reached_within": "box"}, "must be elements or ball, got 'box'"),
+        ({"reached_within": "box"}, "must be 'elements' or 'ball', got 'box'"),
         ({"threshold": (0.1, 0.0), "reached_within": "ball"}, "more than 0 in every element of a"),
     ],
 )
@@ -202,7 +202,7 @@ def test_options_are_ones_among_zeros():
     ("change", "message"),
     [
         ({"angles": (2,)}, "angles names elements of the goal, 0 to 1, got"),
-        ({"observed": "far"}, "observed must be absolute or relative, got 'far'"),
+        ({"observed": "far"}, "observed must be 'absolute' or 'relative', got 'far'"),
         ({"reach": (1.0, 1.0)}, "reach says for relative goals how far"),
         ({"reach": (1.0,), "relative": True}, "reach says for relative goals how far"),
     ],

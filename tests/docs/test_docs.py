@@ -36,7 +36,7 @@ from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
-PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+PAGES = sorted([*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")])
 ROOMS = (
     "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
 )
@@ -136,6 +136,16 @@ def test_a_wrong_command_is_noticed(wrong):
 def test_a_wrong_target_is_noticed():
     with pytest.raises(AssertionError, match="no target trian"):
         understand("make trian")
+
+
+def test_nobody_is_told_to_install_a_package_that_is_not_published():
+    """Until it is, extras are installed from a checkout: pip install -e ".[video]"."""
+    places = [*PAGES, *(CHECKOUT / "benchmarks").rglob("*.md")]
+    for folder in ("coach_rl", "environments", "filters", "presets", "benchmarks"):
+        places += (CHECKOUT / folder).rglob("*.py")
+    wrong = re.compile(r"coach-rl\[|pip install( -\S+)* coach")
+    assert wrong.search("pip install -U coach_rl")
+    assert not [name_of(place) for place in places if wrong.search(place.read_text())]
 
 
 def anchors(markdown):

@@ -262,7 +262,7 @@ def test_closed_environments_say_so():
             little_environments.Plain,
             {},
             ParameterError,
-            "GymnasiumParameters.level must be a name, .* write 'little_environments:Plain'",
+            "GymnasiumParameters.level must be str, got .*; write 'little_environments:Plain'",
         ),
         (
             little_environments.Plain(),
@@ -288,8 +288,18 @@ def test_closed_environments_say_so():
             ConfigurationError,
             "wrapper 'little_environments:AddToReward' cannot be made",
         ),
-        ("CartPole-v1", {"vectorization": "threads"}, ParameterError, "sync, subprocess, vector"),
-        ("CartPole-v1", {"start_method": "clone"}, ParameterError, "spawn, forkserver, fork"),
+        (
+            "CartPole-v1",
+            {"vectorization": "threads"},
+            ParameterError,
+            "'sync' or 'subprocess' or 'vector'",
+        ),
+        (
+            "CartPole-v1",
+            {"start_method": "clone"},
+            ParameterError,
+            "'spawn' or 'forkserver' or 'fork'",
+        ),
         ("CartPole-v1", {"processes": 0}, ParameterError, "processes must be 1 or more"),
         ("CartPole-v1", {"max_episode_steps": 0}, ParameterError, "max_episode_steps must be"),
         (

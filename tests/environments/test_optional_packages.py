@@ -21,7 +21,7 @@ def needs(module, extra):
     # Looked for, not imported: Box2D crashes where warnings are errors, see `recipe`.
     return pytest.mark.skipif(
         importlib.util.find_spec(module) is None,
-        reason=f"{module} is not installed; pip install coach-rl[{extra}]",
+        reason=f"{module} is not installed; it comes with the extra {extra}",
     )
 
 
@@ -118,7 +118,7 @@ def test_missing_robotics_says_what_to_install(without, build):
         build(FETCH_REACH)
     assert str(caught.value) == (
         "the environment's module 'gymnasium_robotics' cannot be imported: gymnasium_robotics is "
-        "not installed; `pip install coach-rl[robotics]`"
+        'not installed; `pip install -e ".[robotics]"` in the checkout installs it'
     )
 
 
@@ -130,14 +130,15 @@ def test_missing_box2d_says_what_to_install(without, monkeypatch, level):
     with pytest.raises(ConfigurationError) as caught:
         make(level)
     assert str(caught.value) == (
-        f"'{level}' cannot be made: Box2D is not installed; `pip install coach-rl[box2d]`"
+        f"'{level}' cannot be made: Box2D is not installed; "
+        '`pip install -e ".[box2d]"` in the checkout installs it'
     )
 
 
 def test_other_missing_packages_are_named():
     with pytest.raises(ConfigurationError, match="'no_such_module' cannot be imported") as caught:
         make("no_such_module:Env-v0")
-    assert "pip install coach-rl" not in str(caught.value)
+    assert "in the checkout" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

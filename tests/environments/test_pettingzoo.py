@@ -25,7 +25,7 @@ from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
 needs_pettingzoo = pytest.mark.skipif(
     importlib.util.find_spec("mpe2") is None,
-    reason="mpe2 is not installed; pip install coach-rl[pettingzoo]",
+    reason="mpe2 is not installed; it comes with the extra pettingzoo",
 )
 HUNT = PettingZooParameters(level="little_parallel:Hunt")
 ALL = {
@@ -305,5 +305,5 @@ def test_a_missing_package_says_what_to_install(monkeypatch, hidden):
         PettingZooParameters(level="mpe2.simple_spread_v3").build(num_envs=1)
     assert str(caught.value) == (
         f"the environment's module '{module}' cannot be imported: {hidden} is not installed; "
-        "`pip install coach-rl[pettingzoo]`"
+        '`pip install -e ".[pettingzoo]"` in the checkout installs it'
     )

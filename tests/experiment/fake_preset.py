@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,11 @@ from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import ScheduleParameters, TaskParameters
-from coach_rl.telemetry.records import LogRecord
+from coach_rl.graph_managers.parameters import ScheduleParameters
+from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.telemetry.records import Evaluation, LogRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +56,14 @@ class WalkGraphManager(GraphManager):
     def __init__(self, parameters: WalkParameters) -> None:
         self.parameters: Any = parameters
         self.closed = False
-        self._training_seconds = 1.0
         self._is_settled = True
         self._clock = Clock(phase=Phase.HEATUP)
         self._evaluated = 0
         self.evaluation_seeds: list[int | None] = []
+
+    @property
+    def training_seconds(self) -> float:
+        return 1.0
 
     @property
     def clock(self) -> Clock:
@@ -72,13 +77,13 @@ class WalkGraphManager(GraphManager):
         self._weights = torch.zeros(3)
         self._history = np.zeros(0)
 
-    def improve(self) -> Iterator[LogRecord]:
+    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
         p, clock = self.parameters, self._clock
         while True:
             due = clock.environment_steps // p.schedule.evaluation_interval.count
             if self._evaluated < due:
                 self._evaluated = due
-                yield from self.evaluate(p.schedule.evaluation_episodes)
+                yield self.evaluate(p.schedule.evaluation_episodes)
             if clock.environment_steps >= p.schedule.training.count:
                 return
             yield from self._tick()
@@ -99,8 +104,12 @@ class WalkGraphManager(GraphManager):
             yield self._record("episode", {"episode/reward": float(self._weights.sum())})
 
     def evaluate(
-        self, episodes: EnvironmentEpisodes, *, seed: int | None = None
-    ) -> Iterator[LogRecord]:
+        self,
+        episodes: EnvironmentEpisodes,
+        *,
+        seed: int | None = None,
+        is_stopped: Callable[[], bool] = never,
+    ) -> Evaluation:
         self.evaluation_seeds.append(seed)
         reward = np.full(episodes.count, float(self._weights.sum()))
         scalars = {
@@ -112,7 +121,11 @@ class WalkGraphManager(GraphManager):
             "evaluation/reward_iqm_low": float(reward.mean()),
             "evaluation/reward_iqm_high": float(reward.mean()),
         }
-        yield replace(self._record("evaluation", scalars), arrays={"episode/reward": reward})
+        record = replace(self._record("evaluation", scalars), arrays={"episode/reward": reward})
+        return Evaluation(**vars(record))
+
+    def evaluation_begins(self) -> LogRecord:
+        return self._record("phase", {})
 
     def require_savable(self) -> None: ...
 

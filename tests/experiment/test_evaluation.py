@@ -72,7 +72,7 @@ class GoneParameters(PointMassParameters):
 """
 PRESET_OF_GONE = """
 import gone
-from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
@@ -82,7 +82,9 @@ from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, S
 def graph_manager():
     return {manager}(
         BasicGraphParameters(
-            agent=PPOAgentParameters(update_mode="eager"),
+            agent=PPOAgentParameters(
+                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(32)), update_mode="eager"
+            ),
             environment=gone.GoneParameters(),
             evaluation_environment=PointMassParameters(),
             schedule=ScheduleParameters(training=EnvironmentSteps(60), evaluation_interval=None),

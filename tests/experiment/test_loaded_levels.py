@@ -27,8 +27,8 @@ from coach_rl.experiment.runner import (
 )
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
+    GraphParameters,
     HRLGraphManager,
-    HRLGraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -78,7 +78,7 @@ def graph(low=None, top=None, *, steps=120, **of_low):
         ),
     )
     return HRLGraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=levels,
             environment=PointMassParameters(),
             num_envs=4,

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
-from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.panel import REQUIRED
 from coach_rl.experiment.preset_file import Preset, load_preset
@@ -139,30 +138,19 @@ def graph_manager():
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ({"line": "environment = 'CartPole-v1'"}, "write GymnasiumParameters(level='CartPole-v1')"),
+        ({"line": "environment = 'CartPole-v1'"}, "write parameters('CartPole-v1')"),
         (
             {"line": "environment = gymnasium.make('CartPole-v1')"},
-            "environment must be EnvironmentParameters, got <TimeLimit<OrderEnforcing<PassiveEnv"
-            "Checker<CartPoleEnv<CartPole-v1>>>>>; write GymnasiumParameters(level=...)",
+            "describe it instead of making it, e.g. GymnasiumParameters(level='CartPole-v1')",
         ),
         ({"line": "agent = PPOAgentParameters"}, "; write PPOAgentParameters(...)"),
-        (
-            {"schedule": "training=3000"},
-            ":14: ScheduleParameters.training must be EnvironmentSteps, got 3000; write "
-            "EnvironmentSteps(3000)",
-        ),
-        ({"algorithm": "rollout=256"}, "rollout must be EnvironmentSteps, got 256; write"),
+        ({"schedule": "training=2.5"}, "ScheduleParameters.training must be EnvironmentSteps"),
         ({"algorithm": "clip='0.1'"}, "PPOAlgorithmParameters.clip must be float, got '0.1'"),
-        ({"algorithm": "epochs=2.5"}, "agent.algorithm.epochs must be int, got 2.5"),
-        ({"algorithm": "roll_out=5"}, "argument 'roll_out'; did you mean 'rollout'?"),
+        ({"algorithm": "roll_out=5"}, "'roll_out'; did you mean 'rollout'?"),
         ({"line": "from coach_rl import Adam"}, "cannot import name 'Adam' from 'coach_rl'"),
-        (
-            {"line": "agent = PPOAgentParameters(input_filter=RewardClippingFilter(low=0.0))"},
-            "; fitting: InputFilter",
-        ),
     ],
 )
-def test_types_are_checked_as_on_the_command_line(
+def test_wrong_types_and_names_in_a_preset_are_told_in_one_line(
     write: Callable[[str], Path], part: dict[str, str], message: str
 ) -> None:
     nothing = {"line": "", "schedule": "", "algorithm": ""}
@@ -170,7 +158,6 @@ def test_types_are_checked_as_on_the_command_line(
     with pytest.raises(ConfigurationError) as caught:
         load(path).build()
     assert message in str(caught.value)
-    assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -184,12 +171,12 @@ def test_a_class_of_the_preset_is_named_by_its_module(write: Callable[[str], Pat
 def test_values_of_other_types_that_lose_nothing_are_converted(
     write: Callable[[str], Path],
 ) -> None:
-    given = "epochs=np.int64(3), learning_rate_schedule=0.5, normalise_advantage=np.bool_(True)"
+    given = "epochs=np.int64(3), rollout=256, normalise_advantage=np.bool_(True)"
     algorithm = load(write(PARTS.format(algorithm=given, line="", schedule=""))).build()
     algorithm = algorithm.parameters.agent.algorithm
     assert type(algorithm.epochs) is int
     assert algorithm.normalise_advantage is True
-    assert algorithm.learning_rate_schedule == ConstantSchedule(value=0.5)
+    assert algorithm.rollout == EnvironmentSteps(256)
 
 
 def test_panel_and_parameters_are_overridden() -> None:

@@ -23,8 +23,7 @@ from coach_rl.experiment.run_folder import (
     rebuild,
 )
 from coach_rl.experiment.runner import RunSettings, run_experiment
-from coach_rl.graph_managers.graph_manager import resolved_device
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
 FAKE = Path(__file__).with_name("fake_preset.py")
 STORAGE = "agent.memory.storage"

@@ -17,7 +17,7 @@ from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import Origin
 from coach_rl.experiment.run_logs import cut_event_files, event_file_lengths
 from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"

@@ -32,7 +32,7 @@ from coach_rl.experiment.runner import (
     run_experiment,
 )
 from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
 PRESET = load_preset(find_preset(str(Path(__file__).with_name("fake_preset.py"))))

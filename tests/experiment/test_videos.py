@@ -20,7 +20,7 @@ from coach_rl.experiment.evaluation import evaluate_run, evaluation_film
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.runner import RunResult, RunSettings, resume_experiment, run_experiment
-from coach_rl.graph_managers.parameters import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.video import VideoParameters
 
 FILMED = Path(__file__).with_name("filmed_preset.py")

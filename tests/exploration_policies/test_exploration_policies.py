@@ -191,7 +191,10 @@ def test_spaces_that_cannot_be_served(params, space, line):
             "temperature must be 0 or more and finite, got -1.0",
         ),
         (lambda: GaussianNoise(scale=constant(-0.1)), "GaussianNoise.scale must be 0 or more"),
-        (lambda: GaussianNoise(unit="box"), "GaussianNoise.unit must be half_range or raw, got"),
+        (
+            lambda: GaussianNoise(unit="box"),
+            "GaussianNoise.unit must be 'half_range' or 'raw', got",
+        ),
         (
             lambda: GaussianNoise(scale=constant(math.inf)),
             "scale must be 0 or more and finite, got inf",

@@ -54,9 +54,11 @@ def test_parts_of_an_action_are_refused_where_one_array_is_needed():
 
 
 def test_what_is_not_a_tuple_of_filters_is_refused():
-    with pytest.raises(ParameterError, match=r"OutputFilter\.action must be a tuple"):
+    with pytest.raises(
+        ParameterError, match=r"action must be tuple\[ActionStageParameters, \.\.\.\]"
+    ):
         OutputFilter(action=LinearBoxToBoxMap())
-    with pytest.raises(ParameterError, match=r"OutputFilter\.action must hold"):
+    with pytest.raises(ParameterError, match=r"action must be tuple\[.*, got \(<class"):
         OutputFilter(action=(LinearBoxToBoxMap,))
     assert OutputFilter(action=[LinearBoxToBoxMap()]) == OutputFilter(action=(LinearBoxToBoxMap(),))
 

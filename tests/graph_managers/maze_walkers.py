@@ -8,7 +8,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
 from coach_rl.environments.goal_worlds import PointMazeMedium
-from coach_rl.graph_managers import HRLGraphParameters, LevelParameters, ScheduleParameters
+from coach_rl.graph_managers import GraphParameters, LevelParameters, ScheduleParameters
 
 MAZE = PointMazeMedium()
 PLACE = GoalSpace(
@@ -105,7 +105,7 @@ def pass_on(observation):
 
 def maze_experiment(*between, level="point_maze_medium", **options):
     """A planner above a pusher, and levels that pass its goals on; evaluated twice in 240 steps."""
-    return HRLGraphParameters(
+    return GraphParameters(
         levels=(
             LevelParameters(name="high", agent=WalkerParameters(name="planner")),
             *(

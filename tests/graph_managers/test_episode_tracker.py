@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -20,7 +20,9 @@ def graph(num_envs, *, testing_envs=None, evaluated_elsewhere=False, **kwargs):
     environment = GymnasiumParameters(level="success_tellers:EveryOther", kwargs=kwargs)
     return BasicRLGraphManager(
         BasicGraphParameters(
-            agent=PPOAgentParameters(update_mode="eager"),
+            agent=PPOAgentParameters(
+                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(100)), update_mode="eager"
+            ),
             environment=environment,
             evaluation_environment=environment if evaluated_elsewhere else None,
             num_envs=num_envs,
@@ -34,7 +36,7 @@ def graph(num_envs, *, testing_envs=None, evaluated_elsewhere=False, **kwargs):
 
 
 def evaluated(manager, episodes, seed):
-    (record,) = manager.evaluate(EnvironmentEpisodes(episodes), seed=seed)
+    record = manager.evaluate(EnvironmentEpisodes(episodes), seed=seed)
     return record
 
 

@@ -18,8 +18,7 @@ from coach_rl.environments.toy import GoalPointMassParameters, PointMassParamete
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,
-    HACGraphParameters,
-    HRLGraphParameters,
+    GraphParameters,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
@@ -47,7 +46,7 @@ def ddpg():
 
 def stack(*levels, environment=None, **more):
     return GraphManager(
-        HRLGraphParameters(
+        GraphParameters(
             levels=levels,
             environment=environment or PointMassParameters(),
             num_envs=4,
@@ -104,7 +103,7 @@ def test_no_number_of_a_frozen_agent_changes_while_the_other_learns(agent, froze
 def test_a_frozen_agent_acts_greedily_also_in_heatup():
     graph_manager = stack(TOP, replace(LOW, frozen=True))
     graph_manager.create_graph(TaskParameters(device="cpu"))
-    low = graph_manager._graph.agents[1]
+    low = graph_manager.graph.agents["low"]
     act, seen = low.act, []
 
     def spied(row_state, rows, observation, **keywords):
@@ -134,7 +133,6 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
             (replace(TOP, agent=ddpg()), replace(LOW, goal_space=OptionSpace(count=4))),
             r"level 'top': this agent acts in a flat Box .* got Discrete\(4\)",
         ),
-        ((TOP, replace(LOW, horizon=0)), "level 'low': horizon must be 1 or more, got 0"),
         (
             (TOP, replace(LOW, goal_space=replace(PLACES, elements=None))),
             "level 'low': the goal has 2 elements, observation 'observation' has 4",
@@ -142,10 +140,6 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
         (
             (TOP, replace(LOW, goal_space=replace(PLACES, elements=(0, 4)))),
             r"level 'low': GoalSpace.elements \(0, 4\) do not all lie in observation",
-        ),
-        (
-            (replace(TOP, testing_rate=1.5), LOW),
-            r"level 'top': testing_rate must lie in \[0, 1\], got 1.5",
         ),
         (
             (TOP, replace(LOW, agent=ScriptedAgentParameters(policy="nowhere:f"))),
@@ -164,10 +158,30 @@ def test_an_agent_that_is_alone_is_not_named_by_its_level():
         stack(replace(TOP, agent=DQNAgentParameters())).create_graph(TaskParameters(device="cpu"))
 
 
-@pytest.mark.parametrize("levels", [{}, {"agent": None}, {"agent": "PPO"}])
-def test_a_level_needs_an_agent(levels):
-    with pytest.raises(ParameterError, match="level 'low' needs an agent, described by"):
-        LevelParameters(name="low", goal_space=PLACES, **levels)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"horizon": 0}, "level 'low': horizon must be 1 or more, got 0"),
+        ({"testing_rate": 1.5}, r"level 'low': testing_rate must lie in \[0, 1\], got 1.5"),
+        (
+            {"agent": None},
+            "agent of 'low' must be AgentParameters, got None; describe one",
+        ),
+        ({"agent": "PPO"}, "agent of 'low' must be AgentParameters, got 'PPO'; describe one"),
+        (
+            {"agent": PPOAgentParameters},
+            r"got the class PPOAgentParameters; write PPOAgentParameters\(\.\.\.\), with brackets",
+        ),
+    ],
+)
+def test_wrong_values_of_a_level_are_refused_by_its_name(change, message):
+    with pytest.raises(ParameterError, match=message):
+        replace(LOW, **change)
+
+
+def test_a_level_without_an_agent_is_refused():
+    with pytest.raises(ParameterError, match="LevelParameters of 'low' lacks agent"):
+        LevelParameters(name="low", goal_space=PLACES)
 
 
 def test_the_description_draws_the_stack_as_a_tree():
@@ -214,14 +228,3 @@ def test_the_description_draws_the_stack_as_a_tree():
         assert line in lines[place + 1 :], f"{line!r} is not below line {place} of {lines}"
         place = lines.index(line, place + 1)
     assert place == len(lines) - 1
-
-
-def test_a_hac_stack_wants_goals_everywhere():
-    with pytest.raises(ParameterError, match="level 'low' of a HAC stack needs goals"):
-        HACGraphParameters(
-            stack=(
-                replace(TOP, goal_space=PLACES, horizon=4),
-                replace(LOW, goal_space=OptionSpace(count=2)),
-            ),
-            environment=PointMassParameters(),
-        )

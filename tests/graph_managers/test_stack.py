@@ -72,7 +72,8 @@ def test_an_evaluation_counts_the_sub_episodes_of_its_own_episodes_alone(episode
     with GraphManager(maze_experiment()) as manager:
         manager.create_graph(TaskParameters(seed=1))
         for _ in range(2):
-            high, low, record = manager.evaluate(EnvironmentEpisodes(episodes))
+            record = manager.evaluate(EnvironmentEpisodes(episodes))
+            high, low = record.levels
             length = record.arrays["episode/length"]
             assert high.scalars["evaluation_level/sub_episodes"] == episodes
             counted = low.scalars["evaluation_level/sub_episodes"]

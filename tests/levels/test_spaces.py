@@ -15,8 +15,6 @@ STRANGE = GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,), key="elsewhere")
 @pytest.mark.parametrize(
     ("level", "is_top", "message"),
     [
-        (Level(name="low", goal_space=X, horizon=0), False, "horizon must be 1 or more, got 0"),
-        (Level(name="low", testing_rate=1.5), True, r"testing_rate must lie in \[0, 1\], got 1.5"),
         (Level(name="low"), False, "^level 'low' needs a goal_space: the level above acts in it"),
         (
             Level(name="low", goal_space=STRANGE),

@@ -352,7 +352,7 @@ def test_observations_without_goals_are_refused(parameters, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"strategy": "past"}, "must be one of future, final, episode, random, got 'past'"),
+        ({"strategy": "past"}, "must be 'future' or 'final' or 'episode' or 'random', got 'past'"),
         ({"ratio": -1.0}, "ratio must be 0 or more"),
         ({"ratio": float("inf")}, "ratio must be 0 or more and finite, got inf"),
     ],

@@ -60,7 +60,7 @@ def test_text_of_another_form_is_refused(text):
 def test_a_wrong_check_is_told_the_nearest():
     with pytest.raises(UnknownNameError, match=r"unknown inspection check 'stat'.*'stats'"):
         parse_inspections("sample:stat")
-    with pytest.raises(UnknownNameError, match=r"unknown inspection check 'nans'.*'nan'"):
+    with pytest.raises(ParameterError, match=r"got \('nans',\); did you mean 'nan'\?"):
         InspectParameters(checks=("nans",))
 
 

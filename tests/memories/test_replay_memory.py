@@ -282,7 +282,7 @@ def test_device_storage_gives_the_same_batches():
     [
         ({"capacity": 0}, "capacity must be 1 or more, got 0"),
         ({"n_step": 0}, "n_step must be 1 or more"),
-        ({"storage": "gpu"}, "storage must be one of cpu, pinned, device, none, got 'gpu'"),
+        ({"storage": "gpu"}, "storage must be 'cpu' or 'pinned' or 'device' or 'none', got 'gpu'"),
         ({"prefill": "x-v0", "extras": ("value",)}, "exclude each other"),
     ],
 )

@@ -26,9 +26,9 @@ from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.graph_managers import (
+    BasicGraphParameters,
     GraphManager,
     HACGraphParameters,
-    HRLGraphParameters,
     TaskParameters,
 )
 from coach_rl.memories import memory_size
@@ -92,10 +92,11 @@ def shortened(manager: GraphManager) -> GraphManager:
     if isinstance(parameters, HACGraphParameters):
         stack = tuple(replace(each, agent=hasty(each.agent)) for each in parameters.stack)
         return type(manager)(replace(parameters, schedule=schedule, stack=stack))
-    if isinstance(parameters, HRLGraphParameters):  # whose upper levels decide seldom
-        levels = tuple(replace(each, agent=hasty(each.agent, 32)) for each in parameters.levels)
-        return type(manager)(replace(parameters, schedule=schedule, levels=levels))
-    return type(manager)(replace(parameters, schedule=schedule, agent=hasty(parameters.agent)))
+    if isinstance(parameters, BasicGraphParameters):
+        return type(manager)(replace(parameters, schedule=schedule, agent=hasty(parameters.agent)))
+    # Upper levels decide seldom.
+    levels = tuple(replace(each, agent=hasty(each.agent, 32)) for each in parameters.levels)
+    return type(manager)(replace(parameters, schedule=schedule, levels=levels))
 
 
 def hasty(agent, rollout=256):

@@ -147,12 +147,12 @@ def test_without_its_package_mp4_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     require_writable(VideoParameters())
-    with pytest.raises(ConfigurationError, match=r"pip install coach-rl\[video\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install -e .*video"):
         require_writable(VideoParameters(formats=("gif", "mp4")))
 
 
 def test_an_mp4_holds_every_frame_and_the_end(tmp_path):
-    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="pip install coach-rl[video]")
+    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="it comes with the extra video")
     shots = [Shot(np.full((33, 51, 3), 10 * step, np.uint8), ()) for step in range(20)]
     parameters = VideoParameters(formats=("mp4", "gif"))
     files = write_video(shots, tmp_path / "film", parameters)

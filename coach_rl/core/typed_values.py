@@ -1,16 +1,14 @@
-"""Values the user typed, fitted to the types that were declared.
+"""Values that a user gives, fitted to the types that were declared.
 
 A literal is taken as it is where it already has the declared type. Beyond that only what loses
-nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit or
-a constant schedule, a list for a tuple, a member's name for an enum, numpy's numbers for Python's.
-A component is made from its arguments, which are fitted to its fields.
+nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
+list for a tuple, a member's name for an enum.
 """
 
 import types
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from enum import Enum
-from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -21,45 +19,39 @@ from typeguard import (
     check_type,
 )
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.schedules import ConstantSchedule, Schedule
+from coach_rl.core.errors import ConfigurationError, ParameterError, suggestion
 from coach_rl.core.steps import StepUnit
-from coach_rl.experiment.components import (
-    Component,
-    belongs,
-    component_type,
-    fitting,
-    members_of,
-    short_name,
-)
-from coach_rl.experiment.parameters_json import constructor_fields
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
 
-def fit(value: object, annotation: Any, current: object, name: str) -> Any:
+def fit(
+    value: object,
+    annotation: Any,
+    current: object,
+    name: str,
+    *,
+    advice: Callable[[object], str] | None = None,
+) -> Any:
     """The value as the declared type wants it.
 
     Args:
-        value: What the user typed: a literal, a component, or literals that contain components.
+        value: What the user gave, on the command line or in a program.
         annotation: The declared type, resolved; `Any` accepts everything.
         current: The value it replaces; tells which step unit a bare number means.
         name: What is being set, for errors.
+        advice: From the value to the end of the error message; None for the usual advice.
 
     Raises:
-        ConfigurationError: The value does not fit; says what was expected.
+        ParameterError: The value does not fit; says what was expected.
     """
     try:
-        fitted = _convert(_made(value, name), annotation, current)
-        if isinstance(value, Component) and annotation is not Any:
-            wanted = [part for part in _leaves(annotation) if isinstance(part, type)]
-            if not any(belongs(type(fitted), part) for part in wanted):
-                raise _UnfitError
-        return fitted
+        return _convert(value, annotation, current)
     except _UnfitError:
-        raise ConfigurationError(
-            f"{name} must be {describe_type(annotation)}, got {value!r}"
-            + _advice(value, annotation, current, name)
+        got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        hint = advice(value) if advice else _advice(value, annotation, current, name)
+        raise ParameterError(
+            f"{name} must be {describe_type(annotation)}, got {got}{hint}"
         ) from None
 
 
@@ -90,52 +82,10 @@ def describe_type(annotation: Any) -> str:
         return describe_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
         return " or ".join(repr(value) for value in get_args(annotation))
-    if get_args(annotation):
-        parts = [
-            "..." if part is Ellipsis else describe_type(part) for part in get_args(annotation)
-        ]
-        return f"{describe_type(get_origin(annotation))}[{', '.join(parts)}]"
+    if arguments := get_args(annotation):
+        parts = ("..." if part is Ellipsis else describe_type(part) for part in arguments)
+        return f"{get_origin(annotation).__name__}[{', '.join(parts)}]"
     return str(getattr(annotation, "__name__", annotation))
-
-
-def _made(value: object, name: str) -> object:
-    """The value with its components made."""
-    match value:
-        case Component():
-            return _make(value, name)
-        case tuple() | list():
-            return type(value)(_made(part, name) for part in value)
-        case dict():
-            return {key: _made(part, name) for key, part in value.items()}
-    return value
-
-
-def _make(component: Component, name: str) -> object:
-    kind = component_type(component.name)
-    known = {field.name: field for field in constructor_fields(kind)}
-    annotations = declared_types(kind)
-    for argument in component.arguments:
-        if argument not in known:
-            raise UnknownNameError(f"argument of {component.name} in '{name}'", argument, known)
-    missing = [
-        each
-        for each, field in known.items()
-        if _required(field) and each not in component.arguments
-    ]
-    if missing:
-        raise ConfigurationError(f"{component.name} in '{name}' needs {', '.join(missing)}")
-    return kind(
-        **{
-            argument: fit(
-                value, annotations[argument], None, f"{name}: {component.name}.{argument}"
-            )
-            for argument, value in component.arguments.items()
-        }
-    )
-
-
-def _required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
 
 
 class _UnfitError(Exception):
@@ -146,6 +96,8 @@ def _convert(value: object, annotation: Any, current: object) -> Any:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is Any:
         return value
+    if isinstance(value, np.generic):
+        value = value.item()
     if origin is Annotated:
         return _convert(value, arguments[0], current)
     if origin in (Union, types.UnionType):
@@ -202,8 +154,6 @@ def _convert_tuple(value: object, arguments: tuple[Any, ...], current: object) -
 
 def _convert_to_class(value: object, wanted: type, current: object) -> Any:
     whole = _whole_number(value)
-    if wanted is Schedule and isinstance(value, Real) and type(value) is not bool:
-        return ConstantSchedule(value=float(value))
     if issubclass(wanted, StepUnit):
         unit = wanted if wanted is not StepUnit else type(current)
         if whole is not None and whole >= 0 and issubclass(unit, StepUnit) and unit is not StepUnit:
@@ -212,20 +162,18 @@ def _convert_to_class(value: object, wanted: type, current: object) -> Any:
         return _convert_enum(value, wanted)
     elif wanted is tuple and isinstance(value, list):
         return tuple(value)
-    elif wanted is float and isinstance(value, Real) and type(value) is not bool:
+    elif wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     elif wanted is int and whole is not None:
         return whole
-    elif wanted is bool and isinstance(value, np.bool_):
-        return bool(value)
     if isinstance(value, bool) and wanted in (int, float):
         raise _UnfitError
     return _checked(value, wanted)
 
 
 def _whole_number(value: object) -> int | None:
-    if isinstance(value, Integral) and type(value) is not bool:
-        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
@@ -245,11 +193,8 @@ def _checked(value: object, annotation: Any) -> Any:
 def _is_already(value: object, annotation: Any) -> bool:
     if isinstance(value, bool) and annotation in (int, float):
         return False
-    if getattr(annotation, "_is_protocol", False):
-        if type(value).__module__.startswith("coach_rl."):
-            return belongs(type(value), annotation)
-        named = all(hasattr(value, name) for name in members_of(annotation))
-        return named and not isinstance(value, type)  # a user's own, which may be written freely
+    if isinstance(value, type) and getattr(annotation, "_is_protocol", False):
+        return False  # a class has the methods that its instances have
     try:
         check_type(
             value,
@@ -265,22 +210,29 @@ def _is_already(value: object, annotation: Any) -> bool:
 def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     if isinstance(value, str) and value.lower() in _LOOKALIKES:
         return f"; write {_LOOKALIKES[value.lower()]}"
-    members = [part for part in _leaves(annotation) if isinstance(part, type)]
-    kinds = [short_name(kind) for kind in fitting(annotation)]
+    for word in value if isinstance(value, tuple | list) else (value,):
+        words = _words(annotation)
+        if isinstance(word, str) and words and word not in words:
+            return suggestion(word, words, limit=0)
     if isinstance(value, type):
-        return f"; write {value.__name__}(...)"
-    if "Gymnasium" in kinds:
-        level = repr(value) if isinstance(value, str) else "..."
-        return f"; write GymnasiumParameters(level={level})"
-    if kinds and (isinstance(value, Component) or is_dataclass(value)):
-        return f"; fitting: {', '.join(kinds)}"
+        return f"; write {value.__name__}(...), with brackets"
+    members = [part for part in _leaves(annotation) if isinstance(part, type)]
     for member in members:
         if issubclass(member, Enum):
             return f"; allowed: {', '.join(known.name for known in member)}"
+        if issubclass(member, StepUnit):
+            return f"; write a whole number, or {member.__name__}(3000)"
     if is_dataclass(current) and not isinstance(current, StepUnit | type):
         names = [field.name for field in fields(current)]
         return f"; set its own parameters, e.g. {name}.{names[0]}" if names else ""
     return ""
+
+
+def _words(annotation: Any) -> list[str]:
+    """The strings of all literals in a type."""
+    if get_origin(annotation) is Literal:
+        return [word for word in get_args(annotation) if isinstance(word, str)]
+    return [word for part in get_args(annotation) for word in _words(part)]
 
 
 def _leaves(annotation: Any) -> tuple[Any, ...]:

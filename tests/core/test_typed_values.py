@@ -9,7 +9,7 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, StepUnit, TrainingSteps
-from coach_rl.experiment.typed_values import declared_types, describe_type, fit
+from coach_rl.core.typed_values import declared_types, describe_type, fit
 
 
 @pytest.mark.parametrize(

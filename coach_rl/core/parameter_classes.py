@@ -1,0 +1,90 @@
+"""Parameter classes: frozen dataclasses that check what they are given.
+
+@parameter_class
+class WalkParameters:
+    stride: float = 0.5
+    limit: EnvironmentSteps = EnvironmentSteps(1_000)
+
+WalkParameters(limit=500)                # a whole number stands for a step unit
+WalkParameters(strid=0.4)                # UnknownNameError: did you mean 'stride'?
+WalkParameters(stride="0.4")             # ParameterError: WalkParameters.stride must be float
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache, wraps
+from typing import Any, TypeVar, dataclass_transform
+
+from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.steps import StepUnit
+from coach_rl.core.typed_values import declared_types, fit
+
+T = TypeVar("T")
+
+ADVICE = "advice"
+"""Under this name a field's metadata may hold a function from a value of the wrong type to the end
+of the error message: what to write instead."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def parameter_class(cls: type[T]) -> type[T]:
+    """Make a class a frozen dataclass of keyword arguments, checked against the declared types.
+
+    Values are fitted as those of `-cp` are (see `typed_values`), before `__post_init__` checks
+    their rules. Every mistake is a `ParameterError` or `UnknownNameError` that names the field.
+    """
+    described = dataclass(frozen=True, kw_only=True)(cls)
+    assign = described.__init__
+
+    @wraps(assign)
+    def construct(self: object, *positional: object, **given: object) -> None:
+        assign(self, **_fitted(type(self), positional, given))
+
+    described.__init__ = construct  # type: ignore[method-assign]  # the checks come first
+    return described
+
+
+def _fitted(
+    cls: Any, positional: tuple[object, ...], given: Mapping[str, object]
+) -> dict[str, object]:
+    arguments, types = _arguments(cls), _types(cls)
+    of = f" of '{given['name']}'" if isinstance(given.get("name"), str) else ""
+    if positional:
+        raise ParameterError(
+            f"{cls.__name__} takes keyword arguments ({', '.join(arguments)}), "
+            f"got {positional[0]!r}"
+        )
+    for name in given:
+        if name not in arguments:
+            raise UnknownNameError(f"parameter of {cls.__name__}", name, arguments)
+    for name, argument in arguments.items():
+        is_required = argument.default is MISSING and argument.default_factory is MISSING
+        if is_required and name not in given:
+            hint = f"write {cls.__name__}({name}=...)"
+            raise ParameterError(f"{cls.__name__}{of} lacks {name}; {hint}")
+    return {
+        name: fit(
+            value,
+            types[name],
+            _unit_of(arguments[name].default),
+            f"{cls.__name__}.{name}{of}",
+            advice=arguments[name].metadata.get(ADVICE),
+        )
+        for name, value in given.items()
+    }
+
+
+def _unit_of(default: object) -> StepUnit | None:
+    """The default, where it tells which step unit a whole number stands for."""
+    return default if isinstance(default, StepUnit) else None
+
+
+@cache
+def _arguments(cls: Any) -> dict[str, Any]:
+    """The fields that the constructor takes, by name."""
+    return {each.name: each for each in fields(cls) if each.init}
+
+
+@cache
+def _types(cls: Any) -> dict[str, Any]:
+    return declared_types(cls)

@@ -1,0 +1,159 @@
+"""Playing episodes of an evaluation: greedily, and without changing anything.
+
+scores = play(graph.evaluation, EnvironmentEpisodes(10), seed=1)
+print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/reward"])
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from coach_rl.core.records import Array
+from coach_rl.core.seeding import generator
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
+
+
+class EvaluationStopped(Exception):
+    """An evaluation was asked to stop before all of its episodes were played."""
+
+
+def never() -> bool:
+    """Nobody asks for a stop."""
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What the episodes of an evaluation came to."""
+
+    episodes: FinishedEpisodes
+    """All of them, in the order in which they ended."""
+    tells_success: bool
+    """Whether the environment told of success in any of them."""
+    levels: Mapping[str, Mapping[str, float]]
+    """How the sub-episodes of each level of a hierarchy have gone; see `level_metrics`."""
+
+    def metrics(self, *, with_success: bool = False) -> dict[str, float]:
+        """The metrics of the evaluation.
+
+        Args:
+            with_success: Whether success is known to be told, so that none means failure.
+        """
+        reward = self.episodes.reward
+        low, high = bootstrap_interval(reward, interquartile_mean, rng=generator(0, "bootstrap"))
+        metrics = {
+            "evaluation/episodes": float(len(reward)),
+            "evaluation/reward_mean": float(reward.mean()),
+            "evaluation/reward_std": float(reward.std()),
+            "evaluation/reward_iqm": float(interquartile_mean(reward)),
+            "evaluation/reward_iqm_low": low,
+            "evaluation/reward_iqm_high": high,
+            "evaluation/length_mean": float(self.episodes.length.mean()),
+        }
+        if with_success or self.tells_success:
+            metrics["evaluation/success_rate"] = float(self.episodes.success.mean())
+            metrics["evaluation/success_any_rate"] = float(self.episodes.success_any.mean())
+        for name, own in self.episodes.agents.items():
+            metrics[f"evaluation/reward_mean/{name}"] = float(own.mean())
+        return metrics
+
+    def arrays(self, *, with_success: bool = False) -> dict[str, Array]:
+        """The figures of each episode, [E] each."""
+        episodes = self.episodes
+        arrays: dict[str, Array] = {
+            "episode/reward": episodes.reward,
+            "episode/length": episodes.length,
+        }
+        if with_success or self.tells_success:
+            arrays["episode/success"] = episodes.success
+            arrays["episode/success_any"] = episodes.success_any
+        return arrays | {f"episode/reward/{name}": own for name, own in episodes.agents.items()}
+
+
+def play(
+    stack: Stack,
+    episodes: EnvironmentEpisodes,
+    *,
+    seed: int,
+    recorder: EpisodeRecorder | None = None,
+    is_stopped: Callable[[], bool] = never,
+) -> Scores:
+    """Play episodes in an evaluation's own stack.
+
+    Each row plays its fixed share of the episodes, so short episodes don't crowd out long ones.
+
+    Args:
+        stack: Where; it is reset first.
+        episodes: How many.
+        seed: Seed of their starts.
+        recorder: What films the first of them; None for nothing.
+        is_stopped: Asked at every step whether to give up.
+
+    Raises:
+        EvaluationStopped: `is_stopped` said so.
+    """
+    share, rest = divmod(episodes.count, stack.num_envs)
+    due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
+    due[:rest] += 1
+    stack.reset(seed)
+    if recorder is not None:
+        recorder.begin(stack)
+    tracker = EpisodeTracker(stack.num_envs)
+    played: list[FinishedEpisodes] = []
+    stack.begin_counting(due > 0)
+    while due.any():
+        if is_stopped():
+            raise EvaluationStopped
+        answer = stack.tick()
+        finished = tracker.note(answer)
+        if recorder is not None:
+            recorder.note_tick(answer)
+        if finished is not None:
+            counted = due[finished.rows] > 0
+            due[finished.rows[counted]] -= 1
+            stack.count_only(due > 0)
+            played.append(_selected(finished, counted))
+    return Scores(
+        episodes=_joined(played),
+        tells_success=tracker.tells_success,
+        levels=level_metrics(stack, "evaluation_level"),
+    )
+
+
+def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
+    """How the sub-episodes of each level have gone since the last call, by the level's name.
+
+    Levels with nothing to say are left out, and so is a single level whose sub-episodes are the
+    episodes.
+    """
+    if all(level.params.goal_space is None for level in stack.levels):
+        return {}
+    metrics = {
+        level.name: {f"{room}/{name}": value for name, value in level.sub_episodes.drain().items()}
+        for level in stack.levels
+    }
+    return {name: own for name, own in metrics.items() if own}
+
+
+def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:
+    """The episodes where `mask` [E] is true."""
+    parts = {each.name: getattr(finished, each.name) for each in fields(finished)}
+    agents = {name: reward[mask] for name, reward in parts.pop("agents").items()}
+    return FinishedEpisodes(**{name: part[mask] for name, part in parts.items()}, agents=agents)
+
+
+def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
+    """The episodes of several ticks, one after the other."""
+    names = [each.name for each in fields(FinishedEpisodes) if each.name != "agents"]
+    return FinishedEpisodes(
+        **{name: np.concatenate([getattr(part, name) for part in played]) for name in names},
+        agents={
+            name: np.concatenate([part.agents[name] for part in played])
+            for name in played[0].agents
+        },
+    )

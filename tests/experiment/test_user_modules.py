@@ -1,0 +1,143 @@
+"""Networks of the user's own in whole runs: learned, saved, resumed, rebuilt from the manifest."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl import (
+    ActorCriticParameters,
+    ActorParameters,
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    CriticParameters,
+    DDPGAgentParameters,
+    DQNAgentParameters,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GymnasiumParameters,
+    LearningParameters,
+    ModuleParameters,
+    PPOAgentParameters,
+    PPOAlgorithmParameters,
+    QNetworkParameters,
+    ReplayMemoryParameters,
+    RunSettings,
+    SACAgentParameters,
+    ScheduleParameters,
+    TaskParameters,
+    TD3AgentParameters,
+    resume_experiment,
+    run_experiment,
+)
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.experiment.parameters_json import decode, encode
+
+SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+
+
+class Net(nn.Module):
+    """Everything that it is given through two layers, in which it also has a constant."""
+
+    def __init__(self, space: spaces.Dict, *action_space: spaces.Box, width: int) -> None:
+        super().__init__()
+        size = sum(part.shape[0] for part in (*space.values(), *action_space))
+        self.register_buffer("scale", torch.rand(size))
+        self.layers = nn.Sequential(
+            nn.Linear(size, width), nn.LayerNorm(width), nn.ReLU(), nn.Linear(width, width)
+        )
+
+    def forward(self, observation: dict[str, Tensor], *action: Tensor) -> Tensor:
+        """Features."""
+        seen = torch.cat([*observation.values(), *action], dim=-1) * self.scale
+        features: Tensor = self.layers(seen)
+        return features
+
+
+OWN = ModuleParameters(module=Net, arguments={"width": 8})
+OFF_POLICY: dict[str, Any] = {
+    "learning": LearningParameters(batch=8, learning_starts=8),
+    "memory": ReplayMemoryParameters(capacity=200),
+}
+ACTING: dict[str, Any] = {
+    "actor": ActorParameters(torso=OWN),
+    "critic": CriticParameters(torso=OWN),
+}
+AGENTS: dict[str, tuple[str, Any]] = {
+    "PPO": (
+        "Pendulum-v1",
+        PPOAgentParameters(
+            algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(16), minibatch=8, epochs=2),
+            network=ActorCriticParameters(torso=OWN),
+        ),
+    ),
+    "DQN": (
+        "CartPole-v1",
+        DQNAgentParameters(network=QNetworkParameters(torso=OWN, dueling=True), **OFF_POLICY),
+    ),
+    "DDPG": ("Pendulum-v1", DDPGAgentParameters(**ACTING, **OFF_POLICY)),
+    "TD3": ("Pendulum-v1", TD3AgentParameters(**ACTING, **OFF_POLICY)),
+    "SAC": ("Pendulum-v1", SACAgentParameters(**ACTING, **OFF_POLICY)),
+}
+
+
+def parameters(name: str, steps: int) -> BasicGraphParameters:
+    level, agent = AGENTS[name]
+    return BasicGraphParameters(
+        agent=agent,
+        environment=GymnasiumParameters(level=level),
+        schedule=ScheduleParameters(
+            heatup=EnvironmentSteps(0),
+            training=EnvironmentSteps(steps),
+            evaluation_episodes=EnvironmentEpisodes(1),
+        ),
+    )
+
+
+def run(root: Path, name: str, steps: int) -> Path:
+    return run_experiment(
+        BasicRLGraphManager(parameters(name, steps)),
+        TaskParameters(seed=3, device="cpu"),
+        name=name,
+        root=root,
+        settings=SETTINGS,
+    ).folder.path
+
+
+def tensors_of(folder: Path) -> bytes:
+    (checkpoint,) = folder.glob("checkpoints/step_60*")
+    return (checkpoint / "tensors.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_runs_with_own_modules_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
+    whole = run(tmp_path / "whole", name, 60)
+    part = run(tmp_path / "part", name, 37)
+    resume_experiment(part, steps=EnvironmentSteps(60), settings=SETTINGS)
+    assert tensors_of(part) == tensors_of(whole)
+
+
+def test_own_modules_are_described_in_the_manifest_and_rebuilt_from_it() -> None:
+    for name in AGENTS:
+        described = parameters(name, 60)
+        document = json.loads(json.dumps(encode(described)))
+        assert f"{__name__}:Net" in json.dumps(document)
+        assert decode(document) == described
+
+
+def test_a_manifest_s_module_that_is_none_is_not_called(tmp_path: Path) -> None:
+    folder = run(tmp_path, "DDPG", 10)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    told = tmp_path / "told"
+    for module in ("os:system", {"$reference": "os:system"}):
+        torso = manifest["parameters"]["agent"]["actor"]["torso"]
+        torso |= {"module": module, "arguments": {"command": f"touch {told}"}}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(ConfigurationError, match=r"torch\.nn\.Module") as caught:
+            resume_experiment(folder, steps=EnvironmentSteps(20), settings=SETTINGS)
+        assert "\n" not in str(caught.value)
+        assert not told.exists()

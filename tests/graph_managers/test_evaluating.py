@@ -1,0 +1,100 @@
+"""Evaluations are values: their episodes, their metrics, and an end when somebody asks for one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_runs import parameters
+
+from coach_rl.core.clock import Phase
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
+from coach_rl.graph_managers.evaluating import EvaluationStopped, play
+from coach_rl.graph_managers.graph import Graph
+from coach_rl.testing.states import assert_same_state
+
+TASK = TaskParameters(seed=1, device="cpu")
+
+
+def test_evaluations_may_have_an_environment_of_their_own():
+    shorter = PointMassParameters(max_episode_steps=7)
+    manager = BasicRLGraphManager(replace(parameters(), evaluation_environment=shorter))
+    manager.create_graph(TaskParameters(device="cpu"))
+    records = list(manager.improve())
+    manager.close()
+    tested = [r.arrays["episode/length"].tolist() for r in records if r.kind == "evaluation"]
+    assert tested == [[7] * 3] * 4
+    trained = [r.scalars["episode/length"] for r in records if r.kind == "episode"]
+    assert set(trained) == {50}
+
+
+def test_evaluation_plays_every_row_its_share():
+    manager = BasicRLGraphManager(parameters(evaluation_episodes=EnvironmentEpisodes(16)))
+    manager.create_graph(TaskParameters(device="cpu"))
+    record = manager.evaluate(EnvironmentEpisodes(21))
+    assert len(record.arrays["episode/reward"]) == 21
+    assert record.scalars["evaluation/episodes"] == 21
+    again = manager.evaluate(EnvironmentEpisodes(21))
+    np.testing.assert_array_equal(record.arrays["episode/reward"], again.arrays["episode/reward"])
+    fresh = manager.evaluate(EnvironmentEpisodes(21), seed=99)
+    assert not np.array_equal(record.arrays["episode/reward"], fresh.arrays["episode/reward"])
+    manager.close()
+
+
+def test_scores_hold_the_episodes_and_their_metrics():
+    graph = Graph(parameters(), TASK, training=False)
+    scores = play(graph.evaluation, EnvironmentEpisodes(7), seed=3)
+    graph.close()
+    assert len(scores.episodes) == 7
+    assert scores.metrics()["evaluation/reward_mean"] == scores.episodes.reward.mean()
+    assert scores.arrays()["episode/length"].tolist() == [50] * 7
+    assert scores.levels == {}, "a single level whose sub-episodes are the episodes"
+    assert not scores.tells_success
+    assert "evaluation/success_rate" not in scores.metrics()
+    assert scores.metrics(with_success=True)["evaluation/success_rate"] == 0.0
+
+
+def asked(times):
+    """Asks for a stop the n-th time it is called."""
+    calls = iter(range(1, times + 1))
+    return lambda: next(calls) == times
+
+
+def test_an_evaluation_ends_when_a_stop_is_asked_for():
+    graph = Graph(parameters(), TASK, training=False)
+    with pytest.raises(EvaluationStopped):
+        play(graph.evaluation, EnvironmentEpisodes(3), seed=1, is_stopped=asked(10))
+    graph.close()
+
+
+def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_stopped():
+    stopped, straight = BasicRLGraphManager(parameters()), BasicRLGraphManager(parameters())
+    for manager in (stopped, straight):
+        manager.create_graph(TASK)
+    expected = list(straight.improve())
+    records = list(stopped.improve(is_stopped=asked(60)))  # the first takes 50 steps
+    assert stopped.is_settled
+    last = records[-1]
+    assert (last.kind, last.phase, last.environment_steps) == ("phase", Phase.TEST, 240)
+    other = BasicRLGraphManager(parameters())
+    other.create_graph(TASK)
+    other.load_state_dict(stopped.state_dict())
+    rest = list(other.improve())
+    assert [r.environment_steps for r in rest if r.kind == "evaluation"] == [240, 340, 400]
+    assert rest[-1].scalars == expected[-1].scalars
+    assert_same_state(other.state_dict(), straight.state_dict())
+    for manager in (stopped, straight, other):
+        manager.close()
+
+
+def test_a_record_says_that_an_evaluation_begins():
+    manager = BasicRLGraphManager(parameters())
+    manager.create_graph(TASK)
+    records = list(manager.improve())
+    manager.close()
+    for place, record in enumerate(records):
+        if record.kind == "evaluation":
+            before = records[place - 1]
+            assert (before.kind, before.phase) == ("phase", Phase.TEST)
+            assert before.environment_steps == record.environment_steps

@@ -1,0 +1,163 @@
+"""What a graph manager runs: agents by level, two stacks, nothing left open on failure."""
+
+import warnings
+from dataclasses import dataclass, replace
+
+import pytest
+from small_runs import parameters, ppo
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.hac_agent import HACAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import (
+    BasicRLGraphManager,
+    GraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.graph_managers.graph import Graph, warn_of_idle_learners
+
+TASK = TaskParameters(seed=1, device="cpu")
+SLOW = ppo(rollout=EnvironmentSteps(401))
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
+
+
+def stacked(top=None, low=None, **more):
+    return GraphParameters(
+        levels=(
+            LevelParameters(name="top", agent=top or ppo()),
+            LevelParameters(name="low", agent=low or ppo(), goal_space=PLACES, horizon=5, **more),
+        ),
+        environment=PointMassParameters(),
+        schedule=ScheduleParameters(training=400),
+    )
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A point mass that notes what is opened and closed."""
+
+    opened: list
+    max_episode_steps: int = 50
+    level: str = "watched"
+
+    def build(self, *, num_envs):
+        if self.max_episode_steps == 0:
+            raise ConfigurationError("there is no such world")
+        environment = PointMassParameters().build(num_envs=num_envs)
+        self.opened.append(num_envs)
+        environment.close = lambda: self.opened.count(num_envs) and self.opened.remove(num_envs)
+        return environment
+
+
+def test_agents_are_known_by_the_name_of_their_level_top_first():
+    graph = Graph(stacked(), TASK)
+    assert list(graph.agents) == ["top", "low"] == [level.name for level in graph.training.levels]
+    for stack in (graph.training, graph.evaluation):
+        for level in stack.levels:
+            assert level.agent is graph.agents[level.name]
+    graph.close()
+    graph.close()
+
+
+def test_training_and_evaluation_environments_are_closed_with_the_graph():
+    opened = []
+    graph = Graph(replace(parameters(), environment=Watched(opened)), TASK)
+    assert opened == [4, 3]
+    graph.close()
+    assert opened == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"evaluation_environment": Watched([], max_episode_steps=0)},
+        {"evaluation_environment": MujocoParameters(level="hopper")},
+        {
+            "agent": DDPGAgentParameters(
+                name="x", learning=LearningParameters(learning_starts=10**9)
+            )
+        },
+    ],
+    ids=["evaluation environment", "its spaces", "agent"],
+)
+def test_what_was_opened_is_closed_when_building_fails(wrong):
+    opened = []
+    manager = BasicRLGraphManager(replace(parameters(), environment=Watched(opened), **wrong))
+    with pytest.raises(ConfigurationError):
+        manager.create_graph(TASK)
+    assert opened == []
+    with pytest.raises(ConfigurationError, match="not built"):
+        manager.graph.agents  # noqa: B018
+
+
+def test_an_evaluation_environment_of_another_kind_is_refused():
+    other = replace(parameters(), evaluation_environment=MujocoParameters(level="hopper"))
+    with pytest.raises(SpaceError, match="evaluation_environment has the observation space"):
+        Graph(other, TASK)
+
+
+def test_a_graph_without_training_environments_has_no_training_stack():
+    opened = []
+    graph = Graph(replace(parameters(), environment=Watched(opened)), TASK, training=False)
+    assert opened == [3]
+    with pytest.raises(ConfigurationError, match="built to evaluate only"):
+        graph.training.tick()
+    graph.close()
+
+
+def off_policy(starts, **more):
+    return DDPGAgentParameters(learning=LearningParameters(learning_starts=starts), **more)
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        (replace(parameters(), agent=PPOAgentParameters()), "2,048 decisions, the run 360 after"),
+        (replace(parameters(), num_envs=65), "less than a step of each of 65 environments"),
+        (
+            replace(parameters(), agent=off_policy(400)),
+            "waits for 400 transitions, the run has 400",
+        ),
+        (
+            stacked(top=SLOW),
+            "level 'top': agent 'agent' would learn nothing",
+        ),
+        (
+            stacked(low=HACAgentParameters(learner=off_policy(500), name="lower")),
+            "level 'low': agent 'lower' would learn nothing: it waits for 500 transitions",
+        ),
+    ],
+)
+def test_a_run_that_cannot_learn_warns_and_says_what_to_change(described, message):
+    with pytest.warns(CoachWarning, match=message):
+        warn_of_idle_learners(described)
+
+
+def test_a_run_that_cannot_learn_warns_when_it_begins():
+    with BasicRLGraphManager(replace(parameters(), agent=PPOAgentParameters())) as manager:
+        records = manager.improve()
+        with pytest.warns(CoachWarning, match="would learn nothing: .* lower algorithm.rollout"):
+            next(records)
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        parameters(),
+        replace(parameters(), num_envs=64),
+        replace(parameters(), agent=off_policy(399)),
+        stacked(low=SLOW, frozen=True),
+    ],
+)
+def test_a_run_that_can_learn_does_not_warn(described):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_idle_learners(described)
