@@ -214,7 +214,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         # A tick brings a transition of every row at most, and a round follows when there are
         # enough. Decisions still open when acting turns random come in without one, once a row.
         self.memory = RolloutMemory(params.algorithm.rollout.count + 2 * context.num_envs)
-        self._shuffle = generator(seed, params.name, "shuffle")
+        self.shuffle = generator(seed, params.name, "shuffle")
         self.returns = RunningStatistics(())
         self._kl_coefficient = params.algorithm.initial_kl_coefficient
         self.training_steps = 0
@@ -296,7 +296,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             "memory": self.memory.state_dict(),
             "filters": self.filters_state_dict(),
             "returns": self.returns.state_dict(),
-            "shuffle": generator_state(self._shuffle),
+            "shuffle": generator_state(self.shuffle),
             "kl_coefficient": self._kl_coefficient,
             "training_steps": self.training_steps,
         }
@@ -308,7 +308,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.memory.load_state_dict(state["memory"])
         self.load_filters_state_dict(state["filters"])
         self.returns.load_state_dict(state["returns"])
-        load_generator_state(self._shuffle, state["shuffle"])
+        load_generator_state(self.shuffle, state["shuffle"])
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
 
@@ -361,7 +361,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Minibatches of a new permutation; the gradient steps made."""
         algorithm = self.params.algorithm  # count may differ from round to round, sizes may not
         size = min(algorithm.minibatch, algorithm.rollout.count)
-        order = torch.from_numpy(self._shuffle.permutation(count)).to(self._device)
+        order = torch.from_numpy(self.shuffle.permutation(count)).to(self._device)
         minibatches = order[: count - count % size].reshape(-1, size).unbind()
         for index in minibatches:
             self.learn_from_batch(Minibatch(rollout, index))

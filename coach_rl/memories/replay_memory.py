@@ -48,7 +48,7 @@ class ReplayMemory:
         relabel: HindsightGoals | None = None,
     ) -> None:
         self.layout, self.store, self.sampler = layout, store, sampler
-        self._rng, self._priorities, self._relabel = rng, priorities, relabel
+        self._rng, self.priorities, self._relabel = rng, priorities, relabel
         self._awaits_first = True
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class ReplayMemory:
     @property
     def is_prioritised(self) -> bool:
         """Whether `note_errors` changes anything."""
-        return self._priorities is not None
+        return self.priorities is not None
 
     @property
     def history(self) -> RowHistory:
@@ -84,8 +84,8 @@ class ReplayMemory:
         if self._awaits_first:
             self._take_in_first(values)
         positions = self.store.add(transition.rows, values)
-        if self._priorities is not None:
-            self._priorities.added(positions, int(transition.duration.sum()))
+        if self.priorities is not None:
+            self.priorities.added(positions, int(transition.duration.sum()))
 
     def sample(self, size: int) -> TransitionBatch:
         """A batch of B = `size` transitions, drawn with replacement."""
@@ -99,8 +99,8 @@ class ReplayMemory:
 
     def note_errors(self, positions: Tensor, errors: Tensor) -> None:
         """Tell how wrong the learner was, [B] each; on a CUDA device this waits for it."""
-        if self._priorities is not None:
-            self._priorities.note_errors(
+        if self.priorities is not None:
+            self.priorities.note_errors(
                 positions.detach().cpu().numpy(), errors.detach().cpu().numpy()
             )
 
@@ -111,8 +111,8 @@ class ReplayMemory:
     def clear(self) -> None:
         """Forget everything; the columns stay allocated."""
         self.store.clear()
-        if self._priorities is not None:
-            self._priorities.clear()
+        if self.priorities is not None:
+            self.priorities.clear()
 
     def prefill(self, source: str) -> None:
         """Add the episodes of a Minari data set, each to the row that has fewest transitions.
@@ -140,8 +140,8 @@ class ReplayMemory:
             if layout.keeps_follows:
                 values[FOLLOWS] = np.ones(time, np.bool_)
             positions = self.store.extend(row, values)
-            if self._priorities is not None:
-                self._priorities.added(positions, 0)
+            if self.priorities is not None:
+                self.priorities.added(positions, 0)
 
     def trajectories(self, agent: str = "agent") -> dict[str, Array]:
         """Everything kept by flat path, [N, T, ...] each, oldest first, zeros behind a row's end.

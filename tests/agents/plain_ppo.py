@@ -108,7 +108,7 @@ class PlainPPO:
         self.adam = torch.optim.Adam(
             self.model.parameters(), optimizer.learning_rate, optimizer.betas, optimizer.epsilon
         )
-        self.shuffle = copy.deepcopy(agent._shuffle)
+        self.shuffle = copy.deepcopy(agent.shuffle)
         self.kl_coefficient = self.settings.initial_kl_coefficient
         self.targets_so_far = []
         self.rollout: list[Step] = []

@@ -333,13 +333,13 @@ def hopeless(agent, size):
 def test_targets_of_bounded_values_are_clipped_to_the_bounds():
     for kind in ("ddpg", "td3"):
         manager = built(parameters(stack((4, 3), kinds=(kind, kind))))
-        clips = [each.learner.clip_targets for each in manager._graph.agents]
+        clips = [each.learner.clip_targets for each in manager.graph.agents.values()]
         assert clips == [(-4.0, 0.0), (-3.0, 0.0)]
         manager.close()
     learner = replace(agent().learner, algorithm=DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0)))
     top, low = stack((4, 3))
     manager = built(parameters((top, replace(low, agent=agent(learner=learner)))))
-    assert manager._graph.agents[1].learner.clip_targets == (-2.5, 0.0), "a learner's own stay"
+    assert manager.graph.agents["low"].learner.clip_targets == (-2.5, 0.0), "a learner's own stay"
     manager.close()
 
 
@@ -450,8 +450,8 @@ def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
     own = agent(learner=learner, name="upper", bound_values=False)
     top, low = stack((4, 3))
     manager = built(parameters((replace(top, agent=own), low)))
-    assert manager._graph.agents[0].name == "upper"
-    assert manager._graph.agents[0].params.critic.bounds == (-9.0, 0.0)
+    assert manager.graph.agents["top"].name == "upper"
+    assert manager.graph.agents["top"].params.critic.bounds == (-9.0, 0.0)
     manager.close()
 
 

@@ -100,7 +100,7 @@ def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(a
     stretched = OutputFilter(action=(LinearBoxToBoxMap(low=(-5.0, 0.0), high=(5.0, 30.0)),))
     manager = built(stack(agent(output_filter=stretched), sub_goals=sub_goals))
     manager.run()
-    top = manager._graph.agents[0]
+    top = manager.graph.agents["top"]
     batch = mapped(np.asarray, top.memory.sample(2_000))
     missed = top.memory.store.ledger["/missed"].take(batch.position)
     shown = missed & (batch.reward != -6.0)  # tests, worth the penalty, keep what was asked

@@ -526,7 +526,7 @@ def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
     (agent,) = made.graph.agents.values()
     if kind == "sac":  # the deviation e^2 before squashing reaches both ends
         agent.learner.actor.named(agent.learner.actor.online)["head.0.bias"][1] = 9.0
-    sent, environment = [], made._graph.training.levels[0].environment
+    sent, environment = [], made.graph.training.levels[0].environment
     send = environment.send
 
     def spy(directive, rows):

@@ -12,7 +12,6 @@ from coach_rl.core.agents import ALONE
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Transition
-from coach_rl.core.seeding import generator_state
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
 from coach_rl.memories.hindsight import bare, goal_steps, relabelled
 from coach_rl.testing.states import assert_same_state
@@ -292,10 +291,10 @@ def test_observations_as_shown_have_goals_like_those_of_batches(strategy):
 )
 def test_without_hindsight_observations_are_shown_as_they_are_and_nothing_is_drawn(memory):
     walked(memory)
-    before = generator_state(memory._rng)
+    before = memory.state_dict()["generator"]
     own = {"desired_goal": np.full((5, 2), WANTED)}
     assert memory.as_shown(own) is own
-    assert_same_state(generator_state(memory._rng), before)
+    assert_same_state(memory.state_dict()["generator"], before)
 
 
 def test_what_is_kept_is_not_changed():

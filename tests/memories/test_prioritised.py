@@ -61,8 +61,8 @@ def test_new_transitions_have_the_greatest_priority_so_far():
     memory.note_errors(torch.from_numpy(kept[:1]), torch.tensor([0.1]))
     memory.add(Stream(2).step([1]))
     newest = np.setdiff1d(memory.store.kept(), kept)
-    assert memory._priorities.priorities(newest) == pytest.approx([7.0 + 1e-6])
-    assert memory._priorities.priorities(kept[:1]) == pytest.approx([0.1 + 1e-6])
+    assert memory.priorities.priorities(newest) == pytest.approx([7.0 + 1e-6])
+    assert memory.priorities.priorities(kept[:1]) == pytest.approx([0.1 + 1e-6])
 
 
 def test_weights_undo_the_priorities_as_far_as_beta_says():
