@@ -83,8 +83,7 @@ class CriticParameters:
     def __post_init__(self) -> None:
         _check_bound(self.final_bound, "CriticParameters.final_bound")
         check_action_unit(self.action_unit, "CriticParameters.action_unit")
-        own = isinstance(self.torso, ModuleParameters)
-        last = 0 if own else len(self.torso.middleware)
+        last = len(self.torso.middleware) if isinstance(self.torso, TorsoParameters) else 0
         require(
             len(self.action_layers) > 0 and set(self.action_layers) <= set(range(last + 1)),
             f"CriticParameters.action_layers must name layers from 0 to {last}, one at least, "

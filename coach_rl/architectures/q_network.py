@@ -201,15 +201,15 @@ class QNetworkParameters:
             all(size > 0 for size in self.streams),
             f"QNetworkParameters.streams must be more than 0, got {self.streams}",
         )
-        own = isinstance(self.torso, ModuleParameters)
-        require(
-            not (own and self.streams),
-            "QNetworkParameters.streams are layers behind our torso; put them into your module",
-        )
-        require(
-            not (own and self.dueling and not self.torso.last_layer),
-            "QNetworkParameters.dueling needs last_layer: both streams begin at the features",
-        )
+        if isinstance(self.torso, ModuleParameters):
+            require(
+                not self.streams,
+                "QNetworkParameters.streams are layers behind our torso; put them into your module",
+            )
+            require(
+                self.torso.last_layer or not self.dueling,
+                "QNetworkParameters.dueling needs last_layer: both streams begin at the features",
+            )
 
 
 class QNetwork(nn.Module):

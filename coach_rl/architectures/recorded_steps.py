@@ -13,7 +13,7 @@ from torch import Tensor
 
 from coach_rl.architectures.batch import Batch, mapped, named_tensors
 from coach_rl.architectures.gradient_step import GradientStep, Loss, Numbers, Step, StepResult
-from coach_rl.core.errors import require
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 COMPILE_REPAID_AFTER = 40_000
@@ -79,8 +79,14 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
 
     def run(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
         nonlocal is_new
-        with torch.inference_mode():
-            result = fast_step(batch, index, scalars)
+        try:
+            with torch.inference_mode():
+                result = fast_step(batch, index, scalars)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            raise ConfigurationError(
+                f"this step cannot be compiled: {str(error).strip().splitlines()[0]}; change the "
+                "network, or set update_mode='eager'"
+            ) from error
         if is_new:
             is_new = False
             # The compiler leaves so many objects behind that searching them for garbage again and

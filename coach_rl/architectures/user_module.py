@@ -16,7 +16,7 @@ What a module must be is tried out when it is built, on made-up observations.
 import copy
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
 from coach_rl.core.frozen import FrozenMapping, thawed
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.spaces import Space
 
 TRIED_ROWS = 3
@@ -37,7 +38,7 @@ RUN_ELSEWHERE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class ModuleParameters:
     """A network of your own in the place of a torso.
 
@@ -46,7 +47,9 @@ class ModuleParameters:
     too, and gives float32 features [B, F].
     """
 
-    module: type[nn.Module] | str
+    module: type[nn.Module] | str = field(
+        metadata={ADVICE: lambda _: "; write a class of torch.nn.Module, or its name module:Class"}
+    )
     """The class, derived from `torch.nn.Module`, or its name as `module:Class`."""
     arguments: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the class."""
@@ -57,11 +60,6 @@ class ModuleParameters:
     there must be as many of them."""
 
     def __post_init__(self) -> None:
-        require(
-            isinstance(self.module, str) or _is_module_class(self.module),
-            "ModuleParameters.module must be a class derived from torch.nn.Module, or its name as "
-            f"module:Class, got {self.module!r}",
-        )
         object.__setattr__(self, "arguments", FrozenMapping(self.arguments))
         require(self.keys != (), "ModuleParameters.keys must name a key at least, or be None")
 
@@ -214,7 +212,7 @@ def _run(torso: ModuleTorso, inputs: list[Any]) -> Tensor:
     name = type(torso.module).__name__
     try:
         with torch.no_grad():
-            outputs = torso(*inputs)
+            outputs: Tensor = torso(*inputs)
     except Exception as error:
         raise ConfigurationError(
             f"the network {name} cannot be run on made-up observations: {_said(error)}"

@@ -10,7 +10,7 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.recorded_steps import COMPILE_REPAID_AFTER, resolved_mode
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import update_modes
-from coach_rl.core.errors import ParameterError
+from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.update_modes import compiler_present
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:1")
@@ -142,3 +142,17 @@ def test_a_compiled_step_belongs_to_its_engine_and_follows_changes(mode):
         assert fast.drain_metrics() == pytest.approx(engine.drain_metrics(), rel=1e-4)
     tanh, relu = (compiled[kind][0].online for kind in kinds)
     assert (tanh - relu).abs().max() > 0.01
+
+
+@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
+def test_a_network_that_cannot_be_compiled_is_refused_in_one_line():
+    class Branching(nn.Module):
+        def forward(self, values):
+            return values if values.sum() > 0 else -values
+
+    _, engine = learner("compiled", activation=Branching)
+    with pytest.raises(
+        ConfigurationError, match=r"cannot be compiled: .* update_mode='eager'"
+    ) as e:
+        engine.step(examples(8))
+    assert "\n" not in str(e.value)

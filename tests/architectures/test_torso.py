@@ -259,9 +259,12 @@ def test_images_that_could_be_misread_are_refused(shape, dtype, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"convolutions": ((32, 3),)}, r"must be str | tuple\[tuple\[int, int, int\], ...\], got"),
+        (
+            {"convolutions": ((32, 3),)},
+            r"convolutions must be str \| tuple\[tuple\[int, int",
+        ),
         ({"convolutions": ((32, 0, 1),)}, r"must be \(channels, kernel, stride\) of 1 or more"),
-        ({"images": "rgb"}, "images must be 'auto' or 'channels_last' .*, got 'rgb'"),
+        ({"images": "rgb"}, "images must be 'auto' or 'channels_last' or .*, got 'rgb'"),
     ],
 )
 def test_convolutions_and_layouts_that_cannot_be_are_refused(changes, message):
