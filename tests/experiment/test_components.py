@@ -20,12 +20,12 @@ from coach_rl import (
     PrioritisedParameters,
     QuantileHead,
 )
-from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
-from coach_rl.core.interfaces import (
+from coach_rl.core import (
     AgentParameters,
     EnvironmentParameters,
     InputFilterParameters,
 )
+from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
 from coach_rl.core.schedules import Schedule
 from coach_rl.experiment.components import (
     Component,
