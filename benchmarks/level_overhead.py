@@ -23,7 +23,7 @@ from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.records import End, EnvResponse
+from coach_rl.core.records import ActionRequest, End, EnvResponse
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments import parameters
 from coach_rl.graph_managers import LevelParameters
@@ -95,16 +95,17 @@ class NullAgent:
     def new_rows(self, num_envs: int, seed: int) -> None:
         """None are kept."""
 
-    def act(self, _: Any, rows: Any, observation: Any, **__: Any) -> Any:
+    def act(self, _: Any, request: ActionRequest, __: Any) -> Any:
         """Towards the goal where scripted, else always the same."""
+        observation = request.observation
         if not self._scripted:
-            return self._actions[: len(rows)]
+            return self._actions[: len(request.rows)]
         here = observation["observation"][:, :2]
         if GOAL_KEY not in observation:
             return np.sin(5 * here)
         return np.clip(4 * (observation[GOAL_KEY] - here), -1, 1)
 
-    def observe(self, row_state: Any, outcome: Any, *, clock: Clock) -> None:
+    def observe(self, row_state: Any, outcome: Any, clock: Clock) -> None:
         """Nothing."""
 
 

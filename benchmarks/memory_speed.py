@@ -112,7 +112,7 @@ def contender(
     transitions = itertools.cycle(played(observed))
     while len(memory) < capacity // NUM_ENVS * NUM_ENVS:
         memory.add(next(transitions))
-    positions, errors = memory.sample(BATCH)["/positions"], torch.rand(BATCH)
+    positions, errors = memory.sample(BATCH).position, torch.rand(BATCH)
     return Contender(
         name,
         add=lambda: memory.add(next(transitions)),

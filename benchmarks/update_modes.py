@@ -27,9 +27,15 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.update_modes import UpdateMode
-from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.memories import (
+    Minibatch,
+    ReplayMemoryParameters,
+    RolloutBatch,
+    TransitionBatch,
+)
 
 SPACES = EnvironmentSpaces(
     observation=spaces.Dict({"observation": spaces.Box(-10, 10, (17,), np.float32)}),
@@ -49,25 +55,28 @@ Step = Callable[[], None]
 def ppo(mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
     """A step on another minibatch of one rollout, and the network."""
     agent = PPOAgentParameters(update_mode=mode).build(
-        spaces=SPACES, num_envs=8, device=device, seed=0, planned_steps=1_000_000
+        AgentContext(spaces=SPACES, num_envs=8, device=device, seed=0, planned_steps=1_000_000)
     )
     agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)
     rng = torch.Generator().manual_seed(0)
     rows = 2048
-    shapes = {
-        "/observations/observation": (rows, 17),
-        "/actions": (rows, 6),
-        "/log_prob": (rows,),
-        "/advantages": (rows,),
-        "/targets": (rows,),
-        "/values": (rows,),
-    }
-    data = {path: torch.randn(shape, generator=rng).to(device) for path, shape in shapes.items()}
-    data["/log_prob"] = data["/log_prob"] - 6.0
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(rows, *shape, generator=rng).to(device)
+
+    rollout = RolloutBatch(
+        observation={"observation": normal(17)},
+        action=normal(6),
+        log_prob=normal() - 6.0,
+        advantage=normal(),
+        target=normal(),
+        value=normal(),
+        policy=None,
+    )
 
     def step() -> None:
         index = torch.randint(rows, (64,), generator=rng).to(device)
-        agent.learn_from_batch(data, index)
+        agent.learn_from_batch(Minibatch(rollout, index))
 
     return step, [agent.network]
 
@@ -76,26 +85,28 @@ def off_policy(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, lis
     """A step on another batch, and the networks."""
     agent = OFF_POLICY[algorithm](
         update_mode=mode, memory=ReplayMemoryParameters(capacity=1_000)
-    ).build(spaces=SPACES, num_envs=1, device=device, seed=0, planned_steps=1_000_000)
+    ).build(AgentContext(spaces=SPACES, num_envs=1, device=device, seed=0, planned_steps=1_000_000))
     rng = torch.Generator().manual_seed(0)
     batches = []
     for _ in range(16):
-        batch = {
-            "/observations/observation": torch.randn(256, 17, generator=rng),
-            "/next_observations/observation": torch.randn(256, 17, generator=rng),
-            "/actions": torch.rand(256, 6, generator=rng) * 2 - 1,
-            "/rewards": torch.randn(256, generator=rng),
-            "/discounts": torch.full((256,), 0.99),
-            "/weights": torch.ones(256),
-        }
-        batches.append({path: column.to(device) for path, column in batch.items()})
+        seen, followed = (torch.randn(256, 17, generator=rng).to(device) for _ in range(2))
+        batch = TransitionBatch(
+            observation={"observation": seen},
+            action=(torch.rand(256, 6, generator=rng) * 2 - 1).to(device),
+            reward=torch.randn(256, generator=rng).to(device),
+            discount=torch.full((256,), 0.99, device=device),
+            next_observation={"observation": followed},
+            weight=torch.ones(256, device=device),
+            position=torch.arange(256, device=device),
+        )
+        batches.append(batch)
     number = [0]
 
     def step() -> None:
         agent.learn_from_batch(batches[number[0] % len(batches)])
         number[0] += 1
 
-    return step, list(agent.networks.values())
+    return step, list(agent.learner.networks.values())
 
 
 def made(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:

@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from coach_rl.core.errors import CheckpointError
-from coach_rl.core.interfaces import Stateful
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
+from coach_rl.core.state import State, Stateful
 
 RowMemory = Mapping[str, Array]
 """What one stage remembers per row, by the stage's own names, each [N, ...]; written in place."""

@@ -65,7 +65,7 @@ def test_no_room_is_forgotten():
 
 
 def test_the_matrix_notices_a_forbidden_import():
-    assert imported_rooms("from coach_rl.agents.agent import X\nimport coach_rl.levels") == {
+    assert imported_rooms("from coach_rl.agents.x import X\nimport coach_rl.levels") == {
         "agents",
         "levels",
     }
@@ -81,3 +81,13 @@ def test_presets_are_never_imported_by_the_engine():
 @pytest.mark.parametrize("banned", ["utils.py", "helpers.py"])
 def test_no_junk_drawers(banned):
     assert not [path for path in CHECKOUT.rglob(banned) if ".venv" not in path.parts]
+
+
+def test_parameters_check_what_they_are_given():
+    for room in ALLOWED:
+        for file in (CHECKOUT / "coach_rl" / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.ClassDef) and node.name.endswith("Parameters"):
+                    made_by = [ast.unparse(each) for each in node.decorator_list]
+                    plain = [each for each in made_by if each.startswith("dataclass")]
+                    assert not plain, f"{file}: {node.name} is no parameter_class"

@@ -8,33 +8,30 @@ AgentGroupParameters(
 )
 
 A group is an agent like any other to its level. To its members it is the level: each gets the
-calls of `core.interfaces.Agent` for the rows in which it has a part.
+calls of `core.agents.Agent` for the rows in which it has a part.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
-from gymnasium import spaces as gymnasium_spaces
+from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
 from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
+from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
-from coach_rl.core.interfaces import ALONE, Agent, AgentParameters, LevelPlace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
+    ActionRequest,
     Array,
     BoolArray,
     End,
     FloatArray,
-    IntArray,
-    Observation,
     Outcome,
     TrainingReport,
-    take,
 )
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, actions_from_uniform, uniform_size
@@ -94,16 +91,7 @@ class AgentGroupParameters:
             f"the members of group '{self.name}' need different names, got {names}",
         )
 
-    def build(
-        self,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: str,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> "AgentGroup":
+    def build(self, context: AgentContext) -> "AgentGroup":
         """The group.
 
         Raises:
@@ -111,29 +99,22 @@ class AgentGroupParameters:
             SpaceError: The action has no keys, or one that belongs to nobody or to two, or a
                 member cannot serve its part.
         """
-        seats = []
-        for member, part in zip(self.members, self._parts(spaces.action), strict=True):
+        whole, seats = context.spaces, []
+        for member, part in zip(self.members, self._parts(whole.action), strict=True):
             name = member.agent.name
-            seen = _observed(member, spaces.observation)
-            agent = member.agent.build(
-                spaces=EnvironmentSpaces(
-                    observation=gymnasium_spaces.Dict(
-                        {key: spaces.observation[key] for key in seen}
-                    ),
-                    action=part.space,
-                ),
-                num_envs=num_envs,
-                device=device,
-                seed=integer_seed(seed, "member", name),
-                planned_steps=planned_steps,
-                place=place,
+            seen = _observed(member, whole.observation)
+            own = EnvironmentSpaces(
+                observation=spaces.Dict({key: whole.observation[key] for key in seen}),
+                action=part.space,
             )
+            seed = integer_seed(context.seed, "member", name)
+            agent = member.agent.build(replace(context, spaces=own, seed=seed))
             seats.append(Seat(member=member, agent=agent, observations=seen, part=part))
-        return AgentGroup(tuple(seats), spaces.action)
+        return AgentGroup(tuple(seats), whole.action)
 
     def _parts(self, space: Space) -> list[ActionPart]:
         """Each member's part of the action; the keys are all given out, once each."""
-        if not isinstance(space, gymnasium_spaces.Dict):
+        if not isinstance(space, spaces.Dict):
             raise SpaceError(
                 f"the group '{self.name}' needs a Dict action space to give its members parts of, "
                 f"got {space}; for one agent leave the group out"
@@ -170,7 +151,7 @@ class Seat:
     """A member at work."""
 
     member: GroupMember
-    agent: Agent
+    agent: AnyAgent
     observations: tuple[str, ...]
     """The keys it sees."""
     part: ActionPart
@@ -194,7 +175,7 @@ class Seat:
             terminated=np.where(ended, terminated, outcome.terminated),
             truncated=np.where(ended, truncated & ~terminated, outcome.truncated),
             end=outcome.end | bits,
-            told={key: told for key, told in outcome.told.items() if key in self.observations},
+            told={key: goal for key, goal in outcome.told.items() if key in self.observations},
         )
         return own, ended
 
@@ -208,14 +189,14 @@ class Seat:
                 f"step, but its decisions last {int(outcome.duration.max())} steps; put the group "
                 "on the lowest level, or let the member have the level's reward"
             )
-        return self._told(outcome, key).astype(np.float64)
+        return self._info(outcome, key).astype(np.float64)
 
     def _flags(self, outcome: Outcome, key: str | None) -> BoolArray:
         if key is None:
             return np.zeros(len(outcome.rows), np.bool_)
-        return self._told(outcome, key).astype(np.bool_)
+        return self._info(outcome, key).astype(np.bool_)
 
-    def _told(self, outcome: Outcome, key: str) -> Array:
+    def _info(self, outcome: Outcome, key: str) -> Array:
         """An info array of one entry a row, [R]."""
         values = outcome.info.get(key)
         if values is None:
@@ -241,7 +222,7 @@ class Seat:
 class GroupRows:
     """What a group remembers per row of one stack."""
 
-    members: dict[str, Any]
+    members: dict[str, RowState]
     """Each member's own row state."""
     playing: dict[str, BoolArray]
     """[N] by member: its own episode goes on."""
@@ -272,8 +253,8 @@ class AgentGroup:
     """
 
     def __init__(self, seats: tuple[Seat, ...], action_space: Space) -> None:
-        assert isinstance(action_space, gymnasium_spaces.Dict)
-        self.members: dict[str, Agent] = {seat.name: seat.agent for seat in seats}
+        assert isinstance(action_space, spaces.Dict)
+        self.members: dict[str, AnyAgent] = {seat.name: seat.agent for seat in seats}
         self._seats = seats
         self._idle = {key: _idle(part) for key, part in action_space.spaces.items()}
 
@@ -287,36 +268,21 @@ class AgentGroup:
             playing={name: np.ones(num_envs, np.bool_) for name in self.members},
         )
 
-    def act(
-        self,
-        row_state: GroupRows,
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        fresh: BoolArray,
-        quiet: BoolArray,
-        clock: Clock,
-    ) -> Action:
-        """Let each member choose where it is playing; see `core.interfaces.Agent`."""
+    def act(self, row_state: GroupRows, request: ActionRequest, clock: Clock) -> Action:
+        """Let each member choose where it is playing; see `core.agents.Agent`."""
         action: dict[str, Array] = {}
         for seat in self._seats:
             playing = row_state.playing[seat.name]
-            playing[rows[fresh]] = True
-            here = playing[rows]
+            playing[request.rows[request.episode_start]] = True
+            here = playing[request.rows]
             if not here.all():
-                action |= {key: self._idle[key].repeat(len(rows), 0) for key in seat.part.keys}
+                count = len(here)
+                action |= {key: self._idle[key].repeat(count, 0) for key in seat.part.keys}
             if not here.any():
                 continue
-            chosen = seat.agent.act(
-                row_state.members[seat.name],
-                rows[here],
-                {key: observation[key][here] for key in seat.observations},
-                starts=starts[here],
-                fresh=fresh[here],
-                quiet=quiet[here],
-                clock=clock,
-            )
+            seen = {key: request.observation[key] for key in seat.observations}
+            own = replace(request, observation=seen).rows_of(here)
+            chosen = seat.agent.act(row_state.members[seat.name], own, clock)
             for key, values in seat.part.split(chosen).items():
                 if here.all():
                     action[key] = values
@@ -324,7 +290,7 @@ class AgentGroup:
                     action[key][here] = values
         return action
 
-    def observe(self, row_state: GroupRows, outcome: Outcome, *, clock: Clock) -> None:
+    def observe(self, row_state: GroupRows, outcome: Outcome, clock: Clock) -> None:
         """Tell each member what came of its decisions; nothing where it made none."""
         for seat in self._seats:
             playing = row_state.playing[seat.name]
@@ -334,8 +300,8 @@ class AgentGroup:
             own, ended = seat.outcome(outcome)
             playing[outcome.rows[ended]] = False
             if not here.all():
-                own = outcome_of(own, here)
-            seat.agent.observe(row_state.members[seat.name], own, clock=clock)
+                own = own.rows_of(here)
+            seat.agent.observe(row_state.members[seat.name], own, clock)
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Let every member learn that is due; the report names them."""
@@ -345,21 +311,21 @@ class AgentGroup:
             return None
         return TrainingReport(
             training_steps=sum(report.training_steps for report in learned.values()),
-            scalars={},
-            members={name: report.scalars for name, report in learned.items()},
+            metrics={},
+            members={name: report.metrics for name, report in learned.items()},
         )
 
     def trajectories(self) -> dict[str, Array]:
         """What the members' memories hold by flat path, each member's below `/agents/<name>`.
 
         `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
-        the other paths of `memories.trajectories`, [N, T, ...] each; T and `/agents/<name>/mask`
-        are the member's own, for each has its own memory and its own life.
+        the other paths of `memories.columns.shown_as`, [N, T, ...] each. T and
+        `/agents/<name>/mask` are the member's own, for each has its own memory and its own life.
         """
         found: dict[str, Array] = {}
         for name, agent in self.members.items():
             below = f"/agents/{name}"
-            for path, values in _trajectories(name, agent).items():
+            for path, values in agent.trajectories().items():
                 found[path if path.startswith(f"{below}/") else f"{below}{path}"] = values
         return found
 
@@ -373,7 +339,7 @@ class AgentGroup:
             agent.load_state_dict(state[name])
 
     def load_policy(self, state: State) -> None:
-        """Let every member start from what the member of its name knew; see `core.interfaces`."""
+        """Let every member start from what the member of its name knew; see `core.agents`."""
         for name, agent in self.members.items():
             if name not in state:
                 raise SpaceError(
@@ -395,39 +361,7 @@ class AgentGroup:
         return "\n".join(lines)
 
 
-def outcome_of(outcome: Outcome, kept: BoolArray) -> Outcome:
-    """The outcome of some of its rows.
-
-    Args:
-        outcome: Of R rows.
-        kept: Which, [R].
-    """
-    return replace(
-        outcome, **{each.name: _part(getattr(outcome, each.name), kept) for each in fields(outcome)}
-    )
-
-
-def _part(value: Any, kept: BoolArray) -> Any:
-    match value:
-        case np.ndarray():
-            return value[kept]
-        case Mapping():
-            return take(dict(value), kept)
-    raise TypeError(f"an outcome holds arrays and dicts of them, not a {type(value).__name__}")
-
-
-def _trajectories(name: str, agent: Agent) -> dict[str, Array]:
-    shown = getattr(agent, "trajectories", None)
-    if shown is None:
-        raise RunError(
-            f"member '{name}' is a {type(agent).__name__}, which shows no trajectories; "
-            "give it a method `trajectories`"
-        )
-    arrays: dict[str, Array] = shown()
-    return arrays
-
-
-def _observed(member: GroupMember, space: gymnasium_spaces.Dict) -> tuple[str, ...]:
+def _observed(member: GroupMember, space: spaces.Dict) -> tuple[str, ...]:
     if member.observations is None:
         return tuple(space.spaces)
     keys = _keys(member.observations, space, kind="observation key", member=member)
@@ -440,7 +374,7 @@ def _observed(member: GroupMember, space: gymnasium_spaces.Dict) -> tuple[str, .
 
 
 def _keys(
-    asked: tuple[str, ...], space: gymnasium_spaces.Dict, *, kind: str, member: GroupMember
+    asked: tuple[str, ...], space: spaces.Dict, *, kind: str, member: GroupMember
 ) -> tuple[str, ...]:
     """The keys of a space that are asked for by name or by what they stand below, once each."""
     found: list[str] = []

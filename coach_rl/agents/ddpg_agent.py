@@ -4,40 +4,29 @@ docs/algorithms/ddpg.md lists every detail and its source.
 """
 
 from dataclasses import field
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from coach_rl.agents.actor_critic_learner import (
+    ActorCriticLearner,
+    DeterministicAgentParameters,
+    deterministic_acting,
+)
+from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import (
-    NEXT_OBSERVATIONS,
-    REPAID_AFTER,
-    BuildContext,
     ClippedTargetParameters,
     OffPolicyAgent,
-    OffPolicyAgentParameters,
-    observations,
 )
-from coach_rl.agents.perturbed_policy import PerturbedPolicy
-from coach_rl.architectures.continuous_control import (
-    ActorParameters,
-    CriticParameters,
-    Critics,
-    DeterministicActor,
-    scale_to,
-)
-from coach_rl.architectures.gradient_step import Objective
-from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
-from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.architectures.continuous_control import Critics, DeterministicActor
+from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.exploration_policies import (
-    ExplorationPolicyParameters,
-    GaussianNoise,
-    ParameterExplorationParameters,
-)
 from coach_rl.functional.temporal_difference import regression_loss, td_target
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 
 @parameter_class
@@ -57,105 +46,57 @@ class DDPGAlgorithmParameters(ClippedTargetParameters):
 
 
 @parameter_class
-class DDPGAgentParameters(OffPolicyAgentParameters):
+class DDPGAgentParameters(DeterministicAgentParameters):
     """A DDPG agent."""
 
     algorithm: DDPGAlgorithmParameters = field(default_factory=DDPGAlgorithmParameters)
     """How it learns."""
-    exploration: ExplorationPolicyParameters = field(default_factory=GaussianNoise)
-    """How it explores with its actions."""
-    parameter_noise: ParameterExplorationParameters | None = None
-    """How it explores with its parameters, before the actions' noise; None: not at all."""
-    actor: ActorParameters = field(default_factory=ActorParameters)
-    """The policy's network."""
-    critic: CriticParameters = field(default_factory=CriticParameters)
-    """The critic's network."""
-    actor_optimizer: AdamParameters = field(default_factory=AdamParameters)
-    """Adam of the actor."""
-    critic_optimizer: AdamParameters = field(default_factory=AdamParameters)
-    """Adam of the critic."""
 
-    def made(self, context: BuildContext) -> "DDPGAgent":
+    def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
-        scale_to(self.agent_space(context.spaces))  # before its exploration policy complains
-        return DDPGAgent(self, context)
+        return OffPolicyAgent(
+            self,
+            context,
+            discount=self.algorithm.discount,
+            make_learner=partial(DDPGLearner, self),
+        )
 
 
-class DDPGAgent(OffPolicyAgent):
-    """An actor that climbs the critic's hill; a critic that learns from a replay memory."""
+class DDPGLearner(ActorCriticLearner[TransitionBatch]):
+    """An actor that climbs the critic's hill, and a critic; both have targets."""
 
-    def __init__(self, params: DDPGAgentParameters, context: BuildContext) -> None:
+    def __init__(self, params: DDPGAgentParameters, context: LearnerContext) -> None:
+        self._algorithm = params.algorithm
+        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
+        self.clip_targets = params.algorithm.clip_targets or params.critic.bounds
         super().__init__(
             params,
             context,
-            exploration=params.exploration,
-            discount=params.algorithm.discount,
+            actor=DeterministicActor(params.actor, *context.network_arguments),
+            critics=Critics(params.critic, *context.network_arguments),
+            losses=(self.critic_loss, self.actor_loss),
+            sync=params.algorithm.target_sync,
+            actor_follows=True,
         )
-        self._algorithm, self._params = params.algorithm, params
-        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
-        self._clip_targets = params.algorithm.clip_targets or params.critic.bounds
-        spaces = self.observation_space, self.action_space
-        actor = DeterministicActor(params.actor, *spaces, self.weights_rng, self.normaliser)
-        critic = Critics(params.critic, *spaces, self.weights_rng, self.normaliser)
-        self._to_box = critic.to_box
-        self.actor = NetworkWrapper(actor, device=self.device, with_target=True)
-        self.critic = NetworkWrapper(critic, device=self.device, with_target=True)
-        self.policy = self.numpy_policy(actor.torso, actor.head)
-        if params.parameter_noise is not None:
-            self.perturbed = PerturbedPolicy(params.parameter_noise, self.actor, self.action_space)
-        sync = params.algorithm.target_sync
-        self.engine = UpdateEngine(
-            (
-                Objective(
-                    name="critic",
-                    network=self.critic,
-                    loss=self._critic_loss,
-                    optimizer=params.critic_optimizer,
-                ),
-                Objective(
-                    name="actor",
-                    network=self.actor,
-                    loss=self._actor_loss,
-                    optimizer=params.actor_optimizer,
-                ),
-            ),
-            targets=((self.critic, sync), (self.actor, sync)),
-            mode=params.update_mode,
-            planned_updates=self.planned_updates,
-            repaid_after=REPAID_AFTER,
-            owner=context.place.owner(params.name),
-        )
+        self.acting = deterministic_acting(params, context, self.actor, self.policy)
 
-    @property
-    def networks(self) -> dict[str, NetworkWrapper]:
-        """Actor and critic."""
-        return {"actor": self.actor, "critic": self.critic}
-
-    @property
-    def learning_rates(self) -> dict[str, float]:
-        """Of actor and critic."""
-        return {
-            "actor_learning_rate": self._params.actor_optimizer.learning_rate,
-            "critic_learning_rate": self._params.critic_optimizer.learning_rate,
-        }
-
-    def update(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """One gradient step of the critic, one of the actor, and the targets follow."""
         return self.engine.step(batch)
 
-    def _critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def critic_loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Squared distance from r + gamma Q'(s', mu'(s')), section 3 of the paper."""
         algorithm = self._algorithm
-        after = observations(batch, NEXT_OBSERVATIONS)
+        after = batch.next_observation
         with torch.no_grad():
             next_action = self.actor.call(self.actor.target, after)
-            next_value = self.critic.call(self.critic.target, after, next_action)[0]
-            target = td_target(
-                batch["/rewards"], batch["/discounts"], next_value, self._clip_targets
-            )
-        value = self.critic.call(flat, observations(batch), batch["/actions"])  # [1, B]
+            next_value = self.critics.call(self.critics.target, after, next_action)[0]
+            target = td_target(batch.reward, batch.discount, next_value, self.clip_targets)
+        value = self.critics.call(flat, batch.observation, batch.action)  # [1, B]
         error = value - target
-        loss = regression_loss(error, batch["/weights"], algorithm.huber)
+        loss = regression_loss(error, batch.weight, algorithm.huber)
         return loss, {
             "critic_loss": loss,
             "q_value": value.mean(),
@@ -164,12 +105,14 @@ class DDPGAgent(OffPolicyAgent):
             "td_error": error[0],
         }
 
-    def _actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def actor_loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Minus the critic's value of the actor's actions, equation 6 of the paper."""
-        before = observations(batch)
+        before = batch.observation
         action = self.actor.call(flat, before)
-        loss = -self.critic.call(self.critic.online, before, action).mean()
+        loss = -self.critics.call(self.critics.online, before, action).mean()
         if self._algorithm.action_penalty:
-            share = self._to_box.inverse(action)
-            loss = loss + self._algorithm.action_penalty * (share**2).mean()
+            normalised = self.to_box.inverse(action)  # to [-1, 1]
+            loss = loss + self._algorithm.action_penalty * (normalised**2).mean()
         return loss, {"actor_loss": loss}

@@ -6,33 +6,34 @@ memory. docs/algorithms/dqn.md lists every detail and its source.
 """
 
 from dataclasses import field
+from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from coach_rl.agents.acting_policy import ActingPolicy
+from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
 from coach_rl.agents.off_policy_agent import (
-    NEXT_OBSERVATIONS,
-    REPAID_AFTER,
-    BuildContext,
     ClippedTargetParameters,
     LearningParameters,
     OffPolicyAgent,
     OffPolicyAgentParameters,
-    Policy,
-    observations,
 )
-from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.numpy_policy import Forward, quick_forward
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
-from coach_rl.architectures.q_network import QNetwork, QNetworkParameters, action_count
+from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
-from coach_rl.exploration_policies import EpsilonGreedy
-from coach_rl.exploration_policies.exploration_policy import ExplorationPolicyParameters
+from coach_rl.exploration_policies import EpsilonGreedy, ExplorationPolicyParameters
 from coach_rl.functional.temporal_difference import of_actions
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 
 @parameter_class
@@ -70,88 +71,75 @@ class DQNAgentParameters(OffPolicyAgentParameters):
     optimizer: AdamParameters = field(default_factory=_rainbow_adam)
     """Adam (Hessel et al. 2018; the first DQN had RMSProp)."""
 
-    def made(self, context: BuildContext) -> "DQNAgent":
+    def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a Discrete space."""
-        action_count(self.agent_space(context.spaces))  # before its exploration policy complains
-        return DQNAgent(self, context)
-
-
-class DQNAgent(OffPolicyAgent):
-    """A network of action values that learns from a replay memory."""
-
-    def __init__(self, params: DQNAgentParameters, context: BuildContext) -> None:
-        super().__init__(
-            params,
+        return OffPolicyAgent(
+            self,
             context,
-            exploration=params.exploration,
-            discount=params.algorithm.discount,
+            discount=self.algorithm.discount,
+            make_learner=partial(DQNLearner, self),
         )
-        self._algorithm, self._rate = params.algorithm, params.optimizer.learning_rate
-        self._first_action = int(first_action(self.action_space))
-        network = QNetwork(
-            params.network,
-            self.observation_space,
-            self.action_space,
-            self.weights_rng,
-            self.normaliser,
-        )
+
+
+class DQNLearner:
+    """A network of action values."""
+
+    def __init__(self, params: DQNAgentParameters, context: LearnerContext) -> None:
+        self._algorithm = params.algorithm
+        network = QNetwork(params.network, *context.network_arguments)
         self._returns = network.returns
-        self.network = NetworkWrapper(network, device=self.device, with_target=True)
-        self.policy = self._values_of(network)
+        self._first_action = int(first_action(context.action_space))
+        self.network = NetworkWrapper(network, device=context.device, with_target=True)
+        self.networks = {"q": self.network}
+        self.learning_rates = {"learning_rate": params.optimizer.learning_rate}
         self.engine = UpdateEngine(
-            (Objective(network=self.network, loss=self._loss, optimizer=params.optimizer),),
+            (Objective(network=self.network, loss=self.loss, optimizer=params.optimizer),),
             targets=((self.network, params.algorithm.target_sync),),
             mode=params.update_mode,
-            planned_updates=self.planned_updates,
+            planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
-            owner=context.place.owner(params.name),
+            owner=context.owner,
+        )
+        self.acting: ActingPolicy[Any] = ActingPolicy(
+            _values_of(network, context.device), params.exploration.build(context.action_space)
         )
 
-    @property
-    def networks(self) -> dict[str, NetworkWrapper]:
-        """The one network."""
-        return {"q": self.network}
-
-    @property
-    def learning_rates(self) -> dict[str, float]:
-        """Of the one network."""
-        return {"learning_rate": self._rate}
-
-    def update(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """One gradient step, and the target follows."""
         return self.engine.step(batch)
 
-    def _loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Distance from r + gamma Q'(s', argmax Q(s', .)); the argmax of Q' unless `double`."""
         network, returns, algorithm = self.network, self._returns, self._algorithm
-        after = observations(batch, NEXT_OBSERVATIONS)
+        after = batch.next_observation
         with torch.no_grad():
             judged = network.call(network.target, after)  # [B, n, K]
             chooser = network.call(network.online, after) if algorithm.double else judged
             best = of_actions(judged, returns.mean(chooser).argmax(dim=1))
-            target = returns.target(
-                best, batch["/rewards"], batch["/discounts"], algorithm.clip_targets
-            )
-        taken = batch["/actions"].to(torch.int64) - self._first_action
-        numbers = of_actions(network.call(flat, observations(batch)), taken)  # [B, K]
-        loss, error = returns.loss(numbers, target, batch["/weights"], algorithm.huber)
+            target = returns.target(best, batch.reward, batch.discount, algorithm.clip_targets)
+        taken = batch.action.to(torch.int64) - self._first_action
+        numbers = of_actions(network.call(flat, batch.observation), taken)  # [B, K]
+        loss, error = returns.loss(numbers, target, batch.weight, algorithm.huber)
         return loss, {
             "q_loss": loss,
             "q_value": returns.mean(numbers).mean(),
             "td_error": error,
         }
 
-    def _values_of(self, network: QNetwork) -> Policy:
-        """Action values [R, n] of numpy observations."""
-        actions = self.numpy_policy(network.torso, network.actions)
-        if network.state is None and network.returns.size == 1:
-            return actions
-        state = None if network.state is None else self.numpy_policy(network.torso, network.state)
 
-        def values(observation: Observation) -> FloatArray:
-            with torch.inference_mode():
-                said = None if state is None else torch.from_numpy(state(observation))
-                numbers = network.joined(torch.from_numpy(actions(observation)), said)
-                return network.returns.mean(numbers).numpy()
+def _values_of(network: QNetwork, device: torch.device) -> Forward:
+    """Action values [R, n] of numpy observations."""
+    actions = quick_forward(network.torso, network.actions, device)
+    if network.state is None and network.returns.size == 1:
+        return actions
+    state = None if network.state is None else quick_forward(network.torso, network.state, device)
 
-        return values
+    def values(observation: Observation) -> FloatArray:
+        with torch.inference_mode():
+            own = None if state is None else torch.from_numpy(state(observation))
+            numbers = network.joined(torch.from_numpy(actions(observation)), own)
+            return np.asarray(network.returns.mean(numbers).numpy())
+
+    return values

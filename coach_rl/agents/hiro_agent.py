@@ -1,36 +1,40 @@
 """HIRO's upper level (Nachum et al. 2018, arXiv:1805.08296): TD3 that corrects its sub-goals.
 
-A sub-goal that was asked for long ago would lead today's lower level elsewhere. So when a decision
+A sub-goal that was sent long ago would lead today's lower level elsewhere. So when a decision
 is drawn from the memory, its sub-goal becomes the one of ten candidates under which the level below
 would act today most nearly as it did then. docs/algorithms/hiro.md lists every detail and its
 source.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.off_policy_agent import OBSERVATIONS, BuildContext, OffPolicyAgent
-from coach_rl.agents.td3_agent import TD3Agent, TD3AgentParameters
-from coach_rl.architectures.continuous_control import scale_to
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Learner
+from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import LevelPlace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation, Transition
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Transition
 from coach_rl.core.seeding import (
     generator,
     generator_state,
     integer_seed,
     load_generator_state,
 )
+from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
-from coach_rl.memories.memory import Batch
-from coach_rl.memories.replay_memory import ReplayMemory, ReplayMemoryParameters
-from coach_rl.memories.ring_store import RingStore
+from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.replay_memory import ReplayMemory
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.memories.row_history import RowHistory
 
 LOW_BEGIN, LOW_END = "low_begin", "low_end"
 """Kept with each decision: the steps [begin, end) of its row in the memory of the level below."""
@@ -41,24 +45,24 @@ class SubGoalCorrectionParameters:
     """Which candidates a sub-goal is corrected to. Defaults: those of the paper's code."""
 
     candidates: int = 10
-    """The sub-goal asked for, the change that was achieved, and samples around that."""
-    deviation: float = 0.5
-    """Standard deviation of the samples, in halves of each element's range."""
+    """The sub-goal that was sent, the change that was achieved, and samples around that."""
+    std: float = 0.5
+    """Standard deviation of the samples, in half-ranges of each element."""
 
     def __post_init__(self) -> None:
         name = type(self).__name__
         require(self.candidates >= 2, f"{name}.candidates must be 2 or more, got {self.candidates}")
-        require(self.deviation >= 0, f"{name}.deviation must be 0 or more, got {self.deviation}")
+        require(self.std >= 0, f"{name}.std must be 0 or more, got {self.std}")
 
 
 @parameter_class
 class HIROAgentParameters(TD3AgentParameters):
-    """An agent above a level that is told, and shown, relative goals."""
+    """An agent above a level that receives, and sees, relative goals."""
 
     correction: SubGoalCorrectionParameters | None = field(
         default_factory=SubGoalCorrectionParameters
     )
-    """How sub-goals are corrected; None leaves them as they were asked for: plain TD3."""
+    """How sub-goals are corrected; None leaves them as they were sent: plain TD3."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,85 +80,88 @@ class HIROAgentParameters(TD3AgentParameters):
             "set one of them to None",
         )
 
-    def made(self, context: BuildContext) -> "HIROAgent":
+    def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; ConfigurationErrors name the level that does not fit."""
-        scale_to(self.agent_space(context.spaces))  # before its exploration policy complains
-        return HIROAgent(self, context)
-
-
-class HIROAgent(TD3Agent):
-    """TD3 whose sub-goals are corrected when they are drawn from the memory."""
-
-    correction: "SubGoalCorrection | None" = None
-    """None where sub-goals stay as they were asked for."""
-
-    def __init__(self, params: HIROAgentParameters, context: BuildContext) -> None:
-        if params.correction is None:
-            super().__init__(params, context)
-            return
-        memory, place = params.memory, context.place
+        if self.correction is None:
+            return super().build(context)
+        low = correctable(context.place)
+        memory = self.memory
         assert isinstance(memory, ReplayMemoryParameters)
-        low = correctable(place)
-        params = replace(
-            params, memory=replace(memory, extras=(*memory.extras, LOW_BEGIN, LOW_END))
+        extras = (*memory.extras, LOW_BEGIN, LOW_END)
+        params = replace(self, memory=replace(memory, extras=extras))
+        return HIROAgent(params, context, correction=self.correction, low=low)
+
+
+class HIROAgent(OffPolicyAgent):
+    """TD3 whose sub-goals are corrected when they are drawn from the memory.
+
+    Args:
+        params: The agent's parameters; its memory keeps `LOW_BEGIN` and `LOW_END`.
+        context: What is known only now.
+        correction: Which candidates there are.
+        low: The level below.
+    """
+
+    def __init__(
+        self,
+        params: HIROAgentParameters,
+        context: AgentContext,
+        *,
+        correction: SubGoalCorrectionParameters,
+        low: "LevelBelow",
+    ) -> None:
+        super().__init__(
+            params,
+            context,
+            discount=params.algorithm.discount,
+            make_learner=partial(TD3Learner, params),
         )
-        super().__init__(params, context)
-        assert params.correction is not None
-        assert place.sub_goal is not None
         assert isinstance(self.memory, ReplayMemory)
-        self._check_own(place.sub_goal)
-        self._ring = self.memory.store
-        self.correction = SubGoalCorrection(
-            params.correction,
-            low=low,
-            sub_goal=place.sub_goal,
-            seed=integer_seed(context.seed, params.name, "correction"),
-        )
+        self._rows_of = self.memory.rows_of
+        self._device = torch.device(context.device)
+        self._check_own(low.goal)
+        seed = integer_seed(context.seed, params.name, "correction")
+        self.correction = SubGoalCorrection(correction, low=low, seed=seed)
 
     def store(self, transition: Transition) -> None:
         """Into the replay memory, with the interval of the level below."""
-        if self.correction is not None:
-            begins, ends = self.correction.newest(transition.rows)
-            extras = {**transition.extras, LOW_BEGIN: begins, LOW_END: ends}
-            transition = replace(transition, extras=extras)
-        super().store(transition)
+        begins, ends = self.correction.newest(transition.rows)
+        extras = {**transition.extras, LOW_BEGIN: begins, LOW_END: ends}
+        super().store(replace(transition, extras=extras))
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """One gradient step, from corrected sub-goals."""
-        if self.correction is not None:
-            batch = self._corrected(batch, self.correction)
-        return super().learn_from_batch(batch)
+        return super().learn_from_batch(self._corrected(batch))
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """As of all off-policy agents, and how sub-goals were corrected."""
+        return super().metrics(clock) | self.correction.drain()
 
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
-        state = super().state_dict()
-        if self.correction is not None:
-            state["correction"] = self.correction.state_dict()
-        return state
+        return {**super().state_dict(), "correction": self.correction.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         super().load_state_dict(state)
-        if self.correction is not None:
-            self.correction.load_state_dict(state["correction"])
+        self.correction.load_state_dict(state["correction"])
 
-    def _corrected(self, batch: Batch, correction: "SubGoalCorrection") -> Batch:
+    def _corrected(self, batch: TransitionBatch) -> TransitionBatch:
         """The batch with corrected actions, without the intervals."""
-        batch = dict(batch)
-        begins, ends = (batch.pop(f"/{name}").cpu().numpy() for name in (LOW_BEGIN, LOW_END))
-        stored = batch["/actions"].cpu().numpy()
-        key = correction.sub_goal.key
-        subgoals, replaced = correction(
+        extras = dict(batch.extras)
+        begins, ends = (extras.pop(name).cpu().numpy() for name in (LOW_BEGIN, LOW_END))
+        stored, key = batch.action.cpu().numpy(), self.correction.goal.key
+        subgoals, replaced = self.correction(
             np.asarray(self.output_filter.apply(stored)),
-            {key: batch[f"{OBSERVATIONS}{key}"].cpu().numpy()},
-            rows=self._ring.rows_of(batch["/positions"].cpu().numpy()),
+            {key: batch.observation[key].cpu().numpy()},
+            rows=self._rows_of(batch.position),
             begins=begins,
             ends=ends,
         )
         shown = np.asarray(self.output_filter.inverse(subgoals))
-        actions = np.where(replaced[:, None], shown, stored)
-        batch["/actions"] = torch.from_numpy(actions).to(self.device, non_blocking=True)
-        return batch
+        actions = torch.from_numpy(np.where(replaced[:, None], shown, stored))
+        action = actions.to(self._device, non_blocking=True)
+        return batch._replace(action=action, extras=extras)
 
     def _check_own(self, sub_goal: GoalSpace) -> None:
         """Raise unless sub-goals can be read off, and put into, what the agent keeps."""
@@ -166,11 +173,37 @@ class HIROAgent(TD3Agent):
             )
         self.output_filter.inverse(np.zeros((1, sub_goal.size), np.float32))  # SpaceError: no way
 
-    def _news(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
-        news = super()._news(clock, rates)
-        if news and self.correction is not None:
-            news |= self.correction.drain()
-        return news
+
+class ReplayingAgent(Protocol):
+    """What the correction asks of the agent of the level below."""
+
+    @property
+    def observation_space(self) -> spaces.Dict:
+        """What the agent sees behind its InputFilter."""
+        ...
+
+    @property
+    def action_space(self) -> Space:
+        """Where it acts, before its OutputFilter."""
+        ...
+
+    def policy_actions(self, observation: Observation) -> Array:
+        """What its policy does in filtered observations [R, ...] each, without exploration."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelBelow:
+    """The level that sub-goals are sent to."""
+
+    goal: GoalSpace
+    """Its goals."""
+    agent: ReplayingAgent
+    """Who acts there."""
+    history: RowHistory
+    """What that agent's memory has kept."""
+    half_range: FloatArray
+    """Of its actions, [A]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,27 +227,14 @@ class SubGoalCorrection:
 
     Args:
         params: Which candidates there are.
-        low: The agent of the level below, see `correctable`.
-        sub_goal: Its level's goals.
-        seed: Of the samples.
+        low: The level below, see `correctable`.
+        seed: Seed for drawing candidates.
     """
 
-    def __init__(
-        self,
-        params: SubGoalCorrectionParameters,
-        *,
-        low: OffPolicyAgent,
-        sub_goal: GoalSpace,
-        seed: int,
-    ) -> None:
-        memory, actions = low.memory, low.action_space
-        assert isinstance(memory, ReplayMemory)
-        assert isinstance(actions, spaces.Box)
-        self.sub_goal = sub_goal
+    def __init__(self, params: SubGoalCorrectionParameters, *, low: LevelBelow, seed: int) -> None:
+        self.goal = low.goal
         self._params, self._low = params, low
-        self._store: RingStore = memory.store
-        self._half_range = (actions.high - actions.low) / 2
-        self._reach = sub_goal.space.high
+        self._reach = low.goal.space.high
         self._rng = generator(seed, "candidates")
         self._counts = np.zeros(4, np.int64)  # drawn, replaced, by what was achieved, overwritten
 
@@ -224,13 +244,11 @@ class SubGoalCorrection:
         The level below closes a sub-episode before the level above hears of it, so this is what a
         decision that has just been answered was carried out by.
         """
-        ends = self._store.counts[rows]
-        begins, _ = self._store.episodes_of(self._store.positions_of(rows, ends - 1))
-        return begins, ends
+        return self._low.history.newest_episodes(rows)
 
     def __call__(
         self,
-        asked: FloatArray,
+        sent: FloatArray,
         observation: Observation,
         *,
         rows: IntArray,
@@ -242,52 +260,49 @@ class SubGoalCorrection:
         Those whose steps below have been overwritten, if only in part, stay as they are.
 
         Args:
-            asked: Sub-goals asked for, [B, G].
-            observation: What they were asked for in, [B, ...] each.
+            sent: Sub-goals that were sent, [B, G].
+            observation: What they were chosen in, [B, ...] each.
             rows: [B].
             begins: First steps below, [B].
             ends: Steps behind the last, [B].
         """
-        kept = begins >= self._store.counts[rows] - self._store.row_capacity
-        choice = np.zeros(len(asked), np.int64)
-        corrected = asked.copy()
+        kept = self._low.history.has_kept(rows, begins)
+        choice = np.zeros(len(sent), np.int64)
+        corrected = sent.copy()
         if kept.any():
             low = self.steps(rows[kept], begins[kept], ends[kept])
             seen = {key: values[kept] for key, values in observation.items()}
-            candidates = self.candidates(asked[kept], low)
+            candidates = self.candidates(sent[kept], low)
             choice[kept] = self.log_probs(candidates, seen, low).argmax(axis=0)
             corrected[kept] = candidates[choice[kept], np.arange(len(low.first))]
         replaced = choice != 0
-        self._counts += (len(asked), replaced.sum(), (choice == 1).sum(), (~kept).sum())
+        self._counts += (len(sent), replaced.sum(), (choice == 1).sum(), (~kept).sum())
         return corrected, replaced
 
     def steps(self, rows: IntArray, begins: IntArray, ends: IntArray) -> LowSteps:
         """What the level below has kept of the steps [begin, end) of rows, [B] each."""
-        store, counts = self._store, ends - begins
+        counts = ends - begins
         decision = np.repeat(np.arange(len(rows)), counts)
         first = np.cumsum(counts) - counts
         steps = begins[decision] + np.arange(len(decision)) - first[decision]
-        positions = store.positions_of(rows[decision], steps)
-        last = store.positions_of(rows, ends - 1)
+        history, acting = self._low.history, rows[decision]
+        keys = self._low.agent.observation_space.spaces
         return LowSteps(
             decision=decision,
             first=first,
-            observation={
-                key: store.read(f"{OBSERVATIONS}{key}", positions)
-                for key in self._low.observation_space.spaces
-            },
-            actions=store.read("/actions", positions),
-            left=store.read(f"/next_observations/{GOAL_KEY}", last),
+            observation=history.observations(acting, steps, keys),
+            actions=history.actions(acting, steps),
+            left=history.next_observation(rows, ends - 1, GOAL_KEY),
         )
 
-    def candidates(self, asked: FloatArray, low: LowSteps) -> FloatArray:
-        """Sub-goals to choose from, [K, B, G]: asked for, achieved, K - 2 around the latter."""
+    def candidates(self, sent: FloatArray, low: LowSteps) -> FloatArray:
+        """Sub-goals to choose from, [K, B, G]: sent, achieved, K - 2 around the latter."""
         achieved = self._turned(low.observation[GOAL_KEY][low.first] - low.left)
         noise = self._rng.standard_normal(
-            (self._params.candidates - 2, *asked.shape), dtype=np.float32
+            (self._params.candidates - 2, *sent.shape), dtype=np.float32
         )
-        sampled = achieved + self._params.deviation * self._reach * noise
-        every = np.concatenate((asked[None], achieved[None], sampled))
+        sampled = achieved + self._params.std * self._reach * noise
+        every = np.concatenate((sent[None], achieved[None], sampled))
         clipped: FloatArray = np.minimum(np.maximum(every, -self._reach), self._reach)
         return clipped
 
@@ -295,16 +310,16 @@ class SubGoalCorrection:
         """How likely the actions below are under each candidate, up to a constant, [K, B].
 
         Minus half the squared distances to what the policy below would do now, summed over the
-        steps; in halves of each action's range, so that elements of different units count alike.
+        steps; in half-ranges of each action, so that elements of different units count alike.
 
         Args:
-            candidates: [K, B, G], those that were asked for first.
-            seen: What the sub-goals were asked for in, [B, ...] each.
+            candidates: [K, B, G], those that were sent first.
+            seen: What the sub-goals were chosen in, [B, ...] each.
             low: The steps below.
         """
         # A goal is kept where it is while the state moves: candidates that lie apart at the first
         # step do so by as much at all others, whatever the level below observes of its state.
-        targets = self.sub_goal.target(candidates, seen)
+        targets = self.goal.target(candidates, seen)
         left = self._turned(low.observation[GOAL_KEY] + (targets - targets[0])[:, low.decision])
         count, steps, size = left.shape
         observation = {
@@ -313,8 +328,8 @@ class SubGoalCorrection:
             else np.tile(values, (count, *(1 for _ in values.shape[1:])))
             for key, values in low.observation.items()
         }
-        now = self._low.exploration.greedy(self._low.policy(observation))
-        distance = (now.reshape(count, *low.actions.shape) - low.actions) / self._half_range
+        now = self._low.agent.policy_actions(observation)
+        distance = (now.reshape(count, *low.actions.shape) - low.actions) / self._low.half_range
         squares = np.square(distance, dtype=np.float64).sum(axis=-1)  # [K, S]
         return np.asarray(-0.5 * np.add.reduceat(squares, low.first, axis=1))
 
@@ -341,15 +356,15 @@ class SubGoalCorrection:
 
     def _turned(self, change: FloatArray) -> FloatArray:
         """Changes [..., G] with angles within half a turn."""
-        angles = list(self.sub_goal.angles)
+        angles = list(self.goal.angles)
         if angles:
             turned = change[..., angles]
             change[..., angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
         return change
 
 
-def correctable(place: LevelPlace) -> OffPolicyAgent:
-    """The agent below, where what its memory keeps allows to correct sub-goals.
+def correctable(place: LevelPlace) -> LevelBelow:
+    """The level below, where what its agent's memory keeps allows to correct sub-goals.
 
     Raises:
         ConfigurationError: There is none, or it does not; the line names the level.
@@ -357,7 +372,7 @@ def correctable(place: LevelPlace) -> OffPolicyAgent:
     own = "" if place.level is None else f"level '{place.level.name}': "
     if place.below is None:
         raise ConfigurationError(
-            f"{own}a HIRO agent needs a level below it that is told goals; "
+            f"{own}a HIRO agent needs a level below it that receives goals; "
             "at the lowest level use TD3AgentParameters"
         )
     below = f"{own}HIRO corrects sub-goals by level '{place.below.name}' below, which"
@@ -384,4 +399,6 @@ def correctable(place: LevelPlace) -> OffPolicyAgent:
         raise ConfigurationError(
             f"{below} changes '{GOAL_KEY}' by its InputFilter; use normalise_observations instead"
         )
-    return low
+    space = low.action_space
+    half_range = (space.high - space.low) / 2
+    return LevelBelow(goal=sub_goal, agent=low, history=low.memory.history, half_range=half_range)

@@ -1,66 +1,41 @@
 """What agents that learn from a replay memory share: when to learn, exploring, bookkeeping."""
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
-from typing import Self
+from typing import Any, Self
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from coach_rl.agents.agent import AgentRows, FilteredAgent, check_same_kind
+from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, check_same_kind, combined
 from coach_rl.agents.hindsight_filters import check_filters
-from coach_rl.agents.perturbed_policy import PerturbedPolicy, PerturbedRows
-from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import numpy_forward
+from coach_rl.agents.learner import LearnerContext, MakeLearner
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import Torso
-from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.architectures.user_module import ModuleTorso
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
-from coach_rl.core.interfaces import (
-    ALONE,
-    InputFilterParameters,
-    LevelPlace,
-    OutputFilterParameters,
-    RowState,
-)
+from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     ActionInfo,
+    ActionRequest,
     Array,
     BoolArray,
-    FloatArray,
-    IntArray,
     Observation,
     Outcome,
     TrainingReport,
     Transition,
-    take,
 )
 from coach_rl.core.roles import LearnerParameters, MovableParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
-from coach_rl.exploration_policies.exploration_policy import (
-    ExplorationPolicy,
-    ExplorationPolicyParameters,
-)
-from coach_rl.memories.memory import Batch, Memory, MemoryParameters
-from coach_rl.memories.replay_memory import ReplayMemoryParameters
-
-OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
-REPAID_AFTER = 15_000
-"""Updates after which compiling has repaid itself: two variants of 15 s at 2 to 3 ms saved each."""
-
-Policy = Callable[[Observation], FloatArray]
-"""What a network says of observations [R, ...] each, e.g. greedy actions [R, A]."""
+from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.memory import Memory, MemoryParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 
 @parameter_class
@@ -129,18 +104,6 @@ class ClippedTargetParameters(ValueLearningParameters):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildContext:
-    """What is known only when an agent is built; see `core.interfaces.AgentParameters.build`."""
-
-    spaces: EnvironmentSpaces
-    num_envs: int
-    device: torch.device
-    seed: int
-    planned_steps: int
-    place: LevelPlace
-
-
 @parameter_class
 class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
     """What the parameters of all off-policy agents have."""
@@ -152,7 +115,7 @@ class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
     memory: MemoryParameters = field(default_factory=ReplayMemoryParameters)
     """Where transitions are kept."""
     learning_rate_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
-    """Multiplies every step size."""
+    """Multiplies every learning rate."""
     normalise_observations: float | None = None
     """Normalise inside the networks and clip to +- this; None leaves observations as they are."""
     input_filter: InputFilterParameters | None = None
@@ -186,64 +149,24 @@ class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
             f"run has {steps:,} steps; train for longer, or lower learning.learning_starts"
         )
 
-    def agent_space(self, spaces: EnvironmentSpaces) -> Space:
-        """Where the agent acts, before its OutputFilter."""
-        if self.output_filter is None:
-            return spaces.action
-        return self.output_filter.build(spaces.action).agent_space
 
-    @abstractmethod
-    def made(self, context: BuildContext) -> "OffPolicyAgent":
-        """The agent."""
-
-    def build(
-        self,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: str,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> "OffPolicyAgent":
-        """The agent; SpaceError when it can't serve the action space."""
-        return self.made(
-            BuildContext(
-                spaces=spaces,
-                num_envs=num_envs,
-                device=torch.device(device),
-                seed=seed,
-                planned_steps=planned_steps,
-                place=place,
-            )
-        )
-
-
-class OffPolicyAgent(FilteredAgent):
-    """The shared half: an algorithm adds networks, objectives and `learn_from_batch`.
-
-    A subclass's constructor makes its networks and its `engine` after calling this one.
+class OffPolicyAgent(FilteredAgent[Any]):
+    """An agent that learns from a replay memory.
 
     Args:
         params: The agent's parameters.
         context: What is known only now.
-        exploration: How it explores.
         discount: Gamma, for the memory.
+        make_learner: Makes the algorithm's networks and losses.
     """
-
-    engine: UpdateEngine[Batch]
-    policy: Policy
-    """What the acting network says, in numpy."""
-    perturbed: PerturbedPolicy | None = None
-    """Acts where the agent explores with its parameters; None where it does not."""
 
     def __init__(
         self,
         params: OffPolicyAgentParameters,
-        context: BuildContext,
+        context: AgentContext,
         *,
-        exploration: ExplorationPolicyParameters,
         discount: float,
+        make_learner: MakeLearner,
     ) -> None:
         super().__init__(
             name=params.name,
@@ -251,16 +174,35 @@ class OffPolicyAgent(FilteredAgent):
             input_filter=params.input_filter,
             output_filter=params.output_filter,
         )
-        self.device = context.device
-        self.exploration: ExplorationPolicy = exploration.build(self.action_space)
-        self._learning, self._schedule = params.learning, params.learning_rate_schedule
+        device, seed = torch.device(context.device), context.seed
+        self.params = params
+        clip = params.normalise_observations
+        self.normaliser = (
+            None
+            if clip is None
+            else ObservationNormaliser(self.observation_space, clip=clip, device=device)
+        )
+        self.noise_rng = _generator(seed, params.name, "learning noise")
+        self.learner = make_learner(
+            LearnerContext(
+                observation_space=self.observation_space,
+                action_space=self.action_space,
+                normaliser=self.normaliser,
+                device=device,
+                seed=seed,
+                weights_rng=_generator(seed, params.name, "weights"),
+                noise_rng=self.noise_rng,
+                planned_updates=int(params.learning.ratio * context.planned_steps),
+                owner=context.place.owner(params.name),
+            )
+        )
         check_filters(self, params.memory, context.place)
         self.memory: Memory = params.memory.build(
             observation_space=self.observation_space,
             action_space=self.action_space,
             num_envs=context.num_envs,
-            device=context.device,
-            seed=integer_seed(context.seed, params.name, "memory"),
+            device=device,
+            seed=integer_seed(seed, params.name, "memory"),
             discount=discount,
             place=context.place,
             output_filter=self.output_filter,
@@ -271,79 +213,34 @@ class OffPolicyAgent(FilteredAgent):
                 f"{self.memory.capacity:,} transitions, learning.learning_starts waits for "
                 f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
             )
-        clip = params.normalise_observations
-        self.normaliser = (
-            None
-            if clip is None
-            else ObservationNormaliser(self.observation_space, clip=clip, device=context.device)
-        )
-        self.weights_rng = torch.Generator().manual_seed(
-            integer_seed(context.seed, params.name, "weights")
-        )
-        self.noise_rng = torch.Generator().manual_seed(
-            integer_seed(context.seed, params.name, "learning noise")
-        )
-        self._ratio = params.learning.ratio
-        self.planned_updates = int(self._ratio * context.planned_steps)
-        self._earned = 0  # transitions that count for updates
+        self.earned = 0
+        """Decisions that count for gradient steps."""
         self._reported_at = 0
         self.training_steps = 0
 
-    @abstractmethod
-    def update(self, batch: Batch) -> Batch:
-        """Let the engine make a step; returns per-sample outputs, `td_error` [B] among them."""
-
-    @property
-    @abstractmethod
-    def networks(self) -> dict[str, NetworkWrapper]:
-        """Every network by name, for saving and describing."""
-
-    @property
-    @abstractmethod
-    def learning_rates(self) -> dict[str, float]:
-        """Step sizes by the name of the engine's scalar, before the schedule."""
-
-    def new_rows(self, num_envs: int, seed: int) -> AgentRows:
+    def new_rows(self, num_envs: int, seed: int) -> AgentRows[Any]:
         """Row state for a stack of that many environments."""
-        state = self.exploration.new_rows(num_envs, seed)
-        if self.perturbed is not None:
-            parameters = self.perturbed.exploration.new_rows(num_envs, seed)
-            state = PerturbedRows(actions=state, parameters=parameters)
-        return self._rows(num_envs, seed, state)
+        return self._rows(num_envs, seed, self.learner.acting.new_rows(num_envs, seed))
 
-    def choose(
-        self,
-        row_state: AgentRows,
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        quiet: BoolArray,
-        clock: Clock,
-    ) -> ActionInfo:
-        """The network's choice, with exploration where it isn't quiet."""
-        values = self.engine.checked(self.policy(observation))
-        if quiet.all():
-            return ActionInfo(action=self.greedy(observation, values))
-        state = row_state.exploration
-        if not quiet.any():
-            action = self._explored(state, rows, observation, values, starts, clock)
-            return ActionInfo(action=action)
-        loud = ~quiet
-        action = self.greedy(observation, values)
-        action[loud] = self._explored(
-            state, rows[loud], take(observation, loud), values[loud], starts[loud], clock
+    def choose(self, row_state: AgentRows[Any], request: ActionRequest, clock: Clock) -> ActionInfo:
+        """The network's choice, with exploration where it isn't greedy."""
+        acting, observation = self.learner.acting, request.observation
+        outputs = self.learner.engine.checked(acting.outputs(observation))
+
+        def explored(where: BoolArray | None) -> tuple[Array]:
+            part = request if where is None else request.rows_of(where)
+            seen = outputs if where is None else outputs[where]
+            return (acting.explore(row_state.exploration, part, seen, clock),)
+
+        (action,) = combined(
+            request.greedy, lambda: (acting.greedy(observation, outputs),), explored
         )
         return ActionInfo(action=action)
 
-    def greedy(self, observation: Observation, values: FloatArray) -> Array:
-        """Actions [R, ...] without exploration.
-
-        Args:
-            observation: Filtered, [R, ...] each.
-            values: What the policy network says of it, [R, P].
-        """
-        return self.exploration.greedy(values)
+    def policy_actions(self, observation: Observation) -> Array:
+        """What the policy does in filtered observations [R, ...] each, without exploration."""
+        acting = self.learner.acting
+        return acting.exploration.greedy(acting.outputs(observation))
 
     def keeps_heatup(self) -> bool:
         """Off-policy: random decisions are as good to learn from as any."""
@@ -355,75 +252,79 @@ class OffPolicyAgent(FilteredAgent):
         if self.normaliser is not None:
             self.normaliser.update(self.memory.as_shown(transition.observation))
 
-    def observe(self, row_state: AgentRows, outcome: Outcome, *, clock: Clock) -> None:
+    def observe(self, row_state: AgentRows[Any], outcome: Outcome, clock: Clock) -> None:
         """As all agents do; decisions made in TRAIN earn gradient steps once learning has begun."""
-        if clock.phase is not Phase.TEST and len(self.memory) >= self._learning.learning_starts:
-            self._earned += int((~row_state.heatup[outcome.rows]).sum())
-        super().observe(row_state, outcome, clock=clock)
+        if (
+            clock.phase is not Phase.TEST
+            and len(self.memory) >= self.params.learning.learning_starts
+        ):
+            self.earned += int((~row_state.heatup[outcome.rows]).sum())
+        super().observe(row_state, outcome, clock)
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """The gradient steps that the decisions since the last call have earned."""
-        due = int(self._ratio * self._earned) - self.training_steps
+        due = int(self.params.learning.ratio * self.earned) - self.training_steps
         if due <= 0:
             return None
-        factor = self._schedule(clock)
-        rates = {name: rate * factor for name, rate in self.learning_rates.items()}
-        self.engine.set_scalars(**rates)
+        factor = self.params.learning_rate_schedule(clock)
+        rates = {name: rate * factor for name, rate in self.learner.learning_rates.items()}
+        self.learner.engine.set_scalars(**rates)
         for _ in range(due):
-            batch = self.memory.sample(self._learning.batch)
-            outputs = self.learn_from_batch(batch)
+            batch = self.memory.sample(self.params.learning.batch)
+            per_sample = self.learn_from_batch(batch)
             if self.memory.is_prioritised:
-                self._note_errors(batch["/positions"], outputs["td_error"])
-        return TrainingReport(training_steps=due, scalars=self._news(clock, rates))
+                self._note_errors(batch.position, per_sample["td_error"])
+        return TrainingReport(training_steps=due, metrics=self._report(clock, rates))
 
-    def learn_from_batch(self, batch: Batch) -> Batch:
-        """One gradient step; returns what there is to say of each sample, `td_error` [B] at least.
-
-        Args:
-            batch: Columns by flat path, [B, ...] each; see `memories.memory.Memory.sample`.
-        """
-        outputs = self.update(batch)
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
+        """One gradient step; the losses' metrics of each sample, `td_error` [B] among them."""
+        per_sample = self.learner.learn_from_batch(batch)
         self.training_steps += 1
-        return outputs
+        return per_sample
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """What the memory and the exploration have to log since the last call."""
+        return self.memory.metrics() | self.learner.acting.metrics(clock)
 
     def trajectories(self) -> dict[str, Array]:
-        """What the memory holds by flat path, see `memories.trajectories`."""
+        """What the memory holds by flat path, see `memories.columns.shown_as`."""
         return self.memory.trajectories(self.name)
 
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "networks": {name: each.state_dict() for name, each in self.networks.items()},
-            "engine": self.engine.state_dict(),
+            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            "engine": self.learner.engine.state_dict(),
             "memory": self.memory.state_dict(),
             "filters": self.filters_state_dict(),
             "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
             "noise": self.noise_rng.get_state(),
-            "earned": self._earned,
+            "earned": self.earned,
             "reported_at": self._reported_at,
             "training_steps": self.training_steps,
         }
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        for name, network in self.networks.items():
+        for name, network in self.learner.networks.items():
             network.load_state_dict(state["networks"][name])
-        self.engine.load_state_dict(state["engine"], steps=state["training_steps"])
+        self.learner.engine.load_state_dict(state["engine"], steps=state["training_steps"])
         self.memory.load_state_dict(state["memory"])
         self.load_filters_state_dict(state["filters"])
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
         self.noise_rng.set_state(state["noise"])
-        self._earned = state["earned"]
+        self.earned = state["earned"]
         self._reported_at = state["reported_at"]
         self.training_steps = state["training_steps"]
 
-    def take_over(self, state: State) -> None:
-        """Take over the networks and the statistics by which they see."""
-        check_same_kind("networks", dict.fromkeys(state["networks"]), dict.fromkeys(self.networks))
+    def load_networks(self, state: State) -> None:
+        """Load the networks and the statistics by which they see."""
+        networks = self.learner.networks
+        check_same_kind("networks", dict.fromkeys(state["networks"]), dict.fromkeys(networks))
         normaliser = {} if self.normaliser is None else self.normaliser.state_dict()
         check_same_kind("normalised observations", state["normaliser"], normaliser)
-        for name, network in self.networks.items():
+        for name, network in networks.items():
             try:
                 network.load_state_dict(state["networks"][name])
             except CheckpointError as error:
@@ -433,68 +334,27 @@ class OffPolicyAgent(FilteredAgent):
 
     def description(self) -> str:
         """The networks and how they are updated, for people."""
-        summaries = [f"{name}: {each.summary()}" for name, each in self.networks.items()]
-        return "\n".join([*summaries, f"updates: {self.engine.mode}"])
-
-    def noise(self, *shape: int) -> Tensor:
-        """Standard normal numbers for the losses, the same on every device."""
-        return torch.randn(shape, generator=self.noise_rng).to(self.device, non_blocking=True)
-
-    def numpy_policy(self, torso: Torso | ModuleTorso, head: nn.Sequential) -> Policy:
-        """A torso and its head as a function of numpy observations; torch where it must be."""
-        forward = numpy_forward(torso, head)
-        if forward is not None:
-            return forward
-
-        def in_torch(observation: Observation) -> FloatArray:
-            with torch.inference_mode():
-                tensors = {
-                    key: torch.from_numpy(values).to(self.device)
-                    for key, values in observation.items()
-                }
-                return np.asarray(head(torso(tensors)).cpu().numpy())
-
-        return in_torch
-
-    def _explored(
-        self,
-        state: RowState,
-        rows: IntArray,
-        observation: Observation,
-        greedy: FloatArray,
-        starts: BoolArray,
-        clock: Clock,
-    ) -> Array:
-        values = greedy
-        if self.perturbed is not None:
-            assert isinstance(state, PerturbedRows)
-            values = self.perturbed.actions(state, rows, observation, greedy, starts)
-            state = state.actions
-        return self.exploration.explore(state, rows, values, starts=starts, clock=clock)
+        networks = self.learner.networks.items()
+        summaries = [f"{name}: {each.summary()}" for name, each in networks]
+        return "\n".join([*summaries, f"updates: {self.learner.engine.mode}"])
 
     def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
         try:
             self.memory.note_errors(positions, errors)
         except NonFiniteError:
-            self.engine.require_finite()  # which can say why
+            self.learner.engine.require_finite()  # which can say why
             raise
 
-    def _news(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
-        """What there is to log once in `report_every` gradient steps, else nothing."""
+    def _report(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
+        """Metrics once in `report_every` gradient steps, else none."""
         steps = self.training_steps - self._reported_at
-        if steps < self._learning.report_every:
+        if steps < self.params.learning.report_every:
             return {}
         self._reported_at = self.training_steps
-        scalars = {"training_steps": float(steps), **self.engine.drain_metrics(), **rates}
-        named = {f"train/{name}": value for name, value in scalars.items()}
-        perturbed = {} if self.perturbed is None else self.perturbed.scalars()
-        return named | self.memory.scalars() | self.exploration.scalars(clock) | perturbed
+        learned = self.learner.engine.drain_metrics()
+        own = {"training_steps": float(steps), **learned, **rates}
+        return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
 
 
-def observations(batch: Batch, prefix: str = OBSERVATIONS) -> Batch:
-    """The observations of a batch by key."""
-    return {
-        path.removeprefix(prefix): column
-        for path, column in batch.items()
-        if path.startswith(prefix)
-    }
+def _generator(seed: int, *names: str) -> torch.Generator:
+    return torch.Generator().manual_seed(integer_seed(seed, *names))

@@ -12,29 +12,24 @@ import torch
 from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
-from coach_rl.agents.agent import AgentRows, FilteredAgent
+from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, combined
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
-from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import numpy_policy
+from coach_rl.architectures.numpy_policy import numpy_policy, torch_forward
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
-from coach_rl.core.interfaces import (
-    ALONE,
-    InputFilterParameters,
-    LevelPlace,
-    OutputFilterParameters,
-)
+from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     ActionInfo,
+    ActionRequest,
     Array,
     BoolArray,
-    FloatArray,
     IntArray,
-    Observation,
     TrainingReport,
     Transition,
 )
@@ -43,7 +38,7 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import generator, generator_state, integer_seed, load_generator_state
-from coach_rl.core.spaces import EnvironmentSpaces, Space, first_action
+from coach_rl.core.spaces import Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.update_modes import UpdateMode, cannot_run
@@ -64,10 +59,8 @@ from coach_rl.functional.policy_gradient import (
     penalised_surrogate,
     value_loss,
 )
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch, Tensors
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
-
-OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
 
 
 @parameter_class
@@ -154,7 +147,7 @@ class PPOAgentParameters(MovableParameters, LearnerParameters):
             learning_rate=3e-4, epsilon=1e-5, max_gradient_norm=0.5
         )
     )
-    """Adam; step size of the paper, epsilon and clipping of OpenAI baselines."""
+    """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
     input_filter: InputFilterParameters | None = None
     """What happens to observations and rewards first; None: nothing."""
     output_filter: OutputFilterParameters | None = None
@@ -185,106 +178,72 @@ class PPOAgentParameters(MovableParameters, LearnerParameters):
             )
         return None
 
-    def build(
-        self,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: str,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> "PPOAgent":
+    def build(self, context: AgentContext) -> "PPOAgent":
         """The agent; SpaceError when it has no policy for the action space."""
-        return PPOAgent(
-            self,
-            spaces=spaces,
-            num_envs=num_envs,
-            device=torch.device(device),
-            seed=seed,
-            planned_steps=planned_steps,
-            place=place,
-        )
+        return PPOAgent(self, context)
 
 
-class PPOAgent(FilteredAgent):
+class PPOAgent(FilteredAgent[RowNoise]):
     """Collects a rollout with the current policy, improves on it, forgets the rollout."""
 
-    def __init__(
-        self,
-        params: PPOAgentParameters,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: torch.device,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> None:
+    def __init__(self, params: PPOAgentParameters, context: AgentContext) -> None:
         super().__init__(
             name=params.name,
-            spaces=spaces,
+            spaces=context.spaces,
             input_filter=params.input_filter,
             output_filter=params.output_filter,
         )
+        device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
-        self._model: ActorCritic = params.network.build(
+        self.model: ActorCritic = params.network.build(
             observation_space=self.observation_space, action_space=self.action_space, rng=weights
         )
-        self.network = NetworkWrapper(self._model, device=device)
-        self._distribution = self._model.distribution
-        self._sampler = sampler_for(self.action_space)
-        self._policy = numpy_policy(self._model) or self._torch_policy
+        self.network = NetworkWrapper(self.model, device=device)
+        self.distribution = self.model.distribution
+        self.sampler = sampler_for(self.action_space)
+        self.policy = numpy_policy(self.model) or torch_forward(self.model.policy, device)
         self._first_action = first_action(self.action_space)
-        rounds = planned_steps // params.algorithm.rollout.count
+        rounds = context.planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
-            (Objective(network=self.network, loss=self._loss, optimizer=params.optimizer),),
+            (Objective(network=self.network, loss=self.loss, optimizer=params.optimizer),),
             mode=params.update_mode,
             planned_updates=rounds * params.algorithm.updates_per_round,
-            owner=place.owner(params.name),
+            owner=context.place.owner(params.name),
         )
         # A tick brings a transition of every row at most, and a round follows when there are
         # enough. Decisions still open when acting turns random come in without one, once a row.
-        self._memory = RolloutMemory(params.algorithm.rollout.count + 2 * num_envs)
+        self.memory = RolloutMemory(params.algorithm.rollout.count + 2 * context.num_envs)
         self._shuffle = generator(seed, params.name, "shuffle")
-        self._returns = RunningStatistics(())
+        self.returns = RunningStatistics(())
         self._kl_coefficient = params.algorithm.initial_kl_coefficient
         self.training_steps = 0
 
-    def new_rows(self, num_envs: int, seed: int) -> AgentRows:
+    def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowNoise]:
         """Row state for a stack of that many environments."""
         noise = RowNoise(
             num_rows=num_envs,
-            size=self._sampler.noise_size,
-            kind=self._sampler.noise_kind,
+            size=self.sampler.noise_size,
+            kind=self.sampler.noise_kind,
             seed=seed,
             name="policy",
         )
         return self._rows(num_envs, seed, noise)
 
     def choose(
-        self,
-        row_state: AgentRows,
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        quiet: BoolArray,
-        clock: Clock,
+        self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        """Sample from the policy, or take its mode where `quiet`; keeps the log-probability."""
-        noise = row_state.exploration
-        assert isinstance(noise, RowNoise)
-        parameters = self.engine.checked(self._policy(observation))
-        if not quiet.any():
-            action, log_prob = self._sampler.draw(parameters, noise.draw(rows))
-        else:
-            action, log_prob = self._sampler.greedy(parameters)
-            if not quiet.all():
-                loud = ~quiet
-                draws = noise.draw(rows[loud])
-                action[loud], log_prob[loud] = self._sampler.draw(parameters[loud], draws)
+        """Sample from the policy, or take its mode where greedy; keeps the log-probability."""
+        parameters = self.engine.checked(self.policy(request.observation))
+
+        def explored(where: BoolArray | None) -> tuple[Array, ...]:
+            rows = request.rows if where is None else request.rows[where]
+            seen = parameters if where is None else parameters[where]
+            return self.sampler.draw(seen, row_state.exploration.draw(rows))
+
+        action, log_prob = combined(
+            request.greedy, lambda: self.sampler.greedy(parameters), explored
+        )
         extras = {"log_prob": log_prob}
         if self.params.algorithm.objective == "kl":
             extras["policy"] = parameters
@@ -296,12 +255,12 @@ class PPOAgent(FilteredAgent):
 
     def store(self, transition: Transition) -> None:
         """Append to the rollout."""
-        self._memory.add(transition)
+        self.memory.add(transition)
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """A round of updates once the rollout is full."""
         algorithm = self.params.algorithm
-        if len(self._memory) < algorithm.rollout.count:
+        if len(self.memory) < algorithm.rollout.count:
             return None
         began = self._when_the_rollout_began(clock)
         factor = algorithm.learning_rate_schedule(began)
@@ -310,33 +269,33 @@ class PPOAgent(FilteredAgent):
         self.engine.set_scalars(
             learning_rate=learning_rate, clip=clip, kl_coefficient=self._kl_coefficient
         )
-        scalars, steps = self._learn_from_rollout()
-        self._memory.clear()
+        metrics, steps = self._learn_from_rollout()
+        self.memory.clear()
         self.training_steps += steps
-        named = {f"train/{name}": value for name, value in scalars.items()}
+        named = {f"train/{name}": value for name, value in metrics.items()}
         named |= {
             "train/training_steps": float(steps),
             "train/learning_rate": learning_rate,
             "train/clip": clip,
         }
-        return TrainingReport(training_steps=steps, scalars=named)
+        return TrainingReport(training_steps=steps, metrics=named)
 
-    def learn_from_batch(self, data: Batch, index: Tensor) -> None:
-        """One gradient step on the rows `index` [B] of a rollout's columns."""
-        self.engine.step(data, index)
+    def learn_from_batch(self, batch: Minibatch) -> Numbers:
+        """One gradient step; the loss has no metrics of each sample."""
+        return self.engine.step(batch.rollout, batch.positions)
 
     def trajectories(self) -> dict[str, Array]:
-        """The rollout so far by flat path, see `memories.trajectories`; empty when it is."""
-        return self._memory.trajectories(self.name) if len(self._memory) else {}
+        """The rollout so far by flat path, see `memories.columns.shown_as`; empty when it is."""
+        return self.memory.trajectories(self.name) if len(self.memory) else {}
 
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
             "network": self.network.state_dict(),
             "engine": self.engine.state_dict(),
-            "memory": self._memory.state_dict(),
+            "memory": self.memory.state_dict(),
             "filters": self.filters_state_dict(),
-            "returns": self._returns.state_dict(),
+            "returns": self.returns.state_dict(),
             "shuffle": generator_state(self._shuffle),
             "kl_coefficient": self._kl_coefficient,
             "training_steps": self.training_steps,
@@ -346,17 +305,17 @@ class PPOAgent(FilteredAgent):
         """Go on from a saved state."""
         self.network.load_state_dict(state["network"])
         self.engine.load_state_dict(state["engine"], steps=state["training_steps"])
-        self._memory.load_state_dict(state["memory"])
+        self.memory.load_state_dict(state["memory"])
         self.load_filters_state_dict(state["filters"])
-        self._returns.load_state_dict(state["returns"])
+        self.returns.load_state_dict(state["returns"])
         load_generator_state(self._shuffle, state["shuffle"])
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
 
-    def take_over(self, state: State) -> None:
-        """Take over the network, and the scale in which its critic predicts."""
+    def load_networks(self, state: State) -> None:
+        """Load the network, and the scale in which its critic predicts."""
         self.network.load_state_dict(state["network"])
-        self._returns.load_state_dict(state["returns"])
+        self.returns.load_state_dict(state["returns"])
 
     def description(self) -> str:
         """The network and how it is updated, for people."""
@@ -364,25 +323,22 @@ class PPOAgent(FilteredAgent):
 
     def _when_the_rollout_began(self, clock: Clock) -> Clock:
         """What schedules are read at: read now, one that falls to 0 would waste the last round."""
-        steps = clock.environment_steps - self._memory.environment_steps
+        steps = clock.environment_steps - self.memory.environment_steps
         return replace(clock, environment_steps=steps)
 
     def _learn_from_rollout(self) -> tuple[dict[str, float], int]:
         """Epochs over the rollout; metrics without their room, and the gradient steps made."""
         algorithm = self.params.algorithm
-        data = {
-            path: torch.from_numpy(column).to(self._device)
-            for path, column in self._memory.columns.items()
-        }
-        grid, count = self._memory.grid(), len(self._memory)
-        columns, estimates = self._batch_columns(data), self._estimates(data, grid)
-        variance = explained_variance(estimates["/values"][:count], estimates["/targets"][:count])
+        rollout, count = self.memory.rollout(self._device), len(self.memory)
+        grid = self.memory.grid()
+        batch = self.rollout_batch(rollout, grid)
+        variance = explained_variance(batch.value[:count], batch.target[:count])
         per_epoch: list[dict[str, float]] = []  # of equally many gradient steps each
         steps = 0
         for epoch in range(algorithm.epochs):
             if epoch and algorithm.recompute_advantages:
-                estimates = self._estimates(data, grid)
-            steps += self._learn_one_epoch(columns | estimates, count)
+                batch = self.rollout_batch(rollout, grid)
+            steps += self._learn_one_epoch(batch, count)
             if algorithm.stop_at_kl is not None:
                 per_epoch.append(self.engine.drain_metrics())
                 if per_epoch[-1]["approx_kl"] > algorithm.stop_at_kl:
@@ -392,96 +348,97 @@ class PPOAgent(FilteredAgent):
             name: float(np.mean([each[name] for each in per_epoch])) for name in per_epoch[0]
         }
         metrics["explained_variance"] = float(variance)
-        if algorithm.objective == "kl":
+        if batch.policy is not None:
             self._kl_coefficient = adapted_kl_coefficient(
-                self._kl_coefficient, self._divergence(data, count), algorithm.kl_target
+                self._kl_coefficient,
+                self._divergence(batch.observation, batch.policy, count),
+                algorithm.kl_target,
             )
             metrics["kl_coefficient"] = self._kl_coefficient
         return metrics, steps
 
-    def _learn_one_epoch(self, data: Batch, count: int) -> int:
+    def _learn_one_epoch(self, rollout: RolloutBatch, count: int) -> int:
         """Minibatches of a new permutation; the gradient steps made."""
         algorithm = self.params.algorithm  # count may differ from round to round, sizes may not
         size = min(algorithm.minibatch, algorithm.rollout.count)
         order = torch.from_numpy(self._shuffle.permutation(count)).to(self._device)
         minibatches = order[: count - count % size].reshape(-1, size).unbind()
         for index in minibatches:
-            self.learn_from_batch(data, index)
+            self.learn_from_batch(Minibatch(rollout, index))
         return len(minibatches)
 
-    def _estimates(self, data: Batch, grid: RowGrid) -> Batch:
-        """Values, value targets and advantages of the whole memory, [capacity] each."""
+    def rollout_batch(self, rollout: Rollout, grid: RowGrid) -> RolloutBatch:
+        """The rollout with the critic's values now, and the advantages and targets they give."""
         algorithm = self.params.algorithm
-        scale = self._return_scale()
+        scale = self.return_scale()
         index, valid = self._on_device(grid.index), self._on_device(grid.valid)
         with torch.inference_mode():
-            value = self._model.value(_observations(data, OBSERVATIONS))  # [C], in its own scale
+            value = self.model.value(rollout.observation)  # [C], in its own scale
             ends = segment_ends(
                 index=index,
                 valid=valid,
-                ended=data["/terminated"] | data["/truncated"],
-                follows=data["/follows"],
+                ended=rollout.terminated | rollout.truncated,
+                follows=rollout.follows,
             )
-            after = {
-                key: column[index[ends]]
-                for key, column in _observations(data, NEXT_OBSERVATIONS).items()
-            }
+            after = {key: seen[index[ends]] for key, seen in rollout.next_observation.items()}
             discount = torch.full(index.shape, algorithm.discount, device=self._device)
             if algorithm.discount_by_duration:
-                discount = discount ** data["/durations"][index]
+                discount = discount ** rollout.duration[index]
             advantage = advantages_of_rows(
                 index=index,
                 valid=valid,
                 ends=ends,
-                reward=data["/rewards"].to(torch.float32),
+                reward=rollout.reward.to(torch.float32),
                 value=value * scale,
-                value_after_ends=self._model.value(after) * scale,
-                terminated=data["/terminated"],
+                value_after_ends=self.model.value(after) * scale,
+                terminated=rollout.terminated,
                 discount=discount,
                 trace=algorithm.gae_lambda,
             )
             target = advantage + value * scale
             if algorithm.scale_returns:
-                self._returns.update(target[index[valid]].cpu().numpy())
-        return {"/advantages": advantage, "/targets": target / scale, "/values": value}
+                self.returns.update(target[index[valid]].cpu().numpy())
+        first = torch.as_tensor(self._first_action, device=self._device)
+        return RolloutBatch(
+            observation=rollout.observation,
+            action=rollout.action - first,
+            log_prob=rollout.extras["log_prob"],
+            advantage=advantage,
+            target=target / scale,
+            value=value,
+            policy=rollout.extras.get("policy"),
+        )
 
-    def _divergence(self, data: Batch, count: int) -> float:
+    def _divergence(self, observation: Tensors, policy: Tensor, count: int) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""
         with torch.inference_mode():
-            parameters = self._model.policy(_observations(data, OBSERVATIONS))[:count]
-            return float(self._distribution.kl(data["/policy"][:count], parameters).mean())
+            parameters = self.model.policy(observation)[:count]
+            return float(self.distribution.kl(policy[:count], parameters).mean())
 
-    def _return_scale(self) -> float:
+    def return_scale(self) -> float:
         """What the critic's outputs are multiplied with to be returns."""
         if not self.params.algorithm.scale_returns:
             return 1.0
-        return float(1 / self._returns.inverse_deviation(1e-8))
+        return float(1 / self.returns.inverse_deviation(1e-8))
 
-    def _batch_columns(self, data: Batch) -> Batch:
-        observations = {
-            path: column for path, column in data.items() if path.startswith(OBSERVATIONS)
-        }
-        actions = data["/actions"] - torch.as_tensor(self._first_action, device=self._device)
-        policy = {"/policy": data["/policy"]} if "/policy" in data else {}
-        return {**observations, **policy, "/actions": actions, "/log_prob": data["/log_prob"]}
-
-    def _loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
-        algorithm, distribution = self.params.algorithm, self._distribution
-        parameters, value = self.network.call(flat, _observations(batch, OBSERVATIONS))
-        advantage = batch["/advantages"]
+    def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
+        """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""
+        algorithm, distribution = self.params.algorithm, self.distribution
+        parameters, value = self.network.call(flat, batch.observation)
+        advantage = batch.advantage
         if algorithm.normalise_advantage:
             advantage = normalised(advantage)
-        log_prob = distribution.log_prob(parameters, batch["/actions"])
-        if algorithm.objective == "clip":
+        log_prob = distribution.log_prob(parameters, batch.action)
+        if batch.policy is None:
             policy, metrics = clipped_surrogate(
-                log_prob, batch["/log_prob"], advantage, scalars["clip"]
+                log_prob, batch.log_prob, advantage, scalars["clip"]
             )
         else:
-            kl = distribution.kl(batch["/policy"], parameters)
+            kl = distribution.kl(batch.policy, parameters)
             policy, metrics = penalised_surrogate(
-                log_prob, batch["/log_prob"], advantage, kl, scalars["kl_coefficient"]
+                log_prob, batch.log_prob, advantage, kl, scalars["kl_coefficient"]
             )
-        error = value_loss(value, batch["/values"], batch["/targets"], algorithm.value_clip)
+        error = value_loss(value, batch.value, batch.target, algorithm.value_clip)
         entropy = distribution.entropy(parameters).mean()
         loss = (
             policy + algorithm.value_coefficient * error - algorithm.entropy_coefficient * entropy
@@ -492,14 +449,6 @@ class PPOAgent(FilteredAgent):
             "entropy": entropy.detach(),
             **metrics,
         }
-
-    def _torch_policy(self, observation: Observation) -> FloatArray:
-        with torch.inference_mode():
-            tensors = {
-                key: torch.from_numpy(values).to(self._device)
-                for key, values in observation.items()
-            }
-            return np.asarray(self._model.policy(tensors).cpu().numpy())
 
     def _on_device(self, values: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(values).to(self._device)
@@ -513,11 +462,3 @@ def sampler_for(space: Space) -> Sampler:
         case MultiDiscrete():
             return CategoricalSampler(sizes=tuple(int(size) for size in space.nvec), single=False)
     return GaussianSampler(size=int(np.prod(space.shape or (1,))))
-
-
-def _observations(columns: Batch, prefix: str) -> Batch:
-    return {
-        path.removeprefix(prefix): column
-        for path, column in columns.items()
-        if path.startswith(prefix)
-    }

@@ -5,38 +5,38 @@ docs/algorithms/sac.md lists every detail and its source.
 
 import math
 from dataclasses import field
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from coach_rl.agents.acting_policy import ActingPolicy
+from coach_rl.agents.actor_critic_learner import ActorCriticAgentParameters, ActorCriticLearner
+from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import (
-    NEXT_OBSERVATIONS,
-    REPAID_AFTER,
-    BuildContext,
     OffPolicyAgent,
-    OffPolicyAgentParameters,
     ValueLearningParameters,
-    observations,
 )
-from coach_rl.architectures.continuous_control import (
-    ActorParameters,
-    CriticParameters,
-    Critics,
-    SquashedGaussianActor,
-    scale_to,
-)
-from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.continuous_control import Critics, SquashedGaussianActor
+from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.layers import ScaleToBox
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.numpy_policy import Forward
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
-from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
-from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
+from coach_rl.exploration_policies.squashed_gaussian_policy import (
+    SquashedGaussianPolicy,
+    SquashedGaussianSampling,
+)
 from coach_rl.functional.distributions import squashed_sample
 from coach_rl.functional.temporal_difference import regression_loss, td_target
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 
 @parameter_class
@@ -50,7 +50,7 @@ class SACAlgorithmParameters(ValueLearningParameters):
     learn_temperature: bool = True
     """Adapt alpha so that the policy keeps the target entropy (section 5); else it stays."""
     target_entropy: float | None = None
-    """In nats, of actions as parts of the box; None: minus the number of action elements."""
+    """In nats, of actions normalised to [-1, 1]; None: minus the number of action elements."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,15 +65,11 @@ def _slow_adam() -> AdamParameters:
 
 
 @parameter_class
-class SACAgentParameters(OffPolicyAgentParameters):
+class SACAgentParameters(ActorCriticAgentParameters):
     """A SAC agent."""
 
     algorithm: SACAlgorithmParameters = field(default_factory=SACAlgorithmParameters)
     """How it learns."""
-    actor: ActorParameters = field(default_factory=ActorParameters)
-    """The policy's network."""
-    critic: CriticParameters = field(default_factory=CriticParameters)
-    """Each of the two critics' network."""
     actor_optimizer: AdamParameters = field(default_factory=_slow_adam)
     """Adam of the actor."""
     critic_optimizer: AdamParameters = field(default_factory=_slow_adam)
@@ -93,10 +89,14 @@ class SACAgentParameters(OffPolicyAgentParameters):
             f"greedy_candidates must be 0 or more, got {self.greedy_candidates}",
         )
 
-    def made(self, context: BuildContext) -> "SACAgent":
+    def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
-        scale_to(self.agent_space(context.spaces))  # before its exploration policy complains
-        return SACAgent(self, context)
+        return OffPolicyAgent(
+            self,
+            context,
+            discount=self.algorithm.discount,
+            make_learner=partial(SACLearner, self),
+        )
 
 
 class Temperature(nn.Module):
@@ -111,121 +111,86 @@ class Temperature(nn.Module):
         return self.log_alpha
 
 
-class SACAgent(OffPolicyAgent):
-    """A squashed Gaussian policy that is paid for its entropy, and two critics."""
+class SACBatch(NamedTuple):
+    """What a step of SAC learns from."""
 
-    def __init__(self, params: SACAgentParameters, context: BuildContext) -> None:
+    transitions: TransitionBatch
+    noise: Tensor
+    """Standard normal numbers for actions in the observations, [B, A]."""
+    next_noise: Tensor
+    """Standard normal numbers for actions in the next observations, [B, A]."""
+
+
+class SACLearner(ActorCriticLearner[SACBatch]):
+    """A squashed Gaussian policy that is rewarded for its entropy, and two critics."""
+
+    def __init__(self, params: SACAgentParameters, context: LearnerContext) -> None:
+        algorithm = params.algorithm
+        self._algorithm, self._noise = algorithm, context.noise
+        actor = SquashedGaussianActor(params.actor, *context.network_arguments)
+        self.temperature = NetworkWrapper(
+            Temperature(algorithm.initial_temperature), device=context.device
+        )
+        temperature = Objective(
+            name="temperature",
+            network=self.temperature,
+            loss=self.temperature_loss,
+            optimizer=params.temperature_optimizer,
+        )
         super().__init__(
             params,
             context,
-            exploration=SquashedGaussianSampling(log_std_bounds=params.actor.log_std_bounds),
-            discount=params.algorithm.discount,
+            actor=actor,
+            critics=Critics(params.critic, *context.network_arguments, members=2),
+            losses=(self.critic_loss, self.actor_loss),
+            sync=algorithm.target_sync,
+            actor_follows=False,
+            more=(temperature,) if algorithm.learn_temperature else (),
         )
-        self._algorithm, self._params = params.algorithm, params
-        spaces = self.observation_space, self.action_space
-        actor = SquashedGaussianActor(params.actor, *spaces, self.weights_rng, self.normaliser)
-        critics = Critics(params.critic, *spaces, self.weights_rng, self.normaliser, members=2)
-        temperature = Temperature(params.algorithm.initial_temperature)
-        self._to_box = critics.to_box
-        size = len(critics.to_box.low)
-        entropy = params.algorithm.target_entropy
-        self._target_entropy = -float(size) if entropy is None else entropy
-        self.actor = NetworkWrapper(actor, device=self.device)
-        self.critics = NetworkWrapper(critics, device=self.device, with_target=True)
-        self.temperature = NetworkWrapper(temperature, device=self.device)
-        self.policy = self.numpy_policy(actor.torso, actor.head)
-        rng = torch.Generator().manual_seed(
-            integer_seed(context.seed, params.name, "greedy candidates")
-        )
-        shape = (params.greedy_candidates, size)
-        self._draws = torch.randn(shape, generator=rng).to(self.device)
-        self._anywhere = (2 * torch.rand(shape, generator=rng) - 1).to(self.device)
-        objectives = [
-            Objective(
-                name="critic",
-                network=self.critics,
-                loss=self._critic_loss,
-                optimizer=params.critic_optimizer,
-            ),
-            Objective(
-                name="actor",
-                network=self.actor,
-                loss=self._actor_loss,
-                optimizer=params.actor_optimizer,
-            ),
-        ]
-        if params.algorithm.learn_temperature:
-            objectives.append(
-                Objective(
-                    name="temperature",
-                    network=self.temperature,
-                    loss=self._temperature_loss,
-                    optimizer=params.temperature_optimizer,
-                )
+        self.networks["temperature"] = self.temperature
+        size, entropy = len(self.to_box.low), algorithm.target_entropy
+        self.target_entropy = -float(size) if entropy is None else entropy
+        bounds = params.actor.log_std_bounds
+        sampling = SquashedGaussianSampling(log_std_bounds=bounds).build(context.action_space)
+        self.acting: ActingPolicy[RowNoise] = ActingPolicy(self.policy, sampling)
+        if params.greedy_candidates:
+            rng = torch.Generator().manual_seed(
+                integer_seed(context.seed, params.name, "greedy candidates")
             )
-        self.engine = UpdateEngine(
-            objectives,
-            targets=((self.critics, params.algorithm.target_sync),),
-            mode=params.update_mode,
-            planned_updates=self.planned_updates,
-            repaid_after=REPAID_AFTER,
-            owner=context.place.owner(params.name),
-        )
+            shape = (params.greedy_candidates, size)
+            self.acting = CandidatePolicy(
+                self.policy,
+                sampling,
+                critics=self.critics,
+                to_box=self.to_box,
+                log_std_bounds=bounds,
+                normal=torch.randn(shape, generator=rng).to(context.device),
+                uniform=(2 * torch.rand(shape, generator=rng) - 1).to(context.device),
+            )
 
-    @property
-    def networks(self) -> dict[str, NetworkWrapper]:
-        """Actor, critics and temperature."""
-        return {"actor": self.actor, "critics": self.critics, "temperature": self.temperature}
-
-    @property
-    def learning_rates(self) -> dict[str, float]:
-        """Of actor, critics and temperature."""
-        rates = {
-            "actor_learning_rate": self._params.actor_optimizer.learning_rate,
-            "critic_learning_rate": self._params.critic_optimizer.learning_rate,
-        }
-        if self._algorithm.learn_temperature:
-            rates["temperature_learning_rate"] = self._params.temperature_optimizer.learning_rate
-        return rates
-
-    def update(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """A gradient step of the critics, the actor and the temperature; the targets follow."""
-        shape = batch["/actions"].shape
-        noise = {"/noise": self.noise(*shape), "/next_noise": self.noise(*shape)}
-        return self.engine.step({**batch, **noise})
+        shape = batch.action.shape
+        noise, next_noise = self._noise(*shape), self._noise(*shape)
+        return self.engine.step(SACBatch(batch, noise=noise, next_noise=next_noise))
 
-    def greedy(self, observation: Observation, values: FloatArray) -> Array:
-        """The squashed means [R, A], or what the lower critic prefers; see `greedy_candidates`."""
-        if not len(self._draws):
-            return self.exploration.greedy(values)
-        with torch.inference_mode():
-            mean, log_std = torch.from_numpy(values).to(self.device).unsqueeze(1).chunk(2, dim=-1)
-            spread = log_std.clamp(*self._params.actor.log_std_bounds).exp()
-            drawn = torch.tanh(mean + spread * self._draws)  # [R, K, A]
-            anywhere = self._anywhere.expand(len(values), -1, -1)
-            choices = self._to_box(torch.cat([torch.tanh(mean), drawn, anywhere], dim=1))
-            seen = {
-                key: torch.from_numpy(array).to(self.device).repeat_interleave(choices.shape[1], 0)
-                for key, array in observation.items()
-            }
-            worth = self.critics.call(self.critics.online, seen, choices.flatten(0, 1)).amin(dim=0)
-            best = worth.view(choices.shape[:2]).argmax(dim=1)
-            chosen: Array = choices[torch.arange(len(best)), best].cpu().numpy()
-        return chosen
-
-    def _critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def critic_loss(
+        self, flat: Tensor, noisy: SACBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Both critics towards the lower one's soft value, equations 3 and 5."""
-        after = observations(batch, NEXT_OBSERVATIONS)
+        batch, _, next_noise = noisy
+        after = batch.next_observation
         with torch.no_grad():
             alpha = self.temperature.online.exp()
             mean, log_std = self.actor.call(self.actor.online, after)
-            next_share, next_log_prob = squashed_sample(mean, log_std, batch["/next_noise"])
-            next_values = self.critics.call(self.critics.target, after, self._to_box(next_share))
+            normalised, next_log_prob = squashed_sample(mean, log_std, next_noise)
+            next_action = self.to_box(normalised)
+            next_values = self.critics.call(self.critics.target, after, next_action)
             soft_value = next_values.amin(dim=0) - alpha * next_log_prob
-            target = td_target(batch["/rewards"], batch["/discounts"], soft_value)
-        values = self.critics.call(flat, observations(batch), batch["/actions"])  # [2, B]
+            target = td_target(batch.reward, batch.discount, soft_value)
+        values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
         error = values - target
-        loss = regression_loss(error, batch["/weights"], self._algorithm.huber)
+        loss = regression_loss(error, batch.weight, self._algorithm.huber)
         return loss, {
             "critic_loss": loss,
             "q_value": values.mean(),
@@ -234,18 +199,67 @@ class SACAgent(OffPolicyAgent):
             "td_error": error.abs().mean(dim=0),
         }
 
-    def _actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""
-        before = observations(batch)
+        before, noise = noisy.transitions.observation, noisy.noise
         mean, log_std = self.actor.call(flat, before)
-        share, log_prob = squashed_sample(mean, log_std, batch["/noise"])
-        values = self.critics.call(self.critics.online, before, self._to_box(share))
+        normalised, log_prob = squashed_sample(mean, log_std, noise)
+        values = self.critics.call(self.critics.online, before, self.to_box(normalised))
         alpha = self.temperature.online.exp()
         loss = (alpha * log_prob - values.amin(dim=0)).mean()
         return loss, {"actor_loss": loss, "entropy": -log_prob.mean(), "log_prob": log_prob}
 
-    def _temperature_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def temperature_loss(
+        self, flat: Tensor, noisy: SACBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """-log alpha (log pi + target entropy): equation 18, whose alpha is taken in logarithms."""
-        excess = (scalars["log_prob"] + self._target_entropy).mean()
+        excess = (scalars["log_prob"] + self.target_entropy).mean()
         log_alpha = self.temperature.call(flat)[0]
         return -log_alpha * excess, {"temperature": log_alpha.exp()}
+
+
+class CandidatePolicy(ActingPolicy[RowNoise]):
+    """Takes, where it is greedy, the candidate action that the lower critic values most.
+
+    Args:
+        network: Means and log standard deviations before squashing, [R, 2A].
+        exploration: Samples of that distribution.
+        critics: Two critics.
+        to_box: From [-1, 1] to the action space.
+        log_std_bounds: Log standard deviations are kept within.
+        normal: Standard normal numbers of candidates around the mean, [K, A].
+        uniform: Candidates from anywhere in [-1, 1], [K, A].
+    """
+
+    def __init__(
+        self,
+        network: Forward,
+        exploration: SquashedGaussianPolicy,
+        *,
+        critics: NetworkWrapper,
+        to_box: ScaleToBox,
+        log_std_bounds: tuple[float, float],
+        normal: Tensor,
+        uniform: Tensor,
+    ) -> None:
+        super().__init__(network, exploration)
+        self._critics, self._to_box, self._bounds = critics, to_box, log_std_bounds
+        self.normal, self.uniform = normal, uniform
+
+    def greedy(self, observation: Observation, outputs: FloatArray) -> Array:
+        """The best of the squashed mean, K draws around it and K from the whole box, [R, A]."""
+        device = self.normal.device
+        with torch.inference_mode():
+            mean, log_std = torch.from_numpy(outputs).to(device).unsqueeze(1).chunk(2, dim=-1)
+            std = log_std.clamp(*self._bounds).exp()
+            drawn = torch.tanh(mean + std * self.normal)  # [R, K, A]
+            anywhere = self.uniform.expand(len(outputs), -1, -1)
+            choices = self._to_box(torch.cat([torch.tanh(mean), drawn, anywhere], dim=1))
+            seen = {
+                key: torch.from_numpy(array).to(device).repeat_interleave(choices.shape[1], 0)
+                for key, array in observation.items()
+            }
+            values = self._critics.call(self._critics.online, seen, choices.flatten(0, 1))
+            best = values.amin(dim=0).view(choices.shape[:2]).argmax(dim=1)
+            chosen: Array = choices[torch.arange(len(best)), best].cpu().numpy()
+        return chosen

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.interfaces import ALONE, LevelPlace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import Action, BoolArray, IntArray, Observation, Outcome, TrainingReport
-from coach_rl.core.spaces import EnvironmentSpaces, Space, check_actions, clipped_to_space
+from coach_rl.core.records import Action, ActionRequest, Array, Observation, Outcome, TrainingReport
+from coach_rl.core.spaces import Space, check_actions, clipped_to_space
 from coach_rl.core.state import State
 
 Policy = Callable[[Observation, Space], Action]
@@ -39,10 +39,10 @@ def still(observation: Observation, space: Space) -> Action:
 
 
 def desired_goal(observation: Observation, space: Space) -> Action:
-    """The goal it is told itself, handed on to the level below."""
+    """The goal it receives itself, handed on to the level below."""
     if GOAL_KEY not in observation:
         raise SpaceError(
-            f"the script 'desired_goal' hands on the '{GOAL_KEY}' it is told, and is told none; "
+            f"the script 'desired_goal' hands on the '{GOAL_KEY}' it receives, and receives none; "
             f"observed: {sorted(observation)}"
         )
     return observation[GOAL_KEY].reshape(-1, *(space.shape or ()))
@@ -68,18 +68,9 @@ class ScriptedAgentParameters:
         if isinstance(policy, str) and ":" not in policy and policy not in BUILT_IN:
             raise UnknownNameError("script", policy, BUILT_IN, "others are named 'module:function'")
 
-    def build(
-        self,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: str,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> "ScriptedAgent":
+    def build(self, context: AgentContext) -> "ScriptedAgent":
         """The agent; ConfigurationError where there is no such function."""
-        return ScriptedAgent(self, space=spaces.action)
+        return ScriptedAgent(self, space=context.spaces.action)
 
 
 class ScriptedRows:
@@ -90,7 +81,7 @@ class ScriptedRows:
         return {}
 
     def load_state_dict(self, state: State) -> None:
-        """Nothing to take over."""
+        """Nothing to load."""
 
 
 class ScriptedAgent:
@@ -114,38 +105,32 @@ class ScriptedAgent:
         """Nothing is remembered."""
         return ScriptedRows()
 
-    def act(
-        self,
-        row_state: ScriptedRows,
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        fresh: BoolArray,
-        quiet: BoolArray,
-        clock: Clock,
-    ) -> Action:
+    def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
         """What the script says; ActionError names the script where that is no action."""
         try:
-            action = clipped_to_space(self._space, self._policy(observation, self._space))
+            action = clipped_to_space(self._space, self._policy(request.observation, self._space))
             check_actions(self._space, action)
         except (ActionError, SpaceError) as error:
             raise type(error)(f"script {self._label}: {error}") from error
         return action
 
-    def observe(self, row_state: ScriptedRows, outcome: Outcome, *, clock: Clock) -> None:
+    def observe(self, row_state: ScriptedRows, outcome: Outcome, clock: Clock) -> None:
         """Nothing is kept."""
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Never due."""
         return None
 
+    def trajectories(self) -> dict[str, Array]:
+        """Nothing is kept."""
+        return {}
+
     def state_dict(self) -> State:
         """Nothing changes."""
         return {}
 
     def load_state_dict(self, state: State) -> None:
-        """Nothing to take over."""
+        """Nothing to load."""
 
     def load_policy(self, state: State) -> None:
         """Refused: a script does what its function says."""

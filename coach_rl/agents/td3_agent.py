@@ -4,41 +4,31 @@ docs/algorithms/td3.md lists every detail and its source.
 """
 
 from dataclasses import field
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from coach_rl.agents.actor_critic_learner import (
+    ActorCriticLearner,
+    DeterministicAgentParameters,
+    deterministic_acting,
+)
+from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import (
-    NEXT_OBSERVATIONS,
-    REPAID_AFTER,
-    BuildContext,
     ClippedTargetParameters,
     OffPolicyAgent,
-    OffPolicyAgentParameters,
-    observations,
 )
-from coach_rl.agents.perturbed_policy import PerturbedPolicy
-from coach_rl.architectures.continuous_control import (
-    ActorParameters,
-    CriticParameters,
-    Critics,
-    DeterministicActor,
-    scale_to,
-)
-from coach_rl.architectures.gradient_step import Objective
-from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
-from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.architectures.continuous_control import Critics, DeterministicActor
+from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import ActionUnit, check_action_unit
-from coach_rl.exploration_policies import (
-    ExplorationPolicyParameters,
-    GaussianNoise,
-    ParameterExplorationParameters,
-)
 from coach_rl.functional.temporal_difference import regression_loss, td_target
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.batches import TransitionBatch
 
 
 @parameter_class
@@ -50,11 +40,11 @@ class TD3AlgorithmParameters(ClippedTargetParameters):
     policy_delay: int = 2
     """Critic steps per step of the actor and the targets."""
     target_noise: float = 0.2
-    """Deviation of the noise on the target's actions, in the `target_noise_unit`."""
+    """Standard deviation of the noise on the target's actions, in the `target_noise_unit`."""
     target_noise_clip: float = 0.5
     """Largest size of that noise, in the `target_noise_unit`."""
     target_noise_unit: ActionUnit = "half_range"
-    """half_range: halves of each element's range. raw: the box's own units, the same size for all
+    """half_range: the half-range of each element. raw: the box's own units, the same size for all
     elements (HIRO's code)."""
 
     def __post_init__(self) -> None:
@@ -67,115 +57,77 @@ class TD3AlgorithmParameters(ClippedTargetParameters):
 
 
 @parameter_class
-class TD3AgentParameters(OffPolicyAgentParameters):
+class TD3AgentParameters(DeterministicAgentParameters):
     """A TD3 agent."""
 
     algorithm: TD3AlgorithmParameters = field(default_factory=TD3AlgorithmParameters)
     """How it learns."""
-    exploration: ExplorationPolicyParameters = field(default_factory=GaussianNoise)
-    """How it explores with its actions."""
-    parameter_noise: ParameterExplorationParameters | None = None
-    """How it explores with its parameters, before the actions' noise; None: not at all."""
-    actor: ActorParameters = field(default_factory=ActorParameters)
-    """The policy's network."""
-    critic: CriticParameters = field(default_factory=CriticParameters)
-    """Each of the two critics' network."""
-    actor_optimizer: AdamParameters = field(default_factory=AdamParameters)
-    """Adam of the actor."""
-    critic_optimizer: AdamParameters = field(default_factory=AdamParameters)
-    """Adam of the critics."""
 
-    def made(self, context: BuildContext) -> "TD3Agent":
+    def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
-        scale_to(self.agent_space(context.spaces))  # before its exploration policy complains
-        return TD3Agent(self, context)
+        return OffPolicyAgent(
+            self,
+            context,
+            discount=self.algorithm.discount,
+            make_learner=partial(TD3Learner, self),
+        )
 
 
-class TD3Agent(OffPolicyAgent):
+class TD3Batch(NamedTuple):
+    """What a step of TD3 learns from."""
+
+    transitions: TransitionBatch
+    noise: Tensor
+    """Standard normal numbers for the target's actions, [B, A]."""
+
+
+class TD3Learner(ActorCriticLearner[TD3Batch]):
     """Two critics of which the lower is believed, and an actor that waits for them."""
 
-    def __init__(self, params: TD3AgentParameters, context: BuildContext) -> None:
+    def __init__(self, params: TD3AgentParameters, context: LearnerContext) -> None:
+        self._algorithm, self._noise = params.algorithm, context.noise
+        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
+        self.clip_targets = params.algorithm.clip_targets or params.critic.bounds
         super().__init__(
             params,
             context,
-            exploration=params.exploration,
-            discount=params.algorithm.discount,
+            actor=DeterministicActor(params.actor, *context.network_arguments),
+            critics=Critics(params.critic, *context.network_arguments, members=2),
+            losses=(self.critic_loss, self.actor_loss),
+            sync=params.algorithm.target_sync,
+            actor_follows=True,
         )
-        self._algorithm, self._params = params.algorithm, params
-        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
-        self._clip_targets = params.algorithm.clip_targets or params.critic.bounds
-        spaces = self.observation_space, self.action_space
-        actor = DeterministicActor(params.actor, *spaces, self.weights_rng, self.normaliser)
-        critics = Critics(params.critic, *spaces, self.weights_rng, self.normaliser, members=2)
-        self._to_box = critics.to_box
-        self.actor = NetworkWrapper(actor, device=self.device, with_target=True)
-        self.critics = NetworkWrapper(critics, device=self.device, with_target=True)
-        self.policy = self.numpy_policy(actor.torso, actor.head)
-        if params.parameter_noise is not None:
-            self.perturbed = PerturbedPolicy(params.parameter_noise, self.actor, self.action_space)
-        sync = params.algorithm.target_sync
-        self.engine = UpdateEngine(
-            (
-                Objective(
-                    name="critic",
-                    network=self.critics,
-                    loss=self._critic_loss,
-                    optimizer=params.critic_optimizer,
-                ),
-                Objective(
-                    name="actor",
-                    network=self.actor,
-                    loss=self._actor_loss,
-                    optimizer=params.actor_optimizer,
-                ),
-            ),
-            targets=((self.critics, sync), (self.actor, sync)),
-            mode=params.update_mode,
-            planned_updates=self.planned_updates,
-            repaid_after=REPAID_AFTER,
-            owner=context.place.owner(params.name),
-        )
+        self.acting = deterministic_acting(params, context, self.actor, self.policy)
 
-    @property
-    def networks(self) -> dict[str, NetworkWrapper]:
-        """Actor and critics."""
-        return {"actor": self.actor, "critics": self.critics}
-
-    @property
-    def learning_rates(self) -> dict[str, float]:
-        """Of actor and critics."""
-        return {
-            "actor_learning_rate": self._params.actor_optimizer.learning_rate,
-            "critic_learning_rate": self._params.critic_optimizer.learning_rate,
-        }
-
-    def update(self, batch: Batch) -> Batch:
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """A gradient step of the critics; every `policy_delay` steps the actor and the targets."""
-        batch = {**batch, "/noise": self.noise(*batch["/actions"].shape)}
-        delayed = (self.training_steps + 1) % self._algorithm.policy_delay != 0
-        return self.engine.step(batch, only=("critic",) if delayed else None)
+        noisy = TD3Batch(batch, noise=self._noise(*batch.action.shape))
+        delayed = (self.engine.steps + 1) % self._algorithm.policy_delay != 0
+        return self.engine.step(noisy, only=("critic",) if delayed else None)
 
-    def _critic_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def critic_loss(
+        self, flat: Tensor, noisy: TD3Batch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
         """Both critics towards the lower one's target at a smoothed action, algorithm 1."""
-        algorithm = self._algorithm
-        after = observations(batch, NEXT_OBSERVATIONS)
+        (batch, noise), algorithm = noisy, self._algorithm
+        after = batch.next_observation
         with torch.no_grad():
             limit = algorithm.target_noise_clip
-            noise = (batch["/noise"] * algorithm.target_noise).clamp(-limit, limit)
+            noise = (noise * algorithm.target_noise).clamp(-limit, limit)
             if algorithm.target_noise_unit == "raw":
-                noise = noise / self._to_box.half_range
-            share = self._to_box.inverse(self.actor.call(self.actor.target, after))
-            next_action = self._to_box((share + noise).clamp(-1, 1))
+                noise = noise / self.to_box.half_range
+            normalised = self.to_box.inverse(self.actor.call(self.actor.target, after))
+            next_action = self.to_box((normalised + noise).clamp(-1, 1))
             next_values = self.critics.call(self.critics.target, after, next_action)
             target = td_target(
-                batch["/rewards"],
-                batch["/discounts"],
+                batch.reward,
+                batch.discount,
                 next_values.amin(dim=0),
-                self._clip_targets,
+                self.clip_targets,
             )
-        values = self.critics.call(flat, observations(batch), batch["/actions"])  # [2, B]
+        values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
         error = values - target
-        loss = regression_loss(error, batch["/weights"], algorithm.huber)
+        loss = regression_loss(error, batch.weight, algorithm.huber)
         return loss, {
             "critic_loss": loss,
             "q_value": values.mean(),
@@ -184,9 +136,9 @@ class TD3Agent(OffPolicyAgent):
             "td_error": error.abs().mean(dim=0),
         }
 
-    def _actor_loss(self, flat: Tensor, batch: Batch, scalars: Batch) -> tuple[Tensor, Batch]:
+    def actor_loss(self, flat: Tensor, noisy: TD3Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Minus the first critic's value of the actor's actions."""
-        before = observations(batch)
+        before = noisy.transitions.observation
         action = self.actor.call(flat, before)
         loss = -self.critics.call(self.critics.online, before, action, members=1).mean()
         return loss, {"actor_loss": loss}

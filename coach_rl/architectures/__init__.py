@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from coach_rl.architectures.optimizers import AdamParameters, TargetSync
     from coach_rl.architectures.q_network import (
         CategoricalHead,
+        MeanHead,
         QNetwork,
         QNetworkParameters,
         QuantileHead,
@@ -37,7 +38,8 @@ else:
 
 __all__ = [
     "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters", "CategoricalHead",
-    "CriticParameters", "Critics", "DeterministicActor", "ModuleParameters", "NetworkWrapper",
-    "Objective", "ObservationNormaliser", "QNetwork", "QNetworkParameters", "QuantileHead",
-    "SquashedGaussianActor", "TargetSync", "Torso", "TorsoParameters", "UpdateEngine",
+    "CriticParameters", "Critics", "DeterministicActor", "MeanHead", "ModuleParameters",
+    "NetworkWrapper", "Objective", "ObservationNormaliser", "QNetwork", "QNetworkParameters",
+    "QuantileHead", "SquashedGaussianActor", "TargetSync", "Torso", "TorsoParameters",
+    "UpdateEngine",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ ADVICE = (
     "Lower the learning rate, scale the rewards down with a reward filter, or clip gradients "
     "(max_gradient_norm), and start a new run"
 )
-PAY = ("/rewards", "/targets", "reward", "target")
+PAY = ("reward", "target")
 """Columns of a batch by which the scale of rewards is seen; told of first."""
 MOST_COLUMNS = 4
 """Columns of the last batch that are told of."""
@@ -93,6 +93,6 @@ def _columns(batch: Mapping[str, Tensor]) -> list[str]:
         if column.is_floating_point() and column.numel()
     }
     size = {name: math.inf if math.isnan(number) else number for name, number in largest.items()}
-    names = sorted(largest, key=lambda name: (name not in PAY, -size[name]))
+    names = sorted(largest, key=lambda name: (name.rpartition("/")[2] not in PAY, -size[name]))
     told = ", ".join(f"{name} up to {largest[name]:g}" for name in names[:MOST_COLUMNS])
     return [f"the last batch held {told}"] if told else []

@@ -8,7 +8,8 @@ CPU; others act in torch.
 from collections.abc import Callable
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from coach_rl.architectures.actor_critic import ActorCritic
 from coach_rl.architectures.layers import Activate, ScaleToBox
@@ -18,6 +19,8 @@ from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.records import Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
+Forward = Callable[[Observation], FloatArray]
+"""Outputs [R, P] of numpy observations [R, ...] each."""
 
 ACTIVATIONS: dict[str, Layer] = {
     "tanh": lambda values: np.tanh(values, out=values),
@@ -26,9 +29,25 @@ ACTIVATIONS: dict[str, Layer] = {
 }
 
 
-def numpy_forward(
-    torso: Torso | ModuleTorso, head: nn.Sequential
-) -> Callable[[Observation], FloatArray] | None:
+def torch_forward(module: Callable[[dict[str, Tensor]], Tensor], device: torch.device) -> Forward:
+    """A network in torch as a function of numpy observations."""
+
+    def forward(observation: Observation) -> FloatArray:
+        with torch.inference_mode():
+            tensors = {
+                key: torch.from_numpy(values).to(device) for key, values in observation.items()
+            }
+            return np.asarray(module(tensors).cpu().numpy())
+
+    return forward
+
+
+def quick_forward(torso: Torso | ModuleTorso, head: nn.Sequential, device: torch.device) -> Forward:
+    """A torso and what follows it as a function of numpy observations; in torch where it must."""
+    return numpy_forward(torso, head) or torch_forward(lambda seen: head(torso(seen)), device)
+
+
+def numpy_forward(torso: Torso | ModuleTorso, head: nn.Sequential) -> Forward | None:
     """A torso and what follows it as a function of numpy observations [R, ...] to float32 [R, P].
 
     It reads the parameters where the modules keep them, so it follows every in-place update. None
@@ -59,7 +78,7 @@ def numpy_forward(
     return forward
 
 
-def numpy_policy(model: ActorCritic) -> Callable[[Observation], FloatArray] | None:
+def numpy_policy(model: ActorCritic) -> Forward | None:
     """The model's `policy` as a function of numpy observations, where `numpy_forward` can."""
     forward = numpy_forward(model.actor_torso, nn.Sequential(model.policy_head))
     if forward is None or model.log_std is None:

@@ -84,6 +84,11 @@ class UpdateEngine(Generic[Batch]):
         for each in objectives:
             self.set_scalars(**{each.named("learning_rate"): each.optimizer.learning_rate})
 
+    @property
+    def steps(self) -> int:
+        """Gradient steps taken so far, those before a restore included."""
+        return self._metrics.steps
+
     def set_scalars(self, **values: float) -> None:
         """Set numbers that the losses or the optimisers read; they keep until set again."""
         for name, value in values.items():

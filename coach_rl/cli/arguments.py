@@ -105,7 +105,8 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
         SystemExit: `--help` was asked for and has been printed.
     """
     if arguments[:1] == ["describe"]:
-        return _parse(_describe_parser(), arguments[1:], describe=True)
+        words = [word for word in arguments[1:] if word not in ("-p", "--preset")]
+        return _parse(_describe_parser(), words, describe=True)
     read = _parse(_parser(), arguments)
     _check_combination(read)
     return read
@@ -234,7 +235,7 @@ def _describe_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         add_help=False,
     )
-    parser.add_argument("preset", metavar="PRESET", help="as after -p")
+    parser.add_argument("preset", metavar="PRESET", help="as after -p, which may be written too")
     changes = parser.add_argument_group("changing the experiment")
     _add_changes(changes)
     machine = parser.add_argument_group("where it is built")

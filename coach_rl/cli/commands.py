@@ -66,7 +66,8 @@ def run_command(
         return _describe(arguments, preset, graph_manager)
     if arguments.evaluate:
         return _evaluate_untrained(arguments, graph_manager)
-    panel = {name: value for name, value in overrides.items() if name in preset.panel}
+    given = {name: value for name, value in overrides.items() if name in preset.panel}
+    panel = preset.panel_values(given)
     return _train(
         arguments, graph_manager, Origin(preset=preset, panel=panel, command=_command(words))
     )

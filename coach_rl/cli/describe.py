@@ -1,15 +1,23 @@
-"""A preset for people: its panel, its resolved parameters by path, its levels and networks."""
+"""A preset for people: its panel, levels, parameters by path, components, and its networks."""
 
-from collections.abc import Iterator, Mapping
+import inspect
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Any
 
+from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
+from coach_rl.experiment.components import fitting, short_name
+from coach_rl.experiment.documentation import documented
+from coach_rl.experiment.overrides import parameter_paths
 from coach_rl.experiment.panel import REQUIRED
 from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.preset_file import Preset
 from coach_rl.graph_managers.graph_manager import GraphManager
+
+Row = tuple[str, ...]
 
 
 def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
@@ -19,57 +27,92 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         preset: The preset.
         graph_manager: What it returned, with its graph created.
     """
+    parameters = graph_manager.parameters
+    meaning = inspect.getdoc(preset.definition) if inspect.isfunction(preset.definition) else None
     parts = [
         f"{preset.reference.name}  ({preset.reference.path})",
-        *_section('panel, set with -cp "name=value"', _table(list(_panel_rows(preset)))),
+        *(meaning or "").partition("\n\nArgs:")[0].splitlines(),
+        *_section('panel, set with -cp "name=value"', _table(_panel_rows(preset))),
+        *_section("levels, set with -lvl", [", ".join(preset.levels)] * bool(preset.levels)),
         *_section(
-            'parameters, set with -cp "path.to.name=value"',
-            _table(list(parameter_rows(graph_manager.parameters))),
+            'parameters, set with -cp "path.to.name=value"', _table(parameter_rows(parameters))
         ),
+        *_section(
+            'components, set with -cp "path=Name(argument=value)"',
+            _table(component_rows(parameters)),
+        ),
+        *_section("arguments of components", _table(_argument_rows(parameters))),
         *_section("levels and networks", graph_manager.description().splitlines()),
     ]
     return "\n".join(parts)
 
 
-def parameter_rows(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every value in a tree of parameters, with the path that `-cp` takes."""
-    below: Mapping[str, Any] = {}
-    if is_dataclass(value) and not isinstance(value, StepUnit | type):
-        fields = constructor_fields(type(value))
-        below = {field.name: getattr(value, field.name) for field in fields}
-    elif isinstance(value, tuple) and any(is_dataclass(part) for part in value):
-        below = {str(index): part for index, part in enumerate(value)}
-    if not below:
-        yield path, _shown(value)
-    elif path and is_dataclass(value):
-        yield path, f"({type(value).__name__})"
-    for name, part in below.items():
-        yield from parameter_rows(part, f"{path}.{name}" if path else name)
+def parameter_rows(parameters: Any) -> Iterator[Row]:
+    """Every parameter: the path that `-cp` takes, its value, and its meaning."""
+    meanings = _meanings(parameters, "")
+    for path, value, _ in parameter_paths(parameters):
+        if is_dataclass(value) and not isinstance(value, StepUnit):
+            meanings |= _meanings(value, f"{path}.")
+        yield path, _shown(value), meanings.get(path, "")
 
 
-def _panel_rows(preset: Preset) -> Iterator[tuple[str, str, str]]:
+def component_rows(parameters: Any) -> Iterator[Row]:
+    """Every path that takes a component of another class, with the names of all that fit."""
+    for path, value, annotation in parameter_paths(parameters):
+        kinds = fitting(annotation)
+        if any(kind is not type(value) for kind in kinds):
+            yield path, ", ".join(map(short_name, kinds))
+
+
+def _panel_rows(preset: Preset) -> Iterator[Row]:
     for argument in preset.panel.values():
         default = "(required)" if argument.default is REQUIRED else _shown(argument.default)
-        yield argument.name, describe_type(argument.annotation), default
+        yield argument.name, describe_type(argument.annotation), default, argument.meaning
+
+
+def _argument_rows(parameters: Any) -> Iterator[Row]:
+    """The arguments of components that fit somewhere and are not there already.
+
+    Those of agents and environments are left out: there are many, and they are shown as parameters
+    once one is switched to.
+    """
+    paths = list(parameter_paths(parameters))
+    kinds = {kind for _, _, annotation in paths for kind in fitting(annotation)}
+    kinds -= {type(value) for _, value, _ in paths}
+    kinds -= {*fitting(AgentParameters), *fitting(EnvironmentParameters)}
+    for kind in sorted(kinds, key=short_name):
+        meanings = documented(kind)
+        for field in constructor_fields(kind):
+            yield f"{short_name(kind)}.{field.name}", _first_sentence(meanings.get(field.name, ""))
+
+
+def _meanings(value: Any, prefix: str) -> dict[str, str]:
+    found = documented(type(value)).items()
+    return {f"{prefix}{name}": _first_sentence(meaning) for name, meaning in found}
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.]) (?=[A-Z])", text, maxsplit=1)[0].rstrip(".")
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, StepUnit):
         return f"{value.count}  ({type(value).__name__})"
-    if isinstance(value, type) or callable(value):
-        return str(getattr(value, "__qualname__", value))
-    return f"{type(value).__name__}()" if is_dataclass(value) else repr(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"({type(value).__name__})"
+    return str(getattr(value, "__qualname__", None) or repr(value))
 
 
 def _section(title: str, lines: list[str]) -> list[str]:
-    return ["", title, *(f"  {line}" for line in lines)]
+    return ["", title, *(f"  {line}" for line in lines)] if lines else []
 
 
-def _table(
-    rows: list[tuple[str, ...]] | list[tuple[str, str]] | list[tuple[str, str, str]],
-) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def _table(rows: Iterable[Row]) -> list[str]:
+    cells = list(rows)
+    if not cells:
+        return []
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        for row in cells
     ]

@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.core.agents import (
+        Agent,
+        AgentContext,
+        AgentParameters,
+        AnyAgent,
+        LevelPlace,
+        RowState,
+    )
     from coach_rl.core.clock import Clock, Phase
     from coach_rl.core.errors import (
         ActionError,
@@ -24,23 +32,20 @@ if TYPE_CHECKING:
         SpaceError,
         UnknownNameError,
     )
+    from coach_rl.core.filters import (
+        InputFilter,
+        InputFilterParameters,
+        OutputFilter,
+        OutputFilterParameters,
+    )
     from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, GoalSpace, OptionSpace
     from coach_rl.core.inspection import InspectParameters, parse_inspections
     from coach_rl.core.interfaces import (
-        Agent,
-        AgentParameters,
         DrawableParameters,
         Environment,
         EnvironmentParameters,
-        InputFilter,
-        InputFilterParameters,
-        LevelPlace,
         MarkRenderable,
-        OutputFilter,
-        OutputFilterParameters,
         Renderable,
-        RowState,
-        Stateful,
     )
     from coach_rl.core.levels import LevelDescription
     from coach_rl.core.marks import Mark
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from coach_rl.core.records import (
         Action,
         ActionInfo,
+        ActionRequest,
         Array,
         BoolArray,
         Directive,
@@ -72,24 +78,24 @@ if TYPE_CHECKING:
     )
     from coach_rl.core.seeding import generator
     from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
-    from coach_rl.core.state import State
+    from coach_rl.core.state import State, Stateful
     from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, StepUnit, TrainingSteps
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionUnit", "Agent",
-    "AgentParameters", "Array", "BoolArray", "CheckpointError", "Clock", "CoachError",
-    "CoachWarning", "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError",
-    "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
-    "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
-    "ExponentialSchedule", "FloatArray", "GoalSpace", "InputFilter", "InputFilterParameters",
-    "InspectParameters", "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription",
-    "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters",
-    "NonFiniteError", "Observation", "OptionSpace", "Outcome", "OutputFilter",
-    "OutputFilterParameters",
-    "ParameterError", "Phase", "PiecewiseSchedule", "Renderable", "RowNoise", "RowState",
-    "RunError", "RunningStatistics", "Schedule", "Space", "SpaceError", "State", "Stateful",
-    "StepUnit", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
-    "parameter_class", "parse_inspections",
+    "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest", "ActionUnit",
+    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Array", "BoolArray", "CheckpointError",
+    "Clock", "CoachError", "CoachWarning", "ConfigurationError", "ConstantSchedule", "Directive",
+    "DivergedError", "DrawableParameters", "End", "EnvResponse", "Environment",
+    "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
+    "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace", "InputFilter",
+    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
+    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
+    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
+    "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
+    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunningStatistics",
+    "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit", "TrainingReport",
+    "TrainingSteps", "Transition", "UnknownNameError", "generator", "parameter_class",
+    "parse_inspections",
 ]  # fmt: skip

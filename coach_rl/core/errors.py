@@ -18,7 +18,7 @@ user should know and nothing has to stop for is a `CoachWarning`.
 
 import difflib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class CoachError(Exception):
@@ -49,13 +49,20 @@ class UnknownNameError(ConfigurationError):
         name: The name received.
         allowed: Every name that would have been accepted.
         hint: What to do next, e.g. "`coach -l` lists them".
+        near: The names most likely meant, where more than their spelling is known about them.
     """
 
-    def __init__(self, kind: str, name: str, allowed: Iterable[str], hint: str = "") -> None:
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        allowed: Iterable[str],
+        hint: str = "",
+        near: Sequence[str] = (),
+    ) -> None:
         self.kind, self.name, self.allowed = kind, name, sorted(allowed)
-        super().__init__(
-            f"unknown {kind} '{name}'{suggestion(name, self.allowed)}{_sentence(hint)}"
-        )
+        advice = _did_you_mean(near) if near else suggestion(name, self.allowed)
+        super().__init__(f"unknown {kind} '{name}'{advice}{_sentence(hint)}")
 
 
 class RunError(CoachError):
@@ -101,7 +108,7 @@ def suggestion(name: str, allowed: Iterable[str], limit: int = 12) -> str:
     by_lower = {known.lower(): known for known in names}
     near = [by_lower[key] for key in difflib.get_close_matches(name.lower(), by_lower, n=3)]
     if near:
-        return f"; did you mean {' or '.join(repr(known) for known in near)}?"
+        return _did_you_mean(near)
     if names and len(names) <= limit:
         return f"; allowed: {', '.join(names)}"
     return ""
@@ -124,6 +131,10 @@ def require(condition: bool, message: str) -> None:
     """Raise `ParameterError` with `message` unless `condition` holds."""
     if not condition:
         raise ParameterError(message)
+
+
+def _did_you_mean(names: Sequence[str]) -> str:
+    return f"; did you mean {' or '.join(repr(name) for name in names)}?"
 
 
 def _sentence(hint: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from coach_rl.core.errors import ParameterError, UnknownNameError
 from coach_rl.core.steps import StepUnit
-from coach_rl.core.typed_values import declared_types, fit
+from coach_rl.core.typed_values import declared_types, describe_value, fit
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def _fitted(
     if positional:
         raise ParameterError(
             f"{cls.__name__} takes keyword arguments ({', '.join(arguments)}), "
-            f"got {positional[0]!r}"
+            f"got {describe_value(positional[0])}"
         )
     for name in given:
         if name not in arguments:

@@ -155,6 +155,32 @@ class EnvResponse:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ActionRequest:
+    """The rows of one level that wait for a decision of its agent."""
+
+    rows: IntArray
+    """[R]."""
+    observation: Observation
+    """[R, ...] each, with this level's goal in it."""
+    starts: BoolArray
+    """[R] the first decision of a (sub-)episode."""
+    episode_start: BoolArray
+    """[R] the first decision of a real episode (then `starts` is true as well)."""
+    greedy: BoolArray
+    """[R] the decision is to be made without exploration."""
+
+    def rows_of(self, index: Array) -> "ActionRequest":
+        """The request of some of its rows: their places in it, or a mask [R]."""
+        return ActionRequest(
+            rows=self.rows[index],
+            observation=take(self.observation, index),
+            starts=self.starts[index],
+            episode_start=self.episode_start[index],
+            greedy=self.greedy[index],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What a finished decision was worth at one level; what that level's agent learns from."""
 
@@ -182,6 +208,22 @@ class Outcome:
     where nothing has moved."""
     info: Mapping[str, Array] = field(default_factory=dict)
     """[R, ...] each: what the environment reported besides."""
+
+    def rows_of(self, index: Array) -> "Outcome":
+        """The outcome of some of its rows: their places in it, or a mask [R]."""
+        return Outcome(
+            rows=self.rows[index],
+            observation=take(self.observation, index),
+            reward=self.reward[index],
+            terminated=self.terminated[index],
+            truncated=self.truncated[index],
+            duration=self.duration[index],
+            end=self.end[index],
+            below=self.below[index],
+            tested=self.tested[index],
+            told=take(self.told, index),
+            info=take(dict(self.info), index),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +270,7 @@ class TrainingReport:
 
     training_steps: int
     """Gradient updates made."""
-    scalars: Mapping[str, float]
+    metrics: Mapping[str, float]
     """What there is to log, by the names in docs/metrics.md; empty when it is not yet time."""
     members: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """The same of each agent of a group, by its name; empty where the agent is but one."""

@@ -48,10 +48,9 @@ def fit(
     try:
         return _convert(value, annotation, current)
     except _UnfitError:
-        got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
         hint = advice(value) if advice else _advice(value, annotation, current, name)
         raise ParameterError(
-            f"{name} must be {describe_type(annotation)}, got {got}{hint}"
+            f"{name} must be {describe_type(annotation)}, got {describe_value(value)}{hint}"
         ) from None
 
 
@@ -68,6 +67,14 @@ def declared_types(thing: Any) -> dict[str, Any]:
             f"the types of {thing.__name__} cannot be resolved: {error}; import what they "
             "name outside TYPE_CHECKING"
         ) from error
+
+
+def describe_value(value: object) -> str:
+    """A value as a message shows it: a class by its name, parameters without their fields."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    is_large = is_dataclass(value) and not isinstance(value, StepUnit)
+    return f"{type(value).__name__}(...)" if is_large else repr(value)
 
 
 def describe_type(annotation: Any) -> str:

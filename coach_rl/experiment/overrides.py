@@ -1,6 +1,7 @@
 """What the user wants different: `panel=1e-3; agent.algorithm.discount=0.98`.
 
-Values are Python literals, bare words are strings; nothing is ever executed. A name without a dot
+Values are Python literals, bare words are strings, and what is written like a call is a component
+(`agent.exploration=EpsilonGreedy(epsilon=0.1)`); nothing is ever executed. A name without a dot
 that is an argument of the preset goes to the preset's panel, every other name is a path into the
 resolved parameters, with the index for an element of a tuple (`levels.0.horizon`). All changes
 below one dataclass are made at once, so coupled values never pass through a forbidden state.
@@ -8,12 +9,15 @@ below one dataclass are made at once, so coupled values never pass through a for
 
 import ast
 import dataclasses
+import difflib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
+from coach_rl.experiment.components import Component, fitting, made, short_name
 from coach_rl.experiment.parameters_json import constructor_fields
 
 Tree = TypeVar("Tree")
@@ -30,10 +34,10 @@ def parse_overrides(text: str) -> dict[str, object]:
         text: Assignments separated by `;`; a `;` inside quotes or brackets belongs to the value.
 
     Returns:
-        Values by name, as literals.
+        Values by name: literals and components.
 
     Raises:
-        ConfigurationError: Something is no assignment, no literal, or given twice.
+        ConfigurationError: Something is no assignment, has no readable value, or is given twice.
     """
     overrides: dict[str, object] = {}
     for part in _split(text):
@@ -45,7 +49,7 @@ def parse_overrides(text: str) -> dict[str, object]:
             )
         if name in overrides:
             raise ConfigurationError(f"the override '{name}' is given twice")
-        overrides[name] = _literal(name, literal)
+        overrides[name] = _value(name, literal)
     return overrides
 
 
@@ -67,7 +71,8 @@ def apply_overrides(
     names = [field.name for field in constructor_fields(type(parameters))]
     changes: dict[str, Any] = {}
     for path, value in overrides.items():
-        _require_known(path.partition(".")[0], [*panel, *names], "")
+        if path.partition(".")[0] not in (*panel, *names):
+            raise _unknown(path, [*panel, *names], parameters, "")
         _plant(changes, path, value)
     replaced: Tree = _replace(parameters, changes, type(parameters), "")
     return replaced
@@ -103,6 +108,27 @@ def replace_everywhere(
     return (change(replaced), count + 1) if isinstance(replaced, kind) else (replaced, count)
 
 
+def parameter_paths(
+    parameters: Any, path: str = "", annotation: Any = None
+) -> Iterator[tuple[str, Any, Any]]:
+    """Every path that can be changed, with its value and the declared type; parents come first."""
+    below: dict[str, tuple[Any, Any]] = {}
+    if dataclasses.is_dataclass(parameters) and not isinstance(parameters, StepUnit | type):
+        annotations = declared_types(type(parameters))
+        below = {
+            field.name: (getattr(parameters, field.name), annotations[field.name])
+            for field in constructor_fields(type(parameters))
+        }
+    elif isinstance(parameters, tuple) and any(map(dataclasses.is_dataclass, parameters)):
+        below = {str(index): (part, None) for index, part in enumerate(parameters)}
+    elif isinstance(parameters, Mapping):
+        below = {str(key): (part, None) for key, part in parameters.items()}
+    if path:
+        yield path, parameters, annotation
+    for name, (value, declared) in below.items():
+        yield from parameter_paths(value, _join(path, name), declared)
+
+
 class _Leaf:
     """A value at the end of a path, told apart from the dict of a branch."""
 
@@ -125,7 +151,7 @@ def _plant(changes: dict[str, Any], path: str, value: object) -> None:
 def _replace(current: Any, change: Any, annotation: Any, path: str) -> Any:
     """The value at `path` after a change: a `_Leaf` in its place, or changes by name below it."""
     if isinstance(change, _Leaf):
-        return fit(change.value, annotation, current, path)
+        return fit(made(change.value, annotation, path), annotation, current, path)
     if dataclasses.is_dataclass(current):
         return _replace_fields(current, change, path)
     if isinstance(current, tuple):
@@ -133,8 +159,12 @@ def _replace(current: Any, change: Any, annotation: Any, path: str) -> Any:
     if isinstance(current, Mapping):
         return _replace_keys(current, change, annotation, path)
     below = next(iter(change))
+    lines = "".join(f' or -cp "{path}={_call(kind)}"' for kind in fitting(annotation)).removeprefix(
+        " or"
+    )
     raise ConfigurationError(
         f"'{path}' is {current!r} and has no parameter '{below}' below it; set '{path}' itself"
+        + (f", e.g. by{lines}" if lines else "")
     )
 
 
@@ -143,7 +173,8 @@ def _replace_fields(current: Any, change: Mapping[str, Any], path: str) -> Any:
     annotations = declared_types(type(current))
     replaced = {}
     for name, below in change.items():
-        _require_known(name, names, path)
+        if name not in names:
+            raise _unknown(_path_below(name, below), names, current, path)
         replaced[name] = _replace(
             getattr(current, name), below, annotations[name], _join(path, name)
         )
@@ -198,7 +229,37 @@ def _arguments(annotation: Any, container: type) -> tuple[Any, ...]:
 
 def _require_known(name: str, allowed: Collection[str], path: str) -> None:
     if name not in allowed:
-        raise UnknownNameError(f"parameter of '{path}'" if path else "parameter", name, allowed)
+        raise UnknownNameError(f"parameter of '{path}'", name, allowed)
+
+
+def _unknown(name: str, allowed: Collection[str], parameters: Any, path: str) -> UnknownNameError:
+    """The error about a name, with the longer paths that end in it, which may have been meant."""
+    kind, first = f"parameter of '{path}'" if path else "parameter", name.partition(".")[0]
+    paths = [below for below, _, _ in parameter_paths(parameters, path)]
+    near = [below for below in paths if below.endswith(f".{name}")]
+    near = near or [below for below in paths if _is_near(name, below.rpartition(".")[2])]
+    if near and not difflib.get_close_matches(first, allowed):
+        return UnknownNameError(kind, name, allowed, near=near[:3])
+    return UnknownNameError(kind, first, set(allowed))
+
+
+def _is_near(name: str, meant: str) -> bool:
+    """Whether a name is a misspelt one, or the initials of its words."""
+    initials = "".join(word[:1] for word in meant.split("_"))
+    return name == initials or bool(difflib.get_close_matches(name.lower(), [meant.lower()]))
+
+
+def _path_below(name: str, change: Any) -> str:
+    """The first of the changed paths from here on."""
+    while not isinstance(change, _Leaf):
+        below, change = next(iter(change.items()))
+        name = f"{name}.{below}"
+    return name
+
+
+def _call(kind: type[Any]) -> str:
+    arguments = ", ".join(f"{field.name}=..." for field in constructor_fields(kind))
+    return f"{short_name(kind)}({arguments})"
 
 
 def _join(path: str, name: str) -> str:
@@ -224,13 +285,52 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _literal(name: str, text: str) -> object:
+def _value(name: str, text: str) -> object:
+    """The literal, bare word or component that a text is."""
+    if _BARE_WORD.fullmatch(text) and not _is_literal(text):
+        return text
     try:
-        return ast.literal_eval(text)
+        return _read(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        if _BARE_WORD.fullmatch(text):
-            return text
+        pass
+    if re.search(r",\s*[A-Za-z_][\w.]*\s*=", text):
+        raise ConfigurationError(f"cannot read '{name}={text}'; separate changes with ';'")
     raise ConfigurationError(
-        f"cannot read the value {text!r} of '{name}'; write a number, a word, 'quoted text', "
-        "True, False, None, or a tuple such as (64, 64)"
+        f"cannot read the value {text!r} of '{name}'; write a number, a word, 'quoted text', True, "
+        "False, None, a tuple such as (64, 64), or a component such as EpsilonGreedy(epsilon=0.1)"
     )
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _read(node: ast.expr) -> Any:
+    """A literal that may contain components, and bare words in their arguments.
+
+    Raises:
+        ValueError: It is something else.
+        ConfigurationError: A component's arguments are not given by name.
+    """
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=positional, keywords=keywords):
+            arguments = {each.arg: _read(_quoted(each.value)) for each in keywords if each.arg}
+            if positional or len(arguments) < len(keywords):
+                raise ConfigurationError(f"give the arguments of {name}(...) by name, each once")
+            return Component(name, arguments)
+        case ast.Tuple(elts=parts):
+            return tuple(map(_read, parts))
+        case ast.List(elts=parts):
+            return list(map(_read, parts))
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            read = (_read(_quoted(key)) for key in keys if key is not None)
+            return dict(zip(read, map(_read, values), strict=True))
+    return ast.literal_eval(node)
+
+
+def _quoted(node: ast.expr) -> ast.expr:
+    return ast.Constant(node.id) if isinstance(node, ast.Name) else node

@@ -2,11 +2,11 @@
 
 A frozen dataclass becomes `{"$type": "module:QualName", field: value, ...}`, a tuple a JSON array,
 an enum member `{"$enum": "module:QualName", "value": ...}`, a class or function `{"$reference":
-"module:QualName"}`. Numbers, strings, booleans and None stand for themselves. Reading back builds
-the dataclasses through their constructors, so every `__post_init__` checks again. Nothing but
-frozen dataclasses and enums is ever called; modules that are named are imported. A field that its
-class got only after the document was written takes its default, and a `CoachWarning` says so: give
-a new field the default under which nothing changes.
+"module:QualName"}`. Numbers, strings, booleans and None stand for themselves; integers and booleans
+of numpy become Python's. Reading back builds the dataclasses through their constructors, so every
+`__post_init__` checks again. Nothing but frozen dataclasses and enums is ever called; modules that
+are named are imported. A field that its class got only after the document was written takes its
+default, and a `CoachWarning` says so: give a new field the default under which nothing changes.
 
     >>> decode(encode(EnvironmentSteps(5)))
     EnvironmentSteps(count=5)
@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any
+
+import numpy as np
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, UnknownNameError
 from coach_rl.experiment.strict_json import FLOAT_TAG, Json, float_from_json, float_to_json
@@ -59,16 +61,9 @@ def encode(value: object, path: str = "parameters") -> Json:
             return _encode_mapping(value, path)
         case type() | types.FunctionType() | types.BuiltinFunctionType():
             return {REFERENCE_TAG: reference(value, path)}
-    if _is_frozen_dataclass(type(value)):
-        document: dict[str, Json] = {TYPE_TAG: reference(type(value), path)}
-        for field in constructor_fields(type(value)):
-            document[field.name] = encode(getattr(value, field.name), f"{path}.{field.name}")
-        return document
-    raise ConfigurationError(
-        f"{path} is a {type(value).__name__}, which JSON cannot rebuild; "
-        "parameters hold frozen dataclasses, tuples, mappings, enums, numbers, strings, "
-        "classes and functions"
-    )
+    if isinstance(value, np.integer | np.bool_):
+        return bool(value) if isinstance(value, np.bool_) else int(value)
+    return _encode_dataclass(value, path)
 
 
 def decode(document: Json, path: str = "parameters") -> Any:
@@ -129,6 +124,19 @@ def resolve(name: str, path: str = "parameters") -> Any:
 def constructor_fields(dataclass_type: Any) -> tuple[Field[Any], ...]:
     """The fields a dataclass's constructor takes."""
     return tuple(field for field in fields(dataclass_type) if field.init)
+
+
+def _encode_dataclass(value: object, path: str) -> Json:
+    if _is_frozen_dataclass(type(value)):
+        document: dict[str, Json] = {TYPE_TAG: reference(type(value), path)}
+        for field in constructor_fields(type(value)):
+            document[field.name] = encode(getattr(value, field.name), f"{path}.{field.name}")
+        return document
+    raise ConfigurationError(
+        f"{path} is a {type(value).__name__}, which JSON cannot rebuild; "
+        "parameters hold frozen dataclasses, tuples, mappings, enums, numbers, strings, "
+        "classes and functions"
+    )
 
 
 def _encode_mapping(value: Mapping[Any, object], path: str) -> Json:

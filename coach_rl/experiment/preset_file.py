@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,10 +22,10 @@ from typing import Any
 import coach_rl
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, suggestion
 from coach_rl.core.typed_values import fit
+from coach_rl.experiment.components import made
 from coach_rl.experiment.neighbours import let_import_from
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
-from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
 from coach_rl.graph_managers.graph_manager import GraphManager
 
@@ -101,7 +101,12 @@ class Preset:
                 f'give it with -cp "{missing[0]}=..."'
             )
         return {
-            name: fit(value, self.panel[name].annotation, self.panel[name].default, name)
+            name: fit(
+                made(value, self.panel[name].annotation, name),
+                self.panel[name].annotation,
+                self.panel[name].default,
+                name,
+            )
             for name, value in values.items()
         }
 
@@ -218,17 +223,6 @@ def _preset_error(path: Path, error: BaseException) -> ConfigurationError:
 
 
 def _advice(error: BaseException) -> str:
-    """The nearest names, where a name of ours was misspelt."""
-    misspelt = re.fullmatch(
-        r"cannot import name '(?P<name>\w+)' from 'coach_rl' .*"
-        r"|(?P<type>\w+)\.__init__\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
-        str(error),
-    )
-    if misspelt is None:
-        return ""
-    if misspelt["name"]:
-        return suggestion(misspelt["name"], coach_rl.__all__)
-    described = getattr(coach_rl, misspelt["type"], None)
-    if not is_dataclass(described):
-        return ""
-    return suggestion(misspelt["argument"], [field.name for field in constructor_fields(described)])
+    """The nearest names, where one was misspelt that is imported from coach_rl."""
+    misspelt = re.match(r"cannot import name '(\w+)' from 'coach_rl' ", str(error))
+    return suggestion(misspelt[1], coach_rl.__all__) if misspelt else ""

@@ -2,7 +2,7 @@
 
     experiments/<name>/<time-stamp>/
         manifest.json          everything the run was made from
-        preset.py              the preset's source, where there was one
+        preset.py              the preset's source, where there was one (not of files it imports)
         checkpoints/           see `checkpoint`
         log.jsonl, *.csv       what the run said
         tensorboard/, videos/  where asked for
@@ -27,6 +27,7 @@ from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationErr
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.experiment import provenance
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
+from coach_rl.experiment.neighbours import changed_neighbours, imported_neighbours
 from coach_rl.experiment.overrides import replace_everywhere
 from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
 from coach_rl.experiment.preset_file import Preset, load_module
@@ -103,7 +104,7 @@ class Origin:
     preset: Preset | None = None
     """The preset; None for an experiment made in a program or notebook."""
     panel: Mapping[str, object] = field(default_factory=dict)
-    """The panel values the preset was given."""
+    """The values of the preset's panel."""
     command: tuple[str, ...] = ()
     """The command line; empty when there was none."""
 
@@ -314,6 +315,11 @@ def _warn_of_changes(folder: RunFolder, manifest: Json, task: TaskParameters) ->
         then, now = manifest["task"].get(name, "auto"), getattr(task, name)
         if then not in ("auto", now):
             changes.append(f"{name} {then}, now {now}")
+    preset = manifest["preset"]
+    if preset is not None:  # older manifests don't know of its neighbours
+        folder_then = Path(preset["file"]).parent
+        recorded = preset.get("neighbours", {})
+        changes += [f"another {name}" for name in changed_neighbours(folder_then, recorded)]
     if changes:
         warnings.warn(
             f"{folder.path} was made with {', '.join(changes)}; its numbers may differ from those "
@@ -361,6 +367,7 @@ def _preset_entry(preset: Preset) -> Json:
         "file": str(preset.reference.path),
         "function": preset.reference.function,
         "module": preset.module_name,
+        "neighbours": imported_neighbours(preset.reference.path.parent),
     }
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from coach_rl.exploration_policies.epsilon_greedy import EpsilonGreedy
     from coach_rl.exploration_policies.epsilon_greedy_noise import EpsilonGreedyNoise
     from coach_rl.exploration_policies.exploration_policy import (
+        AnyExplorationPolicy,
         ExplorationPolicy,
         ExplorationPolicyParameters,
     )
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from coach_rl.exploration_policies.greedy import Greedy
     from coach_rl.exploration_policies.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
     from coach_rl.exploration_policies.parameter_exploration import (
+        AnyParameterExploration,
         ParameterExploration,
         ParameterExplorationParameters,
     )
@@ -33,8 +35,9 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Boltzmann", "Categorical", "CategoricalSampler", "EpsilonGreedy", "EpsilonGreedyNoise",
-    "ExplorationPolicy", "ExplorationPolicyParameters", "GaussianNoise", "GaussianSampler",
-    "Greedy", "OrnsteinUhlenbeckNoise", "ParameterExploration", "ParameterExplorationParameters",
+    "AnyExplorationPolicy", "AnyParameterExploration", "Boltzmann", "Categorical",
+    "CategoricalSampler", "EpsilonGreedy", "EpsilonGreedyNoise", "ExplorationPolicy",
+    "ExplorationPolicyParameters", "GaussianNoise", "GaussianSampler", "Greedy",
+    "OrnsteinUhlenbeckNoise", "ParameterExploration", "ParameterExplorationParameters",
     "ParameterNoise", "Sampler", "SquashedGaussianSampling", "TruncatedNormalNoise",
 ]  # fmt: skip

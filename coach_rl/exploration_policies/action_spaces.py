@@ -13,16 +13,16 @@ class DiscreteActions:
 
     Args:
         space: The agent's action space.
-        asker: Whose space it is, for the error.
+        policy: The exploration policy that acts in it, for the error.
 
     Raises:
         SpaceError: The space is not Discrete.
     """
 
-    def __init__(self, space: Space, *, asker: str) -> None:
+    def __init__(self, space: Space, *, policy: str) -> None:
         if not isinstance(space, spaces.Discrete):
             raise SpaceError(
-                f"{asker} explores in a Discrete space, not in {space}; for a Box take "
+                f"{policy} explores in a Discrete space, not in {space}; for a Box take "
                 "GaussianNoise, TruncatedNormalNoise, OrnsteinUhlenbeckNoise or EpsilonGreedyNoise"
             )
         self.count = int(space.n)
@@ -50,16 +50,16 @@ class BoxActions:
 
     Args:
         space: The agent's action space.
-        asker: Whose space it is, for the error.
+        policy: The exploration policy that acts in it, for the error.
 
     Raises:
         SpaceError: The space is another one.
     """
 
-    def __init__(self, space: Space, *, asker: str) -> None:
+    def __init__(self, space: Space, *, policy: str) -> None:
         if not isinstance(space, spaces.Box):
             raise SpaceError(
-                f"{asker} explores in a Box, not in {space}; for a Discrete space take Greedy, "
+                f"{policy} explores in a Box, not in {space}; for a Discrete space take Greedy, "
                 "EpsilonGreedy, Boltzmann or Categorical"
             )
         if (
@@ -68,7 +68,7 @@ class BoxActions:
             or not space.is_bounded()
         ):
             raise SpaceError(
-                f"{asker} explores in a flat Box of floats with finite bounds, not in {space}; "
+                f"{policy} explores in a flat Box of floats with finite bounds, not in {space}; "
                 "let an output filter map such a Box to this one"
             )
         self.size = int(space.shape[0])

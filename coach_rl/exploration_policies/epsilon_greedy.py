@@ -32,7 +32,7 @@ class EpsilonGreedy:
 
     def build(self, action_space: Space) -> "EpsilonGreedyPolicy":
         """For a Discrete space."""
-        return EpsilonGreedyPolicy(self, DiscreteActions(action_space, asker="EpsilonGreedy"))
+        return EpsilonGreedyPolicy(self, DiscreteActions(action_space, policy="EpsilonGreedy"))
 
 
 class EpsilonGreedyPolicy:
@@ -64,7 +64,7 @@ class EpsilonGreedyPolicy:
         """The largest action value, the first of equals, [R]."""
         return self._actions.greedy(values)
 
-    def scalars(self, clock: Clock) -> dict[str, float]:
+    def metrics(self, clock: Clock) -> dict[str, float]:
         """Epsilon."""
         return {"exploration/epsilon": self._epsilon(clock)}
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock
-from coach_rl.core.interfaces import RowState
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
@@ -15,7 +15,7 @@ from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.exploration_policies.action_spaces import BoxActions
 from coach_rl.exploration_policies.exploration_policy import (
-    ExplorationPolicy,
+    AnyExplorationPolicy,
     ExplorationPolicyParameters,
 )
 from coach_rl.exploration_policies.gaussian_noise import GaussianNoise
@@ -44,7 +44,7 @@ class EpsilonGreedyNoise:
 
     def build(self, action_space: Space) -> "EpsilonGreedyNoisePolicy":
         """For a flat, bounded Box of floats."""
-        actions = BoxActions(action_space, asker="EpsilonGreedyNoise")
+        actions = BoxActions(action_space, policy="EpsilonGreedyNoise")
         return EpsilonGreedyNoisePolicy(self, actions, self.noise.build(action_space))
 
 
@@ -71,7 +71,7 @@ class EpsilonGreedyNoisePolicy:
     """Even draws among another policy's actions [R, A]; an `ExplorationPolicy`."""
 
     def __init__(
-        self, params: EpsilonGreedyNoise, actions: BoxActions, noise: ExplorationPolicy
+        self, params: EpsilonGreedyNoise, actions: BoxActions, noise: AnyExplorationPolicy
     ) -> None:
         self._params = params
         self._actions = actions
@@ -110,9 +110,9 @@ class EpsilonGreedyNoisePolicy:
         """The actions without noise, clipped, [R, A]."""
         return self._actions.greedy(values)
 
-    def scalars(self, clock: Clock) -> dict[str, float]:
+    def metrics(self, clock: Clock) -> dict[str, float]:
         """Epsilon, and the other policy's."""
-        return {"exploration/epsilon": self._epsilon(clock), **self._noise.scalars(clock)}
+        return {"exploration/epsilon": self._epsilon(clock), **self._noise.metrics(clock)}
 
     def _epsilon(self, clock: Clock) -> float:
         return scheduled(self._params.epsilon, clock, "EpsilonGreedyNoise.epsilon", high=1)

@@ -1,14 +1,16 @@
 """What an off-policy agent needs of an exploration policy."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock
-from coach_rl.core.interfaces import RowState
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.spaces import Space
 
+Rows = TypeVar("Rows", bound=RowState)
 
-class ExplorationPolicy(Protocol):
+
+class ExplorationPolicy(Protocol[Rows]):
     """Turns what a network says into actions, exploring or not; one object serves every stack.
 
     rows_state = policy.new_rows(num_rows=8, seed=0)         # owned and saved by whoever acts
@@ -19,13 +21,13 @@ class ExplorationPolicy(Protocol):
     space. Actions come out in the agent's space, inside its bounds: [R, A] float32, or [R] int64.
     """
 
-    def new_rows(self, num_rows: int, seed: int) -> RowState:
+    def new_rows(self, num_rows: int, seed: int) -> Rows:
         """Noise streams and processes of the rows; row i draws from streams of (seed, i) alone."""
         ...
 
     def explore(
         self,
-        state: Any,
+        state: Rows,
         rows: IntArray,
         values: FloatArray,
         *,
@@ -47,14 +49,18 @@ class ExplorationPolicy(Protocol):
         """Actions without exploration."""
         ...
 
-    def scalars(self, clock: Clock) -> dict[str, float]:
+    def metrics(self, clock: Clock) -> dict[str, float]:
         """What is worth logging now, e.g. `exploration/epsilon`."""
         ...
+
+
+AnyExplorationPolicy: TypeAlias = ExplorationPolicy[Any]
+"""An exploration policy, whatever its rows remember: only the policy looks into their state."""
 
 
 class ExplorationPolicyParameters(Protocol):
     """A frozen description of an exploration policy."""
 
-    def build(self, action_space: Space) -> ExplorationPolicy:
+    def build(self, action_space: Space) -> AnyExplorationPolicy:
         """The policy for an agent's action space; SpaceError when it can't serve it."""
         ...

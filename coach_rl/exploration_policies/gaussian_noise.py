@@ -33,7 +33,7 @@ class GaussianNoise:
 
     def build(self, action_space: Space) -> "GaussianNoisePolicy":
         """For a flat, bounded Box of floats."""
-        return GaussianNoisePolicy(self, BoxActions(action_space, asker="GaussianNoise"))
+        return GaussianNoisePolicy(self, BoxActions(action_space, policy="GaussianNoise"))
 
 
 @parameter_class
@@ -45,14 +45,14 @@ class TruncatedNormalNoise:
     """
 
     scale: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.1))
-    """Standard deviation, before truncation, in halves of each element's range, 0 or more."""
+    """Standard deviation, before truncation, in half-ranges of each element, 0 or more."""
 
     def __post_init__(self) -> None:
         check_ends(self.scale, "TruncatedNormalNoise.scale")
 
     def build(self, action_space: Space) -> "TruncatedNormalPolicy":
         """For a flat, bounded Box of floats."""
-        return TruncatedNormalPolicy(self, BoxActions(action_space, asker="TruncatedNormalNoise"))
+        return TruncatedNormalPolicy(self, BoxActions(action_space, policy="TruncatedNormalNoise"))
 
 
 class GaussianNoisePolicy:
@@ -86,7 +86,7 @@ class GaussianNoisePolicy:
         """The actions without noise, clipped, [R, A]."""
         return self._actions.greedy(values)
 
-    def scalars(self, clock: Clock) -> dict[str, float]:
+    def metrics(self, clock: Clock) -> dict[str, float]:
         """The scale."""
         return {"exploration/scale": self._scale(clock)}
 
@@ -136,7 +136,7 @@ class TruncatedNormalPolicy:
         """The actions without noise, clipped, [R, A]."""
         return self._actions.greedy(values)
 
-    def scalars(self, clock: Clock) -> dict[str, float]:
+    def metrics(self, clock: Clock) -> dict[str, float]:
         """The scale."""
         return {"exploration/scale": self._scale(clock)}
 

@@ -8,18 +8,18 @@ from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.exploration_policies.action_spaces import BoxActions, DiscreteActions
-from coach_rl.exploration_policies.exploration_policy import ExplorationPolicy
+from coach_rl.exploration_policies.exploration_policy import AnyExplorationPolicy
 
 
 @parameter_class
 class Greedy:
     """The network's choice: the largest action value (the first of equals), or the action."""
 
-    def build(self, action_space: Space) -> ExplorationPolicy:
+    def build(self, action_space: Space) -> AnyExplorationPolicy:
         """For a Discrete space or a bounded Box of floats."""
         if isinstance(action_space, spaces.Discrete):
-            return GreedyPolicy(DiscreteActions(action_space, asker="Greedy"))
-        return GreedyPolicy(BoxActions(action_space, asker="Greedy"))
+            return GreedyPolicy(DiscreteActions(action_space, policy="Greedy"))
+        return GreedyPolicy(BoxActions(action_space, policy="Greedy"))
 
 
 class NothingToRemember:
@@ -59,6 +59,6 @@ class GreedyPolicy:
         """The greedy actions."""
         return self._actions.greedy(values)
 
-    def scalars(self, clock: Clock) -> dict[str, float]:  # noqa: ARG002 - protocol
+    def metrics(self, clock: Clock) -> dict[str, float]:  # noqa: ARG002 - protocol
         """Nothing."""
         return {}

@@ -29,12 +29,12 @@ class OrnsteinUhlenbeckNoise:
     theta: float = 0.15
     """Pull towards the mean per unit of time, more than 0."""
     sigma: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.2))
-    """Diffusion per square root of a unit of time, in halves of each element's range."""
+    """Diffusion per square root of a unit of time, in half-ranges of each element."""
     dt: float = 0.01
     """Time of a decision. The paper does not say; 0.01 is that of Coach and OpenAI Baselines. 1
     gives noise that forgets in 7 decisions."""
     mean: float = 0.0
-    """What x is pulled towards, in halves of each element's range; 0 is the action itself."""
+    """What x is pulled towards, in half-ranges of each element; 0 is the action itself."""
 
     def __post_init__(self) -> None:
         require(
@@ -52,7 +52,7 @@ class OrnsteinUhlenbeckNoise:
 
     def build(self, action_space: Space) -> "OrnsteinUhlenbeckPolicy":
         """For a flat, bounded Box of floats."""
-        actions = BoxActions(action_space, asker="OrnsteinUhlenbeckNoise")
+        actions = BoxActions(action_space, policy="OrnsteinUhlenbeckNoise")
         return OrnsteinUhlenbeckPolicy(self, actions)
 
 
@@ -63,7 +63,7 @@ class OrnsteinUhlenbeckRows:
     noise: RowNoise
     """A standard normal number for each element and decision."""
     level: FloatArray
-    """x, float32 [N, A], in halves of each element's range."""
+    """x, float32 [N, A], in half-ranges of each element."""
 
     def state_dict(self) -> State:
         """Streams and levels."""
@@ -113,7 +113,7 @@ class OrnsteinUhlenbeckPolicy:
         """The actions without noise, clipped, [R, A]."""
         return self._actions.greedy(values)
 
-    def scalars(self, clock: Clock) -> dict[str, float]:
+    def metrics(self, clock: Clock) -> dict[str, float]:
         """Sigma."""
         return {"exploration/sigma": self._sigma(clock)}
 

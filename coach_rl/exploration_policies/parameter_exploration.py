@@ -1,13 +1,15 @@
 """What an off-policy agent needs to explore with its parameters rather than with its actions."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from coach_rl.core.interfaces import RowState
+from coach_rl.core.agents import RowState
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.spaces import Space
 
+Rows = TypeVar("Rows", bound=RowState)
 
-class ParameterExploration(Protocol):
+
+class ParameterExploration(Protocol[Rows]):
     """Gives every row parameters of its own to act with; one object serves every stack.
 
     rows_state = exploration.new_rows(num_rows=8, seed=0)    # owned and saved by whoever acts
@@ -18,12 +20,12 @@ class ParameterExploration(Protocol):
     Rows that do not explore (in TEST, or tested) act with `flat` and are not spoken of here.
     """
 
-    def new_rows(self, num_rows: int, seed: int) -> RowState:
+    def new_rows(self, num_rows: int, seed: int) -> Rows:
         """Perturbations of the rows; row i draws from streams of (seed, i) alone."""
         ...
 
     def perturbed(
-        self, state: Any, rows: IntArray, flat: FloatArray, *, starts: BoolArray
+        self, state: Rows, rows: IntArray, flat: FloatArray, *, starts: BoolArray
     ) -> FloatArray:
         """The parameters each row acts with, a new float32 array [R, P].
 
@@ -36,7 +38,7 @@ class ParameterExploration(Protocol):
         ...
 
     def note_actions(
-        self, state: Any, rows: IntArray, *, perturbed: FloatArray, greedy: FloatArray
+        self, state: Rows, rows: IntArray, *, perturbed: FloatArray, greedy: FloatArray
     ) -> None:
         """Learn from what the perturbations did to the actions.
 
@@ -48,15 +50,19 @@ class ParameterExploration(Protocol):
         """
         ...
 
-    def scalars(self, state: Any) -> dict[str, float]:
+    def metrics(self, state: Rows) -> dict[str, float]:
         """What is worth logging now, means over the rows."""
         ...
+
+
+AnyParameterExploration: TypeAlias = ParameterExploration[Any]
+"""A parameter exploration, whatever its rows remember."""
 
 
 class ParameterExplorationParameters(Protocol):
     """A frozen description of a way to explore with parameters."""
 
-    def build(self, action_space: Space, *, perturbable: BoolArray) -> ParameterExploration:
+    def build(self, action_space: Space, *, perturbable: BoolArray) -> AnyParameterExploration:
         """The exploration for an agent; SpaceError when it can't serve the action space.
 
         Args:

@@ -29,8 +29,8 @@ class ParameterNoise:
     initial_scale: float = 0.2
     """Standard deviation of the noise at the beginning, more than 0."""
     target_distance: float = 0.2
-    """Root mean square of what the noise shall change in actions, in halves of each element's
-    range, more than 0: as large as action noise of that scale."""
+    """Root mean square of what the noise shall change in actions, in half-ranges of each
+    element, more than 0: as large as action noise of that scale."""
     adaptation: float = 1.01
     """Factor by which the scale grows when actions change no more than that, and shrinks when they
     change more; 1 keeps the initial scale."""
@@ -60,7 +60,7 @@ class ParameterNoise:
             action_space: The agent's.
             perturbable: [P] which of the flat parameters are perturbed.
         """
-        actions = BoxActions(action_space, asker="ParameterNoise")
+        actions = BoxActions(action_space, policy="ParameterNoise")
         if not (actions.half_range > 0).any():
             raise SpaceError(f"there is nothing to explore in {action_space}: no element can move")
         return ParameterNoiseExploration(self, actions, perturbable)
@@ -180,7 +180,7 @@ class ParameterNoiseExploration:
         state.squares[due] = 0
         state.decisions[due] = 0
 
-    def scalars(self, state: ParameterNoiseRows) -> dict[str, float]:
+    def metrics(self, state: ParameterNoiseRows) -> dict[str, float]:
         """Scale of the perturbations, and what they last changed in the actions."""
         return {
             "exploration/parameter_scale": float(state.scale.mean()),

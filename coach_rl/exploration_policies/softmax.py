@@ -30,7 +30,7 @@ class Boltzmann:
 
     def build(self, action_space: Space) -> "SoftmaxPolicy":
         """For a Discrete space."""
-        actions = DiscreteActions(action_space, asker="Boltzmann")
+        actions = DiscreteActions(action_space, policy="Boltzmann")
         return SoftmaxPolicy(actions, temperature=self.temperature)
 
 
@@ -40,7 +40,7 @@ class Categorical:
 
     def build(self, action_space: Space) -> "SoftmaxPolicy":
         """For a Discrete space."""
-        return SoftmaxPolicy(DiscreteActions(action_space, asker="Categorical"), temperature=None)
+        return SoftmaxPolicy(DiscreteActions(action_space, policy="Categorical"), temperature=None)
 
 
 class SoftmaxPolicy:
@@ -86,7 +86,7 @@ class SoftmaxPolicy:
         """The largest value, the first of equals, [R]."""
         return self._actions.greedy(values)
 
-    def scalars(self, clock: Clock) -> dict[str, float]:
+    def metrics(self, clock: Clock) -> dict[str, float]:
         """The temperature, where there is one."""
         if self._temperature is None:
             return {}

@@ -1,7 +1,6 @@
 """Sampling from a squashed Gaussian policy, as soft actor-critic does."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -45,7 +44,7 @@ class SquashedGaussianPolicy:
 
     def explore(
         self,
-        state: Any,
+        state: RowNoise,
         rows: IntArray,
         values: FloatArray,
         *,
@@ -61,7 +60,7 @@ class SquashedGaussianPolicy:
         """The squashed means [R, A]."""
         return self._in_box(values[:, : len(self._low)])
 
-    def scalars(self, clock: Clock) -> dict[str, float]:  # noqa: ARG002
+    def metrics(self, clock: Clock) -> dict[str, float]:  # noqa: ARG002
         """Nothing: the learner logs the entropy."""
         return {}
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from coach_rl.core.agents import AnyAgent
 from coach_rl.core.goals import GoalSpace, OptionSpace
-from coach_rl.core.interfaces import Agent, EnvironmentParameters
+from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.level_manager import LevelManager
 
@@ -11,7 +12,7 @@ from coach_rl.levels.level_manager import LevelManager
 def describe_stack(
     levels: Sequence[LevelManager],
     described: Sequence[LevelParameters],
-    agents: Sequence[Agent],
+    agents: Sequence[AnyAgent],
     environment: EnvironmentParameters,
 ) -> str:
     """The levels, what they ask of each other, their agents, and what they act on.

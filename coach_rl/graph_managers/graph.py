@@ -14,14 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
-from coach_rl.core.interfaces import (
-    Agent,
-    DrawableParameters,
-    EnvironmentParameters,
-    LevelPlace,
-)
+from coach_rl.core.interfaces import DrawableParameters, EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.seeding import integer_seed
@@ -68,7 +64,7 @@ class Graph:
         """Open training episodes."""
         self.recorder = recorder
         self._parameters = parameters
-        self._agents: dict[str, Agent] = {}
+        self._agents: dict[str, AnyAgent] = {}
         self._training: Stack | None = None
         with ExitStack() as opened, torch_settings(self.task):
             if training:
@@ -96,7 +92,7 @@ class Graph:
         return self._parameters.levels
 
     @property
-    def agents(self) -> Mapping[str, Agent]:
+    def agents(self) -> Mapping[str, AnyAgent]:
         """The agents by their level's name, top first."""
         return {level.name: self._agents[level.name] for level in self.levels}
 
@@ -125,7 +121,7 @@ class Graph:
             if report is None:
                 continue
             self.clock.training_steps += report.training_steps
-            for name, metrics in {level.agent.name: report.scalars, **report.members}.items():
+            for name, metrics in {level.agent.name: report.metrics, **report.members}.items():
                 if metrics:
                     yield level.name, name, metrics
 
@@ -181,24 +177,26 @@ class Graph:
             discount=self._parameters.reward_discount,
         )
 
-    def _agent(self, index: int, spaces: EnvironmentSpaces) -> Agent:
+    def _agent(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """A level's agent, built when it is first asked for: one agent trains and is evaluated."""
         levels, task = self.levels, self.task
         level, below = levels[index], levels[index + 1 : index + 2]
         if level.name not in self._agents:
             with _naming(level, levels):
-                self._agents[level.name] = level.agent.build(
+                place = LevelPlace(
+                    level=level,
+                    below=below[0] if below else None,
+                    agent_below=self._agents[below[0].name] if below else None,
+                )
+                context = AgentContext(
                     spaces=spaces,
                     num_envs=self._parameters.num_envs,
                     device=task.device,
                     seed=integer_seed(task.seed, "agent", level.name),
                     planned_steps=_planned_decisions(levels, index, self.clock.planned_steps),
-                    place=LevelPlace(
-                        level=level,
-                        below=below[0] if below else None,
-                        agent_below=self._agents[below[0].name] if below else None,
-                    ),
+                    place=place,
                 )
+                self._agents[level.name] = level.agent.build(context)
         return self._agents[level.name]
 
     def _evaluated_in(self) -> EnvironmentParameters:

@@ -14,6 +14,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.evaluating import EvaluationStopped, level_metrics, never, play
 from coach_rl.graph_managers.graph import Graph, warn_of_idle_learners
@@ -40,7 +41,8 @@ class GraphManager:
     def __init__(self, parameters: GraphParameters) -> None:
         require(
             isinstance(parameters, self.described_by),
-            f"{type(self).__name__} needs {self.described_by.__name__}(...), got {parameters!r}",
+            f"{type(self).__name__} needs {self.described_by.__name__}(...), "
+            f"got {describe_value(parameters)}",
         )
         self.parameters = parameters
         self._graph: Graph | None = None

@@ -2,9 +2,10 @@
 
 from dataclasses import field, replace
 
+from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import AgentParameters, EnvironmentParameters
+from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps

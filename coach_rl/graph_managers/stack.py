@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CoachError
-from coach_rl.core.interfaces import Agent, Environment
+from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import BoolArray, EnvResponse
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -16,7 +17,7 @@ from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.level_manager import LevelManager
 from coach_rl.levels.spaces import agent_spaces, check_level
 
-AgentSource = Callable[[int, EnvironmentSpaces], Agent]
+AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
 """(index of the level, what its agent sees and where it acts) to the agent."""
 
 

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import Agent, Environment
+from coach_rl.core.interfaces import Environment
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     Action,
+    ActionRequest,
     Array,
     BoolArray,
     Directive,
@@ -70,7 +72,7 @@ class LevelManager:
         self,
         params: LevelDescription,
         *,
-        agent: Agent,
+        agent: AnyAgent,
         environment: Environment,
         clock: Clock,
         seed: int,
@@ -171,15 +173,14 @@ class LevelManager:
                 if np.count_nonzero(starts):
                     difference = space.difference(goal, seen)[starts]
                     rows.difference_at_start[waiting[starts]] = difference
-        action = self.agent.act(
-            self._agent_rows,
-            waiting,
-            shown,
+        request = ActionRequest(
+            rows=waiting,
+            observation=shown,
             starts=starts,
-            fresh=rows.episode_start[waiting],
-            quiet=tested,
-            clock=self._agent_clock,
+            episode_start=rows.episode_start[waiting],
+            greedy=tested,
         )
+        action = self.agent.act(self._agent_rows, request, self._agent_clock)
         if self._tests_now:
             tested = tested | (self._testing.draw(waiting)[:, 0] < (self.params.testing_rate or 0))
         rows.decision_tested[waiting] = tested
@@ -206,7 +207,7 @@ class LevelManager:
             outer_goals=[goal[index] for goal in rows.outer_goals],
         )
         outcome = self._outcome(answer, judgement)
-        self.agent.observe(self._agent_rows, outcome, clock=self._agent_clock)
+        self.agent.observe(self._agent_rows, outcome, self._agent_clock)
         self._note(answer, index, judgement)
         rows.go_on(answer, index, judgement.is_over, waits_at_end=self._is_top)
         return answer if self._is_top else self._upwards(answer, judgement)

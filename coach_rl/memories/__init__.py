@@ -1,8 +1,8 @@
 """Where transitions are kept until they are learned from.
 
 `RolloutMemory` for on-policy agents, `ReplayMemory` for off-policy ones: struct-of-arrays, sampled
-by chains of small units. May import core only. Start with `memory` (what an agent needs), then
-`replay_memory`, `ring_store` and `sampling_chain`.
+by chains of small units. May import core only. Start with `memory` (what an agent needs) and
+`batches`, then `replay_memory`, `ring_store` and `samplers`.
 """
 
 from typing import TYPE_CHECKING
@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch, TransitionBatch
+    from coach_rl.memories.columns import Columns
     from coach_rl.memories.hindsight import HindsightParameters
     from coach_rl.memories.hindsight_actions import HindsightActionParameters
-    from coach_rl.memories.memory import Batch, Memory, MemoryParameters
+    from coach_rl.memories.memory import Memory, MemoryParameters
     from coach_rl.memories.minari_data import read_minari, write_minari
     from coach_rl.memories.prioritised import PrioritisedParameters
-    from coach_rl.memories.replay_memory import (
-        ReplayMemory,
-        ReplayMemoryParameters,
-        SamplerUnitParameters,
-    )
+    from coach_rl.memories.replay_memory import ReplayMemory
+    from coach_rl.memories.replay_parameters import ReplayMemoryParameters, SamplerUnitParameters
     from coach_rl.memories.ring_store import RingStore
     from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
     from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit
@@ -27,8 +26,8 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Batch", "HindsightActionParameters", "HindsightParameters", "Memory", "MemoryParameters",
-    "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "RolloutMemory",
-    "RowGrid", "SamplerChain", "SamplerUnit", "SamplerUnitParameters", "read_minari",
-    "write_minari",
+    "Columns", "HindsightActionParameters", "HindsightParameters", "Memory", "MemoryParameters",
+    "Minibatch", "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore",
+    "Rollout", "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",
+    "SamplerUnitParameters", "TransitionBatch", "read_minari", "write_minari",
 ]  # fmt: skip

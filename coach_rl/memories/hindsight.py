@@ -12,27 +12,28 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import LevelPlace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.memories.memory import Batch
-from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.samplers import (
+from coach_rl.memories.columns import (
+    ACHIEVED,
+    GOALS,
+    OBSERVED_GOALS,
     POSITIONS,
+    REACHED,
+    RELABELLED,
     WINDOW_REWARDS,
     WINDOW_STEPS,
     WINDOW_TERMINATED,
+    Columns,
 )
+from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
 
 Strategy = Literal["future", "final", "episode", "random"]
-ACHIEVED, REACHED = "/achieved_goals", "/reached"
-"""Columns of the ledger: the goal each next observation achieves, whether that was the wanted."""
-GOALS, RELABELLED = "/sampling/hindsight/goals", "/sampling/hindsight/relabelled"
-OBSERVED_GOALS = (f"/observations/{GOAL_KEY}", f"/next_observations/{GOAL_KEY}")
 
 
 @parameter_class
@@ -142,7 +143,7 @@ class HindsightGoals(SamplerUnit):
         self.share = ratio / (ratio + 1)
         """Of a batch that is relabelled."""
 
-    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Goals [B, G] and whether to use them [B]."""
         relabelled, goals = self._draw(batch[POSITIONS].numpy())
         return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(relabelled)}
@@ -182,7 +183,7 @@ class HindsightRewards(SamplerUnit):
         self._store, self._goal = store, bare(params.goal)
         self._goal_ends_episode = params.goal_ends_episode
 
-    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Rewards and ends, [B, n] each."""
         chosen = batch[RELABELLED].numpy()
         rewards = batch[WINDOW_REWARDS].numpy().copy()
@@ -211,7 +212,7 @@ class HindsightObservations(SamplerUnit):
     inputs = (GOALS, RELABELLED, *OBSERVED_GOALS)
     outputs = OBSERVED_GOALS
 
-    def __call__(self, batch: Batch, size: int) -> Batch:
+    def __call__(self, batch: Columns, size: int) -> Columns:
         """The wanted goals, [B, ...] each."""
         shown = batch[OBSERVED_GOALS[0]]
         goals = batch[GOALS].to(shown.device, non_blocking=True).to(shown.dtype).view(shown.shape)

@@ -13,23 +13,28 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import LevelPlace, OutputFilter
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, Observation
-from coach_rl.memories.hindsight import RELABELLED
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.columns import (
+    ACHIEVED_ACTIONS,
+    ACTIONS,
+    DISCOUNTS,
+    KEEPS,
+    MISSED,
+    PENALISED,
+    POSITIONS,
+    RELABELLED,
+    REWARDS,
+    TESTS,
+    Columns,
+)
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.samplers import DISCOUNTS, POSITIONS, REWARDS
 from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
-
-ACHIEVED_ACTIONS, MISSED, PENALISED = "/achieved_actions", "/missed", "/penalised"
-"""Columns of the ledger: the sub-goal that was achieved as an action that asks for it, whether the
-one asked for was missed, and whether that is to be penalised."""
-TESTS, KEEPS = "/sampling/hindsight/tests", "/sampling/hindsight/keeps_action"
-ACTIONS = "/actions"
 
 
 @parameter_class
@@ -159,7 +164,7 @@ class SubGoalTests(SamplerUnit):
         self._ledger, self._rng, self._params = store.ledger, rng, params
         self._share = 1 / (2 + ratio)
 
-    def __call__(self, batch: Batch, size: int) -> Batch:
+    def __call__(self, batch: Columns, size: int) -> Columns:
         """Which goals to relabel, which to show as tests, which actions to keep, bool [B] each."""
         positions = batch[POSITIONS].numpy()
         drawn = self._rng.random(size) < self._share
@@ -186,7 +191,7 @@ class HindsightActionsShown(SamplerUnit):
     def __init__(self, store: RingStore, params: HindsightActions) -> None:
         self._ledger, self._penalty = store.ledger, params.penalty
 
-    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Actions [B, G], rewards [B] and discounts [B]."""
         shown, tests = batch[ACTIONS], batch[TESTS]
         achieved = torch.from_numpy(

@@ -6,7 +6,7 @@ from torch import Tensor
 from coach_rl.core.errors import NonFiniteError, RunError
 from coach_rl.core.inspection import END, InspectParameters
 from coach_rl.core.state import State
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.columns import Columns
 from coach_rl.memories.sampling_chain import SamplerUnit, visible
 
 
@@ -24,7 +24,7 @@ class Inspector(SamplerUnit):
         self._forms: dict[str, list[str]] = {}
         self._statistics: dict[str, Tensor] = {}
 
-    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Nothing new."""
         is_due = self._batches % self._params.every == 0
         self._batches += 1
@@ -38,7 +38,7 @@ class Inspector(SamplerUnit):
                 self._statistics = {path: statistics(column) for path, column in columns.items()}
         return {}
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """The statistics of the last batch looked at, once."""
         found: dict[str, float] = {}
         for path, numbers in self._statistics.items():
@@ -62,7 +62,7 @@ class Inspector(SamplerUnit):
         self._forms = {path: list(form) for path, form in state["forms"].items()}
         self._statistics = {path: numbers.clone() for path, numbers in state["statistics"].items()}
 
-    def _check_finite(self, columns: Batch) -> None:
+    def _check_finite(self, columns: Columns) -> None:
         for path, column in columns.items():
             if column.is_floating_point() and float((column * 0).sum()) != 0:  # inf * 0 is NaN
                 finite = torch.isfinite(column).reshape(len(column), -1).all(dim=1)
@@ -72,7 +72,7 @@ class Inspector(SamplerUnit):
                     "it, or at what was added to the memory"
                 )
 
-    def _check_forms(self, columns: Batch) -> None:
+    def _check_forms(self, columns: Columns) -> None:
         forms = {
             path: [str(tuple(column.shape[1:])), str(column.dtype).removeprefix("torch.")]
             for path, column in columns.items()

@@ -6,12 +6,12 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.core.interfaces import ALONE, LevelPlace, OutputFilter, Stateful
+from coach_rl.core.agents import ALONE, LevelPlace
+from coach_rl.core.filters import OutputFilter
 from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
-
-Batch = dict[str, Tensor]
-"""Columns by flat path, [B, ...] each, on the learner's device."""
+from coach_rl.core.state import Stateful
+from coach_rl.memories.batches import TransitionBatch
 
 
 class Memory(Stateful, Protocol):
@@ -21,7 +21,7 @@ class Memory(Stateful, Protocol):
     if len(memory) >= learning_starts:
         batch = memory.sample(256)
         errors = learn(batch)                                # [B], of whatever sign
-        memory.note_errors(batch["/positions"], errors)
+        memory.note_errors(batch.position, errors)
     """
 
     def __len__(self) -> int:
@@ -42,15 +42,8 @@ class Memory(Stateful, Protocol):
         """Keep R transitions, the oldest of their rows giving way when those are full."""
         ...
 
-    def sample(self, size: int) -> Batch:
-        """A batch of B = `size` transitions, drawn with replacement from those kept.
-
-        Columns: `/observations/<key>`, `/actions` (or `/actions/<part>`), `/rewards` (float32,
-        summed and discounted over the n steps), `/next_observations/<key>` (the true state after
-        them), `/discounts` (float32: what the value of the next observation counts; 0 where the
-        episode terminated, gamma^n otherwise), `/weights` (float32, 1 unless prioritised),
-        `/positions` (int64, what `note_errors` wants back).
-        """
+    def sample(self, size: int) -> TransitionBatch:
+        """A batch of B = `size` transitions, drawn with replacement from those kept."""
         ...
 
     def as_shown(self, observation: Observation) -> Observation:
@@ -68,7 +61,7 @@ class Memory(Stateful, Protocol):
         """Tell how wrong the learner was about sampled transitions, [B] each."""
         ...
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """What the inspectors have found since the last call, and other news, by metric name."""
         ...
 

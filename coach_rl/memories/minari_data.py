@@ -16,6 +16,18 @@ from gymnasium import spaces
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.spaces import Space
+from coach_rl.memories.columns import (
+    ACTION_PARTS,
+    ACTIONS,
+    DURATIONS,
+    FOLLOWS,
+    MASK,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    REWARDS,
+    TERMINATED,
+    TRUNCATED,
+)
 
 PLAIN_KEY = "observation"
 DURATION = "duration"
@@ -51,7 +63,7 @@ def write_minari(
         raise ConfigurationError(
             f"the data set '{target}' exists already in {folder}; write under another name"
         )
-    if not trajectories["/mask"].any():
+    if not trajectories[MASK].any():
         raise ConfigurationError(
             f"there are no transitions to write into data set '{target}'; let the agent act first"
         )
@@ -127,10 +139,10 @@ def _buffers(
 ) -> Iterator[Any]:
     """An episode buffer for each episode of each row."""
     make = _module("minari.data_collector.episode_buffer").EpisodeBuffer
-    ends = trajectories["/terminated"] | trajectories["/truncated"]
-    if "/follows" in trajectories:
-        ends[:, :-1] |= ~trajectories["/follows"][:, 1:]
-    for row, begin, end in _episodes(trajectories["/mask"], ends):
+    ends = trajectories[TERMINATED] | trajectories[TRUNCATED]
+    if FOLLOWS in trajectories:
+        ends[:, :-1] |= ~trajectories[FOLLOWS][:, 1:]
+    for row, begin, end in _episodes(trajectories[MASK], ends):
         steps = slice(begin, end)
 
         def column(path: str, row: int = row, steps: slice = steps) -> Array:
@@ -138,18 +150,18 @@ def _buffers(
 
         observations = {
             key: np.concatenate(
-                [column(f"/observations/{key}"), column(f"/next_observations/{key}")[-1:]]
+                [column(f"{OBSERVATIONS}{key}"), column(f"{NEXT_OBSERVATIONS}{key}")[-1:]]
             ).astype(space.dtype, copy=False)
             for key, space in observation_space.spaces.items()
         }
-        truncations = column("/truncated").copy()
-        truncations[-1] |= not column("/terminated")[-1]
-        durations = np.concatenate([[0], column("/durations")])  # infos have one for the reset
+        truncations = column(TRUNCATED).copy()
+        truncations[-1] |= not column(TERMINATED)[-1]
+        durations = np.concatenate([[0], column(DURATIONS)])  # infos have one for the reset
         yield make(
             observations=_shown(observations),
             actions=_actions(column, action_space, agent),
-            rewards=column("/rewards").astype(np.float64),
-            terminations=column("/terminated"),
+            rewards=column(REWARDS).astype(np.float64),
+            terminations=column(TERMINATED),
             truncations=truncations,
             infos={DURATION: durations} if (durations[1:] != 1).any() else None,
         )
@@ -184,17 +196,17 @@ def _columns(episode: Any, is_dict: bool, action_space: Space) -> dict[str, Arra
     truncated[-1] |= not terminated[-1]
     durations = (episode.infos or {}).get(DURATION)
     columns = {
-        "/rewards": np.asarray(episode.rewards),
-        "/terminated": terminated,
-        "/truncated": truncated,
-        "/durations": np.ones(time, np.int64) if durations is None else durations[1 : time + 1],
+        REWARDS: np.asarray(episode.rewards),
+        TERMINATED: terminated,
+        TRUNCATED: truncated,
+        DURATIONS: np.ones(time, np.int64) if durations is None else durations[1 : time + 1],
     }
     for key, values in observations.items():
-        columns[f"/observations/{key}"] = np.asarray(values)[:time]
-        columns[f"/next_observations/{key}"] = np.asarray(values)[1 : time + 1]
+        columns[f"{OBSERVATIONS}{key}"] = np.asarray(values)[:time]
+        columns[f"{NEXT_OBSERVATIONS}{key}"] = np.asarray(values)[1 : time + 1]
     if isinstance(action_space, spaces.Dict):
-        return columns | {f"/actions/{key}": part for key, part in episode.actions.items()}
-    return columns | {"/actions": np.asarray(episode.actions)}
+        return columns | {f"{ACTION_PARTS}{key}": part for key, part in episode.actions.items()}
+    return columns | {ACTIONS: np.asarray(episode.actions)}
 
 
 def _check_spaces(

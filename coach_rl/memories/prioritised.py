@@ -8,9 +8,8 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.columns import POSITIONS, WEIGHTS, Columns
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.samplers import POSITIONS, WEIGHTS
 from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.sum_tree import SumTree
 
@@ -73,7 +72,7 @@ class PrioritisedPositions(SamplerUnit):
         share = min(1.0, self._steps_added / params.anneal_beta_over.count)
         return params.beta + (1.0 - params.beta) * share
 
-    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Positions and weights, [B] each."""
         total = self._tree.total
         if not total:
@@ -112,7 +111,7 @@ class PrioritisedPositions(SamplerUnit):
         self._tree.fill(np.zeros(0, np.int64), np.zeros(0))
         self._greatest = 1.0
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Beta."""
         return {"memory/beta": self.beta}
 

@@ -13,15 +13,23 @@ import numpy as np
 from coach_rl.core.errors import CheckpointError, RunError
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.state import State
+from coach_rl.memories.columns import (
+    DURATIONS,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    REWARDS,
+    TERMINATED,
+    TRUNCATED,
+    Columns,
+)
 from coach_rl.memories.frame_ring import FrameRing
-from coach_rl.memories.memory import Batch
 from coach_rl.memories.tables import Field, Table
 
 LEDGER = {
-    "/rewards": Field((), np.float32),
-    "/terminated": Field((), np.bool_),
-    "/truncated": Field((), np.bool_),
-    "/durations": Field((), np.int32),
+    REWARDS: Field((), np.float32),
+    TERMINATED: Field((), np.bool_),
+    TRUNCATED: Field((), np.bool_),
+    DURATIONS: Field((), np.int32),
 }
 """What every transition has; always on the host, where n-step returns are computed."""
 OPEN = 0
@@ -88,8 +96,8 @@ class RingStore:
                 make_table=make_table,
             )
             self._rings[stack.key] = ring
-            self._framed[f"/observations/{stack.key}"] = ring, False
-            self._framed[f"/next_observations/{stack.key}"] = ring, True
+            self._framed[f"{OBSERVATIONS}{stack.key}"] = ring, False
+            self._framed[f"{NEXT_OBSERVATIONS}{stack.key}"] = ring, True
 
     def __len__(self) -> int:
         return self._length
@@ -126,7 +134,7 @@ class RingStore:
         self._ends[positions] = OPEN
         self.counts[rows] = steps + 1
         self._length += int(np.count_nonzero(steps < self.row_capacity))
-        ended = np.flatnonzero(values["/terminated"] | values["/truncated"])
+        ended = np.flatnonzero(values[TERMINATED] | values[TRUNCATED])
         for index in ended:
             self._close(int(rows[index]), int(steps[index]) + 1)
         return positions
@@ -141,7 +149,7 @@ class RingStore:
         Returns:
             Their positions, [T].
         """
-        time = len(values["/rewards"])
+        time = len(values[REWARDS])
         if self._rings:
             rows = np.array([row])
             single = [
@@ -156,7 +164,7 @@ class RingStore:
             column[positions] = values[path]
         self.table.write(positions, {path: values[path] for path in self.table.fields})
         self._ends[positions] = OPEN
-        ended = np.flatnonzero(values["/terminated"] | values["/truncated"])
+        ended = np.flatnonzero(values[TERMINATED] | values[TRUNCATED])
         begin_of = np.concatenate([[self._row_begins[row]], before + ended + 1])
         self._begins[positions] = begin_of[np.searchsorted(ended, np.arange(time), side="left")]
         self.counts[row] += time
@@ -204,7 +212,7 @@ class RingStore:
         ends = self._ends[positions]
         return first, np.where(ends == OPEN, counts, ends)
 
-    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+    def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
         """New tensors on the learner's device of columns outside the ledger, [..., *shape]."""
         if not self._framed:
             return self.table.take(paths, positions)
@@ -301,7 +309,7 @@ class RingStore:
         values: Mapping[str, Array],
     ) -> dict[str, Array]:
         """Keep the frames; the values without them."""
-        ended = values["/terminated"] | values["/truncated"]
+        ended = values[TERMINATED] | values[TRUNCATED]
         for key, ring in self._rings.items():
             ring.add(
                 rows,
@@ -309,7 +317,7 @@ class RingStore:
                 positions,
                 starts=starts,
                 ended=ended,
-                stacks=values[f"/observations/{key}"],
-                next_stacks=values[f"/next_observations/{key}"],
+                stacks=values[f"{OBSERVATIONS}{key}"],
+                next_stacks=values[f"{NEXT_OBSERVATIONS}{key}"],
             )
         return {path: column for path, column in values.items() if path not in self._framed}

@@ -3,11 +3,29 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, BoolArray, IntArray, Transition
 from coach_rl.core.state import State
-from coach_rl.memories.trajectories import shown_as
+from coach_rl.memories.batches import Rollout
+from coach_rl.memories.columns import (
+    ACTIONS,
+    DURATIONS,
+    FOLLOWS,
+    MASK,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    REWARDS,
+    ROWS,
+    TERMINATED,
+    TRUNCATED,
+    columns_of,
+    extra,
+    extras_of,
+    shown_as,
+    under,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +44,7 @@ class RowGrid:
 class RolloutMemory:
     """Preallocated columns that fill up and are cleared as a whole.
 
-    Columns are named by flat paths: `/rows`, `/observations/<key>`, `/next_observations/<key>`,
-    `/actions`, `/rewards`, `/terminated`, `/truncated`, `/durations`, `/follows`, and one per extra
-    of the agent. They are allocated when their first value comes, with its dtype.
+    Columns are allocated when their first value comes, with its dtype.
 
     Args:
         capacity: Transitions it can hold.
@@ -36,21 +52,32 @@ class RolloutMemory:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._columns: dict[str, Array] = {}
+        self.columns: dict[str, Array] = {}
+        """[capacity, ...] each, by path; only the first `len(self)` entries mean anything."""
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
-    @property
-    def columns(self) -> dict[str, Array]:
-        """Every column, [capacity, ...]; only the first `len(self)` rows mean anything."""
-        return self._columns
+    def rollout(self, device: torch.device) -> Rollout:
+        """Everything it holds as tensors; `len(self)` of them mean anything."""
+        columns = {path: torch.from_numpy(each).to(device) for path, each in self.columns.items()}
+        return Rollout(
+            observation=under(OBSERVATIONS, columns),
+            action=columns[ACTIONS],
+            reward=columns[REWARDS],
+            next_observation=under(NEXT_OBSERVATIONS, columns),
+            terminated=columns[TERMINATED],
+            truncated=columns[TRUNCATED],
+            duration=columns[DURATIONS],
+            follows=columns[FOLLOWS],
+            extras=extras_of(columns),
+        )
 
     @property
     def environment_steps(self) -> int:
         """How many steps of the simulator the transitions took, over all rows."""
-        return int(self._columns["/durations"][: self._length].sum()) if self._length else 0
+        return int(self.columns[DURATIONS][: self._length].sum()) if self._length else 0
 
     def add(self, transition: Transition) -> None:
         """Append R transitions; RunError when they don't fit."""
@@ -61,8 +88,13 @@ class RolloutMemory:
                 f"rollout memory of {self.capacity} transitions is full: "
                 f"{self._length} kept, {count} more came"
             )
-        for path, values in _columns_of(transition).items():
-            column = self._columns.get(path)
+        columns = columns_of(transition) | {
+            ROWS: transition.rows,
+            FOLLOWS: transition.follows_or_all,
+        }
+        columns |= {extra(name): values for name, values in transition.extras.items()}
+        for path, values in columns.items():
+            column = self.columns.get(path)
             if column is None:
                 column = self._allocate(path, values)
             column[self._length : end] = values
@@ -74,7 +106,7 @@ class RolloutMemory:
 
     def grid(self) -> RowGrid:
         """The order of each row's transitions."""
-        rows = self._columns["/rows"][: self._length]
+        rows = self.columns[ROWS][: self._length]
         order = np.argsort(rows, kind="stable")
         _, begins, counts = np.unique(rows[order], return_index=True, return_counts=True)
         time = np.arange(counts.max())[:, None]  # [T, 1]
@@ -89,48 +121,27 @@ class RolloutMemory:
             agent: Under whose name actions and extras are shown.
 
         Returns:
-            The paths of `memories.trajectories`; N counts the rows that have any transition.
+            The paths of `memories.columns.shown_as`; N counts the rows that have any transition.
         """
         grid = self.grid()
         index = grid.index.T
-        arrays = {shown_as(path, agent): column[index] for path, column in self._columns.items()}
-        return {**arrays, "/mask": grid.valid.T.copy()}
+        arrays = {shown_as(path, agent): column[index] for path, column in self.columns.items()}
+        return {**arrays, MASK: grid.valid.T.copy()}
 
     def state_dict(self) -> State:
         """The transitions kept."""
-        kept = {path: column[: self._length].copy() for path, column in self._columns.items()}
+        kept = {path: column[: self._length].copy() for path, column in self.columns.items()}
         return {"length": self._length, "columns": kept}
 
     def load_state_dict(self, state: State) -> None:
         """Take over the transitions."""
         self._length = state["length"]
         for path, values in state["columns"].items():
-            column = self._columns.get(path)
+            column = self.columns.get(path)
             if column is None:
                 column = self._allocate(path, values)
             column[: self._length] = values
 
     def _allocate(self, path: str, values: Array) -> Array:
-        self._columns[path] = np.zeros((self.capacity, *values.shape[1:]), values.dtype)
-        return self._columns[path]
-
-
-def _columns_of(transition: Transition) -> dict[str, Array]:
-    columns = {
-        "/rows": transition.rows,
-        "/rewards": transition.reward,
-        "/terminated": transition.terminated,
-        "/truncated": transition.truncated,
-        "/durations": transition.duration,
-        "/follows": transition.follows_or_all,
-    }
-    for key, values in transition.observation.items():
-        columns[f"/observations/{key}"] = values
-    for key, values in transition.next_observation.items():
-        columns[f"/next_observations/{key}"] = values
-    if isinstance(transition.action, dict):
-        columns.update({f"/actions/{key}": part for key, part in transition.action.items()})
-    else:
-        columns["/actions"] = transition.action
-    columns.update({f"/{name}": values for name, values in transition.extras.items()})
-    return columns
+        self.columns[path] = np.zeros((self.capacity, *values.shape[1:]), values.dtype)
+        return self.columns[path]

@@ -8,10 +8,7 @@ import torch
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
 from coach_rl.core.inspection import END
 from coach_rl.core.state import State
-from coach_rl.memories.memory import Batch
-
-INTERNAL = "/sampling/"
-"""Columns under this prefix pass between units and are not part of the batch handed out."""
+from coach_rl.memories.columns import INTERNAL, Columns
 
 
 class SamplerUnit(ABC):
@@ -30,7 +27,7 @@ class SamplerUnit(ABC):
     """Paths it makes or replaces."""
 
     @abstractmethod
-    def __call__(self, batch: Batch, size: int) -> Batch:
+    def __call__(self, batch: Columns, size: int) -> Columns:
         """The columns of `outputs`, each [B, ...].
 
         Args:
@@ -38,7 +35,7 @@ class SamplerUnit(ABC):
             size: B.
         """
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """News since the last call, by metric name."""
         return {}
 
@@ -79,9 +76,9 @@ class SamplerChain:
                     )
             made |= set(unit.outputs)
 
-    def __call__(self, size: int) -> Batch:
+    def __call__(self, size: int) -> Columns:
         """A batch of B = `size`."""
-        batch: Batch = {}
+        batch: Columns = {}
         for unit in self.units:
             made = unit(batch, size)
             if not self._is_checked and set(made) != set(unit.outputs):
@@ -93,9 +90,9 @@ class SamplerChain:
         self._is_checked = True
         return visible(batch)
 
-    def scalars(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """The units' news since the last call."""
-        return {name: value for unit in self.units for name, value in unit.scalars().items()}
+        return {name: value for unit in self.units for name, value in unit.metrics().items()}
 
     def state_dict(self) -> State:
         """What the units must remember, by name."""
@@ -129,7 +126,7 @@ def inserted(
     return [*units[:place], new, *units[place:]]
 
 
-def visible(batch: Batch) -> Batch:
+def visible(batch: Columns) -> Columns:
     """The columns that are handed out."""
     return {path: column for path, column in batch.items() if not path.startswith(INTERNAL)}
 
@@ -143,7 +140,7 @@ class ToDevice(SamplerUnit):
         self.outputs = self.inputs = tuple(path for path in paths if not path.startswith(INTERNAL))
         self._device = device
 
-    def __call__(self, batch: Batch, size: int) -> Batch:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """The same columns."""
         return {path: batch[path].to(self._device, non_blocking=True) for path in self.outputs}
 

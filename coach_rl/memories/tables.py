@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from coach_rl.core.records import Array, IntArray
-from coach_rl.memories.memory import Batch
+from coach_rl.memories.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Table(Protocol):
         """Put values [R, ...] at positions [R], in each column named."""
         ...
 
-    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+    def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
         """New tensors [..., *shape] of what stands at positions [...]."""
         ...
 
@@ -96,7 +96,7 @@ class HostTable:
         for path, entries in values.items():
             self._columns[path][positions] = entries
 
-    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+    def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
         """New tensors [..., *shape] of what stands at positions [...]."""
         taken = {
             path: torch.from_numpy(self._columns[path].take(positions, axis=0)) for path in paths
@@ -121,9 +121,9 @@ class PinnedTable(HostTable):
         super().__init__(length, device)
         self._buffers: dict[tuple[str, tuple[int, ...]], tuple[Tensor, torch.cuda.Event]] = {}
 
-    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+    def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
         """New tensors on the device, whose copies may still be under way on its stream."""
-        taken: Batch = {}
+        taken: Columns = {}
         for path in paths:
             buffer, copied = self._buffer(path, positions.shape)
             copied.synchronize()
@@ -181,7 +181,7 @@ class DeviceTable:
             kept = torch.from_numpy(np.array(entries, dtype=field.dtype))
             self._columns[path].index_copy_(0, index, kept.to(self._device))
 
-    def take(self, paths: Sequence[str], positions: IntArray) -> Batch:
+    def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
         """New tensors [..., *shape] of what stands at positions [...]."""
         index = torch.from_numpy(positions.reshape(-1)).to(self._device, non_blocking=True)
         return {

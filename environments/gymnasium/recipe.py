@@ -210,8 +210,8 @@ def imported(module_name: str, *, kind: str) -> Any:
                 f"installed; {how_to_install(extra)}"
             ) from error
         raise ConfigurationError(
-            f"the {kind}'s module '{module_name}' cannot be imported: {error}; "
-            "install the package or put its folder on PYTHONPATH"
+            f"the {kind}'s module '{module_name}' cannot be imported: {error}; install the "
+            "package, or put the file beside the preset (workers cannot import the preset itself)"
         ) from error
 
 

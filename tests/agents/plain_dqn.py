@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from coach_rl.architectures.batch import mapped
 from coach_rl.architectures.q_network import CategoricalHead, MeanHead
+from coach_rl.memories import TransitionBatch
 
 
 class PlainQNetwork:
@@ -50,11 +52,11 @@ class PlainQNetwork:
 
 
 class PlainDQN:
-    """Starts from the network of a new `DQNAgent` and learns from the batches it is given."""
+    """Starts from the network of a new DQN agent and learns from the batches it is given."""
 
     def __init__(self, params, agent) -> None:
         self.settings, self.head = params.algorithm, params.network.head
-        named, space = agent.network.named(agent.network.online), agent.action_space
+        named, space = agent.learner.network.named(agent.learner.network.online), agent.action_space
         self.first_action, count = int(space.start), int(space.n)
         self.online, self.target = PlainQNetwork(named, count), PlainQNetwork(named, count)
         optimizer = params.optimizer
@@ -67,13 +69,13 @@ class PlainDQN:
         )
         self.taken = 0
 
-    def step(self, batch: dict[str, Tensor]) -> list[float]:
+    def step(self, batch: TransitionBatch) -> list[float]:
         """A gradient step, and what it says of each sample's error."""
         losses, errors = [], []
-        for index in range(len(batch["/rewards"])):
-            sample = {path: column[index] for path, column in batch.items()}
+        for index in range(len(batch.reward)):
+            sample = mapped(lambda column, index=index: column[index], batch)
             loss, error = self.loss(sample)
-            losses.append(loss * sample["/weights"].double())
+            losses.append(loss * sample.weight.double())
             errors.append(float(error))
         self.adam.zero_grad()
         (sum(losses) / len(losses)).backward()
@@ -86,13 +88,13 @@ class PlainDQN:
                 value.data = (1 - sync.rate) * value.data + sync.rate * self.online.named[name].data
         return errors
 
-    def loss(self, sample: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def loss(self, sample: TransitionBatch) -> tuple[Tensor, Tensor]:
         """The loss of one sample without its weight, and how wrong the network was."""
-        reward, discount = float(sample["/rewards"]), float(sample["/discounts"])
-        taken = int(sample["/actions"]) - self.first_action
-        said = self.online(sample["/observations/x"].double())[taken]  # [K]
+        reward, discount = float(sample.reward), float(sample.discount)
+        taken = int(sample.action) - self.first_action
+        said = self.online(sample.observation["x"].double())[taken]  # [K]
         with torch.no_grad():
-            after = sample["/next_observations/x"].double()
+            after = sample.next_observation["x"].double()
             judged = self.target(after)
             chooser = self.online(after) if self.settings.double else judged
             worth = [float(self.mean(numbers)) for numbers in chooser]

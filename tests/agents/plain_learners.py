@@ -5,15 +5,17 @@ import copy
 import numpy as np
 import torch
 from gymnasium import spaces
-from torch import nn
+from torch import Tensor, nn
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
+from coach_rl.architectures.batch import mapped
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -23,7 +25,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))
@@ -73,11 +75,13 @@ def parameters(
 
 def build(kind, *, seen=SEEN, box=BOX, num_envs=2, seed=0, planned=1000, **changes):
     return parameters(kind, **changes).build(
-        spaces=EnvironmentSpaces(observation=seen, action=box),
-        num_envs=num_envs,
-        device="cpu",
-        seed=seed,
-        planned_steps=planned,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=seen, action=box),
+            num_envs=num_envs,
+            device="cpu",
+            seed=seed,
+            planned_steps=planned,
+        )
     )
 
 
@@ -90,14 +94,15 @@ def batches(count, *, size=16, box=BOX, seed=0):
         shares = torch.rand(size, len(low), generator=rng)
         kind = torch.randint(3, (size,), generator=rng)
         made.append(
-            {
-                "/observations/x": torch.randn(size, 3, generator=rng),
-                "/actions": low + shares * (high - low),
-                "/rewards": 2 * torch.randn(size, generator=rng),
-                "/next_observations/x": torch.randn(size, 3, generator=rng),
-                "/discounts": torch.tensor([0.9, 0.0, 0.9**3])[kind],
-                "/weights": 0.2 + torch.rand(size, generator=rng),
-            }
+            TransitionBatch(
+                observation={"x": torch.randn(size, 3, generator=rng)},
+                action=low + shares * (high - low),
+                reward=2 * torch.randn(size, generator=rng),
+                next_observation={"x": torch.randn(size, 3, generator=rng)},
+                discount=torch.tensor([0.9, 0.0, 0.9**3])[kind],
+                weight=0.2 + torch.rand(size, generator=rng),
+                position=torch.arange(size),
+            )
         )
     return made
 
@@ -164,8 +169,8 @@ def follow(target, online, rate):
 
 def doubles(batch):
     """A batch in float64, and its actions as shares of the box."""
-    plain = {name: values.double() for name, values in batch.items()}
-    return plain, (plain["/actions"] - MIDDLE) / HALF
+    plain = mapped(Tensor.double, batch)
+    return plain, (plain.action - MIDDLE) / HALF
 
 
 def values_of(critics, observation, share):

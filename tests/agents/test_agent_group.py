@@ -8,12 +8,13 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember, Seat, outcome_of
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember, Seat
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import (
     ConfigurationError,
     ParameterError,
@@ -467,13 +468,16 @@ def test_two_equal_members_draw_different_noise():
             GroupMember(agent=ppo("two"), actions="two"),
         )
     ).build(
-        spaces=EnvironmentSpaces(
-            observation=TwoLives.spaces.observation, action=spaces.Dict({"one": two, "two": two})
-        ),
-        num_envs=1,
-        device="cpu",
-        seed=0,
-        planned_steps=100,
+        AgentContext(
+            spaces=EnvironmentSpaces(
+                observation=TwoLives.spaces.observation,
+                action=spaces.Dict({"one": two, "two": two}),
+            ),
+            num_envs=1,
+            device="cpu",
+            seed=0,
+            planned_steps=100,
+        )
     )
     one, two = (dict(flat_state(member.network.state_dict())) for member in group.members.values())
     assert any(not torch.equal(one[path], two[path]) for path in one)
@@ -559,13 +563,15 @@ def test_a_member_without_keys_is_refused(change, kind):
 def test_a_level_without_action_keys_is_refused():
     with pytest.raises(SpaceError, match=r"needs a Dict action space .*, got Discrete"):
         AgentGroupParameters(members=(LEFT,)).build(
-            spaces=EnvironmentSpaces(
-                observation=TwoLives.spaces.observation, action=spaces.Discrete(2)
-            ),
-            num_envs=1,
-            device="cpu",
-            seed=0,
-            planned_steps=1,
+            AgentContext(
+                spaces=EnvironmentSpaces(
+                    observation=TwoLives.spaces.observation, action=spaces.Discrete(2)
+                ),
+                num_envs=1,
+                device="cpu",
+                seed=0,
+                planned_steps=1,
+            )
         )
 
 
@@ -698,9 +704,8 @@ def test_an_agent_that_cannot_act_in_its_part_says_so():
 
 
 def test_outcomes_of_some_rows_keep_every_field():
-    with pytest.raises(TypeError, match="not a list"):
-        outcome_of(_outcome_with([1.0, 2.0]), np.array([True, False]))
-    kept = outcome_of(_outcome_with(np.array([1.0, 2.0])), np.array([False, True]))
+    kept = _outcome_with(np.array([1.0, 2.0])).rows_of(np.array([False, True]))
+    assert all(len(getattr(kept, each.name)) == 1 for each in fields(kept))
     assert kept.reward.tolist() == [2.0]
     assert kept.rows.tolist() == [7]
     assert kept.observation["x"].tolist() == [[4.0]]

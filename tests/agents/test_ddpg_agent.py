@@ -29,8 +29,11 @@ class PlainDDPG:
     """DDPG (Lillicrap et al. 2016, algorithm 1) with plain modules, torch's Adam, in doubles."""
 
     def __init__(self, agent):
-        self.settings, params = agent._algorithm, agent._params
-        self.actor, (self.critic,) = plain_actor(agent.actor), plain_critics(agent.critic)
+        self.settings, params = agent.params.algorithm, agent.params
+        self.actor, (self.critic,) = (
+            plain_actor(agent.learner.actor),
+            plain_critics(agent.learner.critics),
+        )
         self.actor_target, self.critic_target = frozen(self.actor), frozen(self.critic)
         self.params = params
         self.actor_adam = plain_adam(self.actor, params.actor_optimizer)
@@ -39,15 +42,15 @@ class PlainDDPG:
 
     def step(self, batch):
         plain, share = doubles(batch)
-        before, after = plain["/observations/x"], plain["/next_observations/x"]
+        before, after = plain.observation["x"], plain.next_observation["x"]
         with torch.no_grad():
             next_share = torch.tanh(self.actor_target(after))
             next_value = values_of([self.critic_target], after, next_share)[0]
-            target = plain["/rewards"] + plain["/discounts"] * next_value
+            target = plain.reward + plain.discount * next_value
             if self.settings.clip_targets is not None:
                 target = target.clamp(*self.settings.clip_targets)
         values = values_of([self.critic], before, share)
-        loss = plain_error_loss(values, target, plain["/weights"], self.settings.huber)
+        loss = plain_error_loss(values, target, plain.weight, self.settings.huber)
         self.said = {
             "critic_loss": loss.item(),
             "q_value": values.mean().item(),
@@ -98,18 +101,22 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, adam):
         torch.testing.assert_close(outputs["td_error"].double(), expected, rtol=1e-3, atol=1e-4)
         said.append(plain.said)
     assert moved(plain.actor, start) > 0.03
-    assert_same_network(plain_actor(agent.actor), plain.actor)
-    assert_same_network(plain_critics(agent.critic)[0], plain.critic)
-    assert_same_network(plain_actor(agent.actor, agent.actor.target), plain.actor_target)
-    assert_same_network(plain_critics(agent.critic, agent.critic.target)[0], plain.critic_target)
-    metrics = agent.engine.drain_metrics()
+    assert_same_network(plain_actor(agent.learner.actor), plain.actor)
+    assert_same_network(plain_critics(agent.learner.critics)[0], plain.critic)
+    assert_same_network(
+        plain_actor(agent.learner.actor, agent.learner.actor.target), plain.actor_target
+    )
+    assert_same_network(
+        plain_critics(agent.learner.critics, agent.learner.critics.target)[0], plain.critic_target
+    )
+    metrics = agent.learner.engine.drain_metrics()
     assert metrics.keys() == said[0].keys()
     for name, value in metrics.items():
         mean = sum(each[name] for each in said) / STEPS
         assert value == pytest.approx(mean, rel=1e-3, abs=1e-4), name
 
 
-@pytest.mark.parametrize("wrong", ["weights", "discounts", "huber", "penalty"])
+@pytest.mark.parametrize("wrong", ["weight", "discount", "huber", "penalty"])
 def test_the_plain_version_can_tell_a_difference(wrong):
     """Each of these is at work in the comparison above: without it, it would fail."""
     algorithm = {"huber": 0.7, "action_penalty": 0.8}
@@ -120,10 +127,12 @@ def test_the_plain_version_can_tell_a_difference(wrong):
         plain.settings = DDPGAlgorithmParameters(**{**algorithm, **other})
     for batch in batches(STEPS):
         agent.learn_from_batch(batch)
-        if f"/{wrong}" in batch:
-            batch = {**batch, f"/{wrong}": torch.full((16,), 0.5)}
+        if wrong in batch._fields:
+            batch = batch._replace(**{wrong: torch.full((16,), 0.5)})
         plain.step(batch)
-    both = torch.nn.ModuleList([plain_actor(agent.actor), plain_critics(agent.critic)[0]])
+    both = torch.nn.ModuleList(
+        [plain_actor(agent.learner.actor), plain_critics(agent.learner.critics)[0]]
+    )
     with pytest.raises(AssertionError):
         assert_same_network(both, torch.nn.ModuleList([plain.actor, plain.critic]))
 
@@ -137,16 +146,16 @@ def test_the_actor_climbs_the_critic_as_it_stands_after_its_step():
     plain.step(batch)
     agent.learn_from_batch(batch)
     assert moved(plain.critic, stale) > 0.3
-    assert_same_network(plain_actor(agent.actor), plain.actor)
+    assert_same_network(plain_actor(agent.learner.actor), plain.actor)
 
 
 def test_a_step_moves_no_network_that_it_should_not():
     agent = build("ddpg", algorithm={"target_sync": TargetSync(every=100)})
-    targets = agent.actor.target.clone(), agent.critic.target.clone()
+    targets = agent.learner.actor.target.clone(), agent.learner.critics.target.clone()
     for batch in batches(3):
         agent.learn_from_batch(batch)
-    assert torch.equal(agent.actor.target, targets[0])
-    assert torch.equal(agent.critic.target, targets[1])
+    assert torch.equal(agent.learner.actor.target, targets[0])
+    assert torch.equal(agent.learner.critics.target, targets[1])
 
 
 def test_its_parameters_survive_json():

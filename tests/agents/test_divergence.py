@@ -24,7 +24,7 @@ from coach_rl.graph_managers import (
     TaskParameters,
 )
 from coach_rl.memories.prioritised import PrioritisedParameters
-from coach_rl.memories.replay_memory import ReplayMemoryParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 HUGE = AdamParameters(learning_rate=1e38)
 SMALL = ReplayMemoryParameters(capacity=500)

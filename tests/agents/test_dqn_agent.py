@@ -16,9 +16,10 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.records import Transition
+from coach_rl.core.records import ActionRequest, Transition
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -35,7 +36,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 from coach_rl.testing.states import assert_same_state
 
 STATES = spaces.Dict({"x": spaces.Box(0, 1, (3,))})
@@ -68,17 +69,19 @@ def parameters(
 
 def build(*, action=BUTTONS, seen=STATES, num_envs=2, seed=0, **changes):
     return parameters(**changes).build(
-        spaces=EnvironmentSpaces(observation=seen, action=action),
-        num_envs=num_envs,
-        device="cpu",
-        seed=seed,
-        planned_steps=1000,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=seen, action=action),
+            num_envs=num_envs,
+            device="cpu",
+            seed=seed,
+            planned_steps=1000,
+        )
     )
 
 
 def fill(agent, flat, table):
     """Make action values those of a table, [n, 3]."""
-    named = agent.network.named(flat)
+    named = agent.learner.network.named(flat)
     named["actions.0.weight"].copy_(torch.tensor(table))
     named["actions.0.bias"].zero_()
 
@@ -89,15 +92,16 @@ def one_hot(*states):
 
 def batch(**changes):
     """From state 0 by action 6 to state 1, and from state 2 by action 5 to its end."""
-    return {
-        "/observations/x": one_hot(0, 2),
-        "/actions": torch.tensor([6, 5]),
-        "/rewards": torch.tensor([1.0, -2.0]),
-        "/next_observations/x": one_hot(1, 1),
-        "/discounts": torch.tensor([0.5, 0.0]),
-        "/weights": torch.ones(2),
-        **changes,
-    }
+    whole = TransitionBatch(
+        observation={"x": one_hot(0, 2)},
+        action=torch.tensor([6, 5]),
+        reward=torch.tensor([1.0, -2.0]),
+        next_observation={"x": one_hot(1, 1)},
+        discount=torch.tensor([0.5, 0.0]),
+        weight=torch.ones(2),
+        position=torch.arange(2),
+    )
+    return whole._replace(**changes)
 
 
 ONLINE = [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]  # action 6 is the better one in state 1
@@ -110,24 +114,24 @@ TARGET = [[0.0, 50.0, 0.0], [0.0, 20.0, 0.0]]  # action 5 is
 @pytest.mark.parametrize(("double", "next_value"), [(True, 20.0), (False, 50.0)])
 def test_the_online_network_chooses_and_the_target_network_judges(double, next_value):
     agent = build(double=double, huber=None)
-    fill(agent, agent.network.online, ONLINE)
-    fill(agent, agent.network.target, TARGET)
-    loss, said = agent._loss(agent.network.online, batch(), {})
+    fill(agent, agent.learner.network.online, ONLINE)
+    fill(agent, agent.learner.network.target, TARGET)
+    loss, said = agent.learner.loss(agent.learner.network.online, batch(), {})
     # state 0, action 6 says 2; state 2, action 5 says 5, and nothing is bootstrapped
     errors = [2.0 - (1.0 + 0.5 * next_value), 5.0 - (-2.0)]
     assert said["td_error"].tolist() == errors
     assert float(loss) == pytest.approx(0.5 * (errors[0] ** 2 + errors[1] ** 2) / 2)
     assert float(said["q_value"]) == 3.5
     weight = torch.tensor([0.5, 0.0])
-    weighted, _ = agent._loss(agent.network.online, batch(**{"/weights": weight}), {})
+    weighted, _ = agent.learner.loss(agent.learner.network.online, batch(weight=weight), {})
     assert float(weighted) == pytest.approx(0.5 * 0.5 * errors[0] ** 2 / 2)
 
 
 def test_targets_are_clipped_and_large_errors_count_linearly():
     agent = build(huber=1.0, clip_targets=(-1.5, 3.0))
-    fill(agent, agent.network.online, ONLINE)
-    fill(agent, agent.network.target, TARGET)
-    loss, said = agent._loss(agent.network.online, batch(), {})
+    fill(agent, agent.learner.network.online, ONLINE)
+    fill(agent, agent.learner.network.target, TARGET)
+    loss, said = agent.learner.loss(agent.learner.network.online, batch(), {})
     # targets 11 and -2 become 3 and -1.5
     assert said["td_error"].tolist() == [-1.0, 6.5]
     assert float(loss) == pytest.approx((0.5 + 6.0) / 2)
@@ -136,10 +140,10 @@ def test_targets_are_clipped_and_large_errors_count_linearly():
 @pytest.mark.parametrize("start", [-1, 0, 5])
 def test_only_the_action_taken_learns_whatever_its_number(start):
     agent = build(action=spaces.Discrete(3, start=start))
-    before = agent.network.named(agent.network.online)["actions.0.weight"].clone()
+    before = agent.learner.network.named(agent.learner.network.online)["actions.0.weight"].clone()
     taken = torch.tensor([start + 2, start])
-    agent.update(batch(**{"/actions": taken, "/rewards": torch.tensor([50.0, 50.0])}))
-    moved = agent.network.named(agent.network.online)["actions.0.weight"] - before
+    agent.learner.learn_from_batch(batch(action=taken, reward=torch.tensor([50.0, 50.0])))
+    moved = agent.learner.network.named(agent.learner.network.online)["actions.0.weight"] - before
     assert (moved.abs() > 1e-3).tolist() == [
         [False, False, True],  # the first action in state 2
         [False, False, False],
@@ -149,21 +153,21 @@ def test_only_the_action_taken_learns_whatever_its_number(start):
 
 def test_actions_of_other_whole_numbers_are_as_good():
     wide, narrow = build(), build()
-    wide.update(batch())
-    narrow.update(batch(**{"/actions": torch.tensor([6, 5], dtype=torch.int16)}))
-    assert torch.equal(wide.network.online, narrow.network.online)
+    wide.learner.learn_from_batch(batch())
+    narrow.learner.learn_from_batch(batch(action=torch.tensor([6, 5], dtype=torch.int16)))
+    assert torch.equal(wide.learner.network.online, narrow.learner.network.online)
 
 
 @pytest.mark.parametrize("sync", [TargetSync(every=3), TargetSync(rate=0.25)])
 def test_the_target_follows_by_gradient_step(sync):
     agent = build(target_sync=sync)
-    expected = agent.network.target.clone()
+    expected = agent.learner.network.target.clone()
     for number in range(1, 8):
-        agent.update(batch())
+        agent.learner.learn_from_batch(batch())
         if number % sync.every == 0:
-            expected += sync.rate * (agent.network.online - expected)
-        torch.testing.assert_close(agent.network.target, expected)
-        assert not torch.equal(agent.network.online, expected) or sync.rate == 1
+            expected += sync.rate * (agent.learner.network.online - expected)
+        torch.testing.assert_close(agent.learner.network.target, expected)
+        assert not torch.equal(agent.learner.network.online, expected) or sync.rate == 1
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
@@ -182,8 +186,8 @@ def test_compiled_equals_eager_to_rounding(head):
         torso = TorsoParameters(middleware=(8,))
         agent = build(head=HEADS[head], dueling=True, torso=torso, rate=0.01, mode=mode)
         for number in range(12):
-            said = agent.update(batch(**{"/rewards": torch.tensor([1.0, number / 6])}))
-        return agent.network.online, agent.network.target, said["td_error"]
+            said = agent.learner.learn_from_batch(batch(reward=torch.tensor([1.0, number / 6])))
+        return agent.learner.network.online, agent.learner.network.target, said["td_error"]
 
     for found, expected in zip(trained("compiled"), trained("eager"), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -208,7 +212,7 @@ def stored(agent, state, action, reward, next_state, *, terminated=False, trunca
 
 
 def values(agent, state):
-    return agent.policy({"x": one_hot(state).numpy()})[0].tolist()
+    return agent.learner.acting.outputs({"x": one_hot(state).numpy()})[0].tolist()
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -269,7 +273,7 @@ def test_it_learns_what_each_button_is_worth(changes):
         **{"learning": {"updates_per_step": 0.25}, "exploration": exploring(), **changes}
     )
     agent, records = run(OneStepParameters(size=4), params, steps=2400)
-    found = agent.policy({"observation": np.eye(4, dtype=np.float32)})
+    found = agent.learner.acting.outputs({"observation": np.eye(4, dtype=np.float32)})
     np.testing.assert_allclose(found, np.eye(4), atol=0.1)
     (evaluation,) = (record for record in records if record.kind == "evaluation")
     assert evaluation.scalars["evaluation/reward_mean"] == 1.0
@@ -304,7 +308,7 @@ def test_it_learns_the_values_of_a_chain(changes):
         }
     )
     agent, _ = run(ChainParameters(length=4, observation="one_hot"), params, steps=3600)
-    found = agent.policy({"observation": np.eye(4, dtype=np.float32)})
+    found = agent.learner.acting.outputs({"observation": np.eye(4, dtype=np.float32)})
     np.testing.assert_allclose(found, chain_values(4, 0.5), atol=0.1)
 
 
@@ -319,11 +323,13 @@ def test_several_steps_at_once_are_worth_the_same_on_the_greedy_path():
         rate=0.02,
     )
     agent = params.build(
-        spaces=EnvironmentSpaces(observation=STATES, action=BUTTONS),
-        num_envs=1,
-        device="cpu",
-        seed=0,
-        planned_steps=1000,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=STATES, action=BUTTONS),
+            num_envs=1,
+            device="cpu",
+            seed=0,
+            planned_steps=1000,
+        )
     )
     for _ in range(30):
         stored(agent, 0, 6, 1.0, 1)
@@ -355,11 +361,11 @@ def test_learning_begins_late_and_keeps_its_ratio():
 
 def test_errors_are_told_to_a_prioritised_memory():
     agent, told = build(memory=PRIORITIES), []
-    fill(agent, agent.network.online, ONLINE)
+    fill(agent, agent.learner.network.online, ONLINE)
     stored(agent, 0, 6, 1.0, 0, terminated=True)
     stored(agent, 2, 5, 2.0, 0, terminated=True)
     agent.memory.note_errors = lambda positions, errors: told.append((positions, errors.clone()))
-    agent._earned = 1
+    agent.earned = 1
     assert agent.train(TRAIN).training_steps == 1
     ((positions, errors),) = told
     expected = {0: 2.0 - 1.0, 1: 5.0 - 2.0}
@@ -371,10 +377,10 @@ def test_errors_are_told_to_a_prioritised_memory():
 def test_a_learning_rate_that_has_run_out_learns_nothing():
     agent = build(learning_rate_schedule=LinearSchedule(start=1, end=0, over=EnvironmentSteps(10)))
     stored(agent, 0, 6, 1.0, 1)
-    before = agent.network.online.clone()
-    agent._earned = 3
+    before = agent.learner.network.online.clone()
+    agent.earned = 3
     assert agent.train(Clock(environment_steps=10)).training_steps == 3
-    assert torch.equal(agent.network.online, before)
+    assert torch.equal(agent.learner.network.online, before)
 
 
 # Acting.
@@ -386,11 +392,11 @@ def test_acting_sees_the_values_that_are_learned(head, dueling):
     torso = TorsoParameters(middleware=(8,))
     agent = build(head=HEADS[head], dueling=dueling, torso=torso)
     for _ in range(3):
-        agent.update(batch())
-    module = agent.network.module
+        agent.learner.learn_from_batch(batch())
+    module = agent.learner.network.module
     with torch.no_grad():
         expected = module.returns.mean(module({"x": one_hot(0, 1, 2)}))
-    found = agent.policy({"x": one_hot(0, 1, 2).numpy()})
+    found = agent.learner.acting.outputs({"x": one_hot(0, 1, 2).numpy()})
     assert found.shape == (3, 2)
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5, atol=1e-6)
 
@@ -399,19 +405,21 @@ def act(agent, states, clock, rows_state=None):
     everywhere = np.ones(len(states), bool)
     return agent.act(
         rows_state or agent.new_rows(len(states), seed=0),
-        np.arange(len(states)),
-        {"x": one_hot(*states).numpy()},
-        starts=everywhere,
-        fresh=everywhere,
-        quiet=~everywhere,
-        clock=clock,
+        ActionRequest(
+            rows=np.arange(len(states)),
+            observation={"x": one_hot(*states).numpy()},
+            starts=everywhere,
+            episode_start=everywhere,
+            greedy=~everywhere,
+        ),
+        clock,
     )
 
 
 @pytest.mark.parametrize("exploration", [exploring(), Boltzmann()])
 def test_testing_is_greedy_and_training_explores(exploration):
     agent = build(num_envs=60, exploration=exploration)
-    fill(agent, agent.network.online, ONLINE)
+    fill(agent, agent.learner.network.online, ONLINE)
     states = [0, 1, 2] * 20
     assert act(agent, states, TEST).tolist() == [6] * 60
     assert set(act(agent, states, TRAIN).tolist()) == {5, 6}
@@ -425,12 +433,14 @@ def test_images_are_acted_on_in_torch(dueling):
     everywhere = np.ones(2, bool)
     action = agent.act(
         agent.new_rows(2, seed=0),
-        np.arange(2),
-        {"image": np.zeros((2, 5, 5, 1), np.uint8)},
-        starts=everywhere,
-        fresh=everywhere,
-        quiet=everywhere,
-        clock=TRAIN,
+        ActionRequest(
+            rows=np.arange(2),
+            observation={"image": np.zeros((2, 5, 5, 1), np.uint8)},
+            starts=everywhere,
+            episode_start=everywhere,
+            greedy=everywhere,
+        ),
+        TRAIN,
     )
     check_actions(BUTTONS, action)
 
@@ -439,12 +449,12 @@ def test_observations_are_normalised_alike_in_acting_and_learning():
     agent = build(normalise_observations=5.0)
     for state in (0, 0, 0, 1):
         stored(agent, state, 5, 0.0, 0)
-    module = agent.network.module
+    module = agent.learner.network.module
     with torch.no_grad():
         expected = module({"x": one_hot(0, 1, 2)}).squeeze(-1)
-    found = agent.policy({"x": one_hot(0, 1, 2).numpy()})
+    found = agent.learner.acting.outputs({"x": one_hot(0, 1, 2).numpy()})
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5, atol=1e-6)
-    plain = build().policy({"x": one_hot(0, 1, 2).numpy()})
+    plain = build().learner.acting.outputs({"x": one_hot(0, 1, 2).numpy()})
     assert not np.allclose(found, plain)
 
 
@@ -563,7 +573,7 @@ def test_other_action_spaces_are_refused_by_name():
 def test_a_box_cut_into_bins_is_as_good_as_buttons():
     bins = OutputFilter(action=(BoxDiscretization(num_bins=5),))
     agent = build(action=spaces.Box(-2, 2, (1,)), output_filter=bins)
-    fill(agent, agent.network.online, [[0.0] * 3] * 4 + [[1.0] * 3])
+    fill(agent, agent.learner.network.online, [[0.0] * 3] * 4 + [[1.0] * 3])
     assert act(agent, [0, 1], TEST).tolist() == [[2.0], [2.0]]
 
 

@@ -14,8 +14,9 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 ACTIONS = spaces.Discrete(3, start=5)
@@ -54,11 +55,13 @@ def parameters(head, network, algorithm, *, max_gradient_norm):
 
 def build(params):
     return params.build(
-        spaces=EnvironmentSpaces(observation=SEEN, action=ACTIONS),
-        num_envs=1,
-        device="cpu",
-        seed=0,
-        planned_steps=0,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=SEEN, action=ACTIONS),
+            num_envs=1,
+            device="cpu",
+            seed=0,
+            planned_steps=0,
+        )
     )
 
 
@@ -71,14 +74,15 @@ def batches(seed):
     rng = torch.Generator().manual_seed(seed)
     for _ in range(STEPS):
         kind = torch.randint(3, (BATCH,), generator=rng)
-        yield {
-            "/observations/x": torch.randn(BATCH, 3, generator=rng),
-            "/actions": 5 + torch.randint(3, (BATCH,), generator=rng),
-            "/rewards": torch.randint(-15, 16, (BATCH,), generator=rng) / 5,
-            "/next_observations/x": torch.randn(BATCH, 3, generator=rng),
-            "/discounts": torch.tensor([0.9, 0.0, 0.9**3])[kind],
-            "/weights": 0.2 + torch.rand(BATCH, generator=rng),
-        }
+        yield TransitionBatch(
+            observation={"x": torch.randn(BATCH, 3, generator=rng)},
+            action=5 + torch.randint(3, (BATCH,), generator=rng),
+            reward=torch.randint(-15, 16, (BATCH,), generator=rng) / 5,
+            next_observation={"x": torch.randn(BATCH, 3, generator=rng)},
+            discount=torch.tensor([0.9, 0.0, 0.9**3])[kind],
+            weight=0.2 + torch.rand(BATCH, generator=rng),
+            position=torch.arange(BATCH),
+        )
 
 
 def assert_same_parameters(found, expected):
@@ -103,11 +107,15 @@ def test_gradient_steps_equal_those_of_plain_dqn(head, network, number):
         max_gradient_norm=0.3 if number == 1 else None,
     )
     agent = build(params)
-    plain, start = PlainDQN(params, agent), agent.network.online.clone()
+    plain, start = PlainDQN(params, agent), agent.learner.network.online.clone()
     for batch in batches(seed=number):
         expected = plain.step(batch)
         found = agent.learn_from_batch(batch)["td_error"]
         assert found.tolist() == pytest.approx(expected, rel=1e-4, abs=2e-5)
-        assert_same_parameters(agent.network.named(agent.network.online), plain.online)
-        assert_same_parameters(agent.network.named(agent.network.target), plain.target)
-    assert (agent.network.online - start).abs().max() > 0.05
+        assert_same_parameters(
+            agent.learner.network.named(agent.learner.network.online), plain.online
+        )
+        assert_same_parameters(
+            agent.learner.network.named(agent.learner.network.target), plain.target
+        )
+    assert (agent.learner.network.online - start).abs().max() > 0.05

@@ -8,9 +8,10 @@ import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.hac_agent import HACAgentParameters
+from coach_rl.agents.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.batch import mapped
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentSteps
@@ -99,20 +100,20 @@ def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(a
     stretched = OutputFilter(action=(LinearBoxToBoxMap(low=(-5.0, 0.0), high=(5.0, 30.0)),))
     manager = built(stack(agent(output_filter=stretched), sub_goals=sub_goals))
     manager.run()
-    top = manager.graph.agents["top"]
-    batch = {path: column.numpy() for path, column in top.memory.sample(2_000).items()}
-    missed = top.memory.store.ledger["/missed"].take(batch["/positions"])
-    shown = missed & (batch["/rewards"] != -6.0)  # tests, worth the penalty, keep what was asked
+    top = manager._graph.agents[0]
+    batch = mapped(np.asarray, top.memory.sample(2_000))
+    missed = top.memory.store.ledger["/missed"].take(batch.position)
+    shown = missed & (batch.reward != -6.0)  # tests, worth the penalty, keep what was asked
     before, after = (
-        {"observation": batch[f"{prefix}observations/observation"][shown]}
-        for prefix in ("/", "/next_")
+        {"observation": seen["observation"][shown]}
+        for seen in (batch.observation, batch.next_observation)
     )
-    asked = top.output_filter.apply(batch["/actions"][shown])
+    asked = top.output_filter.apply(batch.action[shown])
     places = sub_goals.target(asked, before)
     within = np.abs(sub_goals.asked_by(sub_goals.achieved(after), before)) < sub_goals.space.high
     assert within.sum() > 500
     np.testing.assert_allclose(places[within], sub_goals.achieved(after)[within], atol=1e-5)
-    assert all(top.action_space.contains(action) for action in batch["/actions"])
+    assert all(top.action_space.contains(action) for action in batch.action)
     manager.close()
 
 
@@ -193,7 +194,7 @@ def test_input_filters_of_other_keys_are_not_refused():
     manager.run()
     batch = manager.graph.agents["low"].memory.sample(500)
     torch.testing.assert_close(
-        batch["/observations/achieved_goal"], batch["/observations/observation"][:, :2] / 2
+        batch.observation["achieved_goal"], batch.observation["observation"][:, :2] / 2
     )
     manager.close()
 

@@ -28,8 +28,8 @@ def test_few_hindsight_goals_are_clipped_by_the_normaliser(panel):
     manager.create_graph(TaskParameters(seed=0, device="cpu"))
     for _ in manager.heatup(EnvironmentSteps(1_500)):
         pass
-    for agent in manager.graph.agents.values():
-        goals = agent.memory.sample(4_096)[f"/observations/{GOAL_KEY}"]
+    for agent in manager._graph.agents:
+        goals = agent.memory.sample(4_096).observation[GOAL_KEY]
         normal = (goals - agent.normaliser.mean[GOAL_KEY]) * agent.normaliser.scale[GOAL_KEY]
         clipped = (normal.abs() > agent.normaliser.clip).any(dim=1)
         assert clipped.float().mean() < 0.03

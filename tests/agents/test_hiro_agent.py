@@ -14,6 +14,7 @@ from coach_rl.agents.hiro_agent import (
     LOW_BEGIN,
     LOW_END,
     HIROAgentParameters,
+    LevelBelow,
     SubGoalCorrection,
     SubGoalCorrectionParameters,
 )
@@ -23,7 +24,8 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.records import End, Transition
 from coach_rl.core.schedules import ConstantSchedule
@@ -126,14 +128,14 @@ def drawn(agent, size=16):
     """A batch as it stands in the memory, and what the correction needs of it."""
     batch = agent.memory.sample(size)
     seen = {
-        "achieved_goal": batch["/observations/achieved_goal"].numpy(),
+        "achieved_goal": batch.observation["achieved_goal"].numpy(),
     }
     interval = {
-        "rows": agent.memory.store.rows_of(batch["/positions"].numpy()),
-        "begins": batch[f"/{LOW_BEGIN}"].numpy(),
-        "ends": batch[f"/{LOW_END}"].numpy(),
+        "rows": agent.memory.store.rows_of(batch.position.numpy()),
+        "begins": batch.extras[LOW_BEGIN].numpy(),
+        "ends": batch.extras[LOW_END].numpy(),
     }
-    return batch["/actions"].numpy(), seen, interval
+    return batch.action.numpy(), seen, interval
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +161,7 @@ def slow_log_prob(low, goal, row, begin, end):
         }
         seen[GOAL_KEY] = torch.from_numpy(wanted - seen["achieved_goal"].numpy()).float()
         with torch.no_grad():
-            now = low.actor.module(seen)[0].double().numpy()
+            now = low.learner.actor.module(seen)[0].double().numpy()
         done = store.read("/actions", position)[0].astype(np.float64)
         half = (low.action_space.high - low.action_space.low) / 2
         total -= 0.5 * float((((done - now) / half) ** 2).sum())
@@ -346,14 +348,16 @@ def on_a_line(goals=LINE, candidates=2):
     """A level below that walks 0.3 to the right in three steps, asked to go 1.0 to the left."""
     place = spaces.Box(-9, 9, (1,), np.float32)
     low = low_agent(learning=LearningParameters(learning_starts=10), capacity=10).build(
-        spaces=EnvironmentSpaces(
-            observation=spaces.Dict({"place": place, **goals.shown}),
-            action=spaces.Box(-2, 2, (1,), np.float32),
-        ),
-        num_envs=1,
-        device="cpu",
-        seed=0,
-        planned_steps=1,
+        AgentContext(
+            spaces=EnvironmentSpaces(
+                observation=spaces.Dict({"place": place, **goals.shown}),
+                action=spaces.Box(-2, 2, (1,), np.float32),
+            ),
+            num_envs=1,
+            device="cpu",
+            seed=0,
+            planned_steps=1,
+        )
     )
     for step in range(3):
         before, after = 2 + 0.1 * step, 2 + 0.1 * (step + 1)
@@ -370,11 +374,14 @@ def on_a_line(goals=LINE, candidates=2):
             )
         )
     # It goes right where that leads nearer to what it is told, unless that is too far.
-    low.policy = lambda seen: np.where(
+    low.learner.acting.outputs = lambda seen: np.where(
         (seen[GOAL_KEY] > 0.05) & (seen[GOAL_KEY] < 0.35), np.float32(0.1), np.float32(-0.1)
     )
     params = SubGoalCorrectionParameters(candidates=candidates)
-    return low, SubGoalCorrection(params, low=low, sub_goal=goals, seed=0)
+    below = LevelBelow(
+        goal=goals, agent=low, history=low.memory.history, half_range=np.float32([2.0])
+    )
+    return low, SubGoalCorrection(params, low=below, seed=0)
 
 
 def row(*values):
@@ -404,7 +411,7 @@ def test_by_hand_the_achieved_difference_explains_the_steps(candidates):
 
 def test_equally_likely_candidates_leave_the_sub_goal_as_it_was():
     low, correction = on_a_line(candidates=10)
-    low.policy = lambda seen: np.zeros_like(seen[GOAL_KEY])
+    low.learner.acting.outputs = lambda seen: np.zeros_like(seen[GOAL_KEY])
     begins, ends = correction.newest(np.array([0]))
     asked = row(-1.0)
     corrected, replaced = correction(
@@ -419,7 +426,7 @@ def test_goals_beyond_the_bounds_are_judged_where_they_were_clipped():
     low, correction = on_a_line(replace(LINE, low=(1.5,)))
     begins, ends = correction.newest(np.array([0]))
     steps = correction.steps(np.array([0]), begins, ends)
-    low.policy = lambda seen: seen[GOAL_KEY]
+    low.learner.acting.outputs = lambda seen: seen[GOAL_KEY]
     three = np.array([[[-1.0]], [[-0.9]], [[-0.4]]], np.float32)
     one, same, other = correction.log_probs(three, {"place": row(2.0)}, steps)[:, 0]
     assert one == same
@@ -431,7 +438,9 @@ def test_angles_are_judged_around_the_circle():
     circle = replace(LINE, angles=(0,), reach=(4.0,))
     low, correction = on_a_line(circle)
     told = []
-    low.policy = lambda seen: told.append(seen[GOAL_KEY].copy()) or seen[GOAL_KEY] * 0
+    low.learner.acting.outputs = lambda seen: (
+        told.append(seen[GOAL_KEY].copy()) or seen[GOAL_KEY] * 0
+    )
     begins, ends = correction.newest(np.array([0]))
     steps = replace(
         correction.steps(np.array([0]), begins, ends),
@@ -450,24 +459,26 @@ def test_learning_sees_the_corrected_sub_goals(ran, monkeypatch):
     top, _ = agents_of(ran)
     batches = []
     monkeypatch.setattr(
-        top.engine, "step", lambda batch, only=None: batches.append(batch) or {"td_error": None}
+        top.learner.engine,
+        "step",
+        lambda batch, only=None: batches.append(batch) or {"td_error": None},
     )
     raw = top.memory.sample(64)
     state = top.correction.state_dict()
-    asked = raw["/actions"].numpy()
-    seen = {"achieved_goal": raw["/observations/achieved_goal"].numpy()}
+    asked = raw.action.numpy()
+    seen = {"achieved_goal": raw.observation["achieved_goal"].numpy()}
     names = ("begins", LOW_BEGIN), ("ends", LOW_END)
-    interval = {name: raw[f"/{column}"].numpy() for name, column in names}
-    rows = top.memory.store.rows_of(raw["/positions"].numpy())
+    interval = {name: raw.extras[column].numpy() for name, column in names}
+    rows = top.memory.store.rows_of(raw.position.numpy())
     corrected, replaced = top.correction(asked, seen, rows=rows, **interval)
     top.correction.load_state_dict(state)
     top.learn_from_batch(raw)
     top.training_steps -= 1
     assert replaced.any()
-    np.testing.assert_array_equal(batches[0]["/actions"].numpy(), corrected)
-    assert torch.equal(batches[0]["/rewards"], raw["/rewards"])
-    assert f"/{LOW_BEGIN}" not in batches[0]  # nothing for the gradient step
-    assert np.array_equal(raw["/actions"].numpy(), asked)  # what was drawn is not written to
+    np.testing.assert_array_equal(batches[0].transitions.action.numpy(), corrected)
+    assert torch.equal(batches[0].transitions.reward, raw.reward)
+    assert LOW_BEGIN not in batches[0].transitions.extras  # nothing for the gradient step
+    assert np.array_equal(raw.action.numpy(), asked)  # what was drawn is not written to
 
 
 def test_sub_goals_go_through_the_output_filter_and_back():
@@ -476,9 +487,9 @@ def test_sub_goals_go_through_the_output_filter_and_back():
     manager.run()
     top, _ = agents_of(manager)
     batches = []
-    top.engine.step = lambda batch, only=None: batches.append(batch) or {"td_error": None}
+    top.learner.engine.step = lambda batch, only=None: batches.append(batch) or {"td_error": None}
     top.learn_from_batch(top.memory.sample(200))
-    actions = batches[0]["/actions"].numpy()
+    actions = batches[0].transitions.action.numpy()
     assert (np.abs(actions) <= 1 + 1e-6).all()
     assert np.abs(actions[:, 1]).max() > 0.5  # a quarter in the sub-goal's own units
     asked, _, interval = drawn(top, 200)
@@ -623,8 +634,7 @@ def test_goals_that_are_not_relative_are_refused(goals):
 
 
 def test_options_below_are_refused():
-    with pytest.raises(SpaceError):  # TD3 acts in a Box
-        built(stack(goals=OptionSpace(count=3)))
+    assert f"{BELOW} needs relative goals" in refusal(stack(goals=OptionSpace(count=3)))
 
 
 def test_a_frozen_level_below_is_refused_unless_nothing_is_corrected():
@@ -666,7 +676,7 @@ def test_filters_that_change_goals_are_refused(filters):
     ("change", "message"),
     [
         (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be 2 or more"),
-        (lambda: SubGoalCorrectionParameters(deviation=-0.1), "deviation must be 0 or more"),
+        (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be 0 or more"),
         (
             lambda: top_agent(
                 memory=ReplayMemoryParameters(

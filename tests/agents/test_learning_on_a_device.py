@@ -22,6 +22,7 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.batch import named_tensors
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.q_network import (
     CategoricalHead,
@@ -30,10 +31,10 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
     ReturnHead,
 )
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.records import Transition
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.memories.memory import Batch
+from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, TransitionBatch
 
 DEVICE = torch.device("meta")
 OBSERVATION = spaces.Dict({"observation": spaces.Box(-1, 1, (5,), np.float32)})
@@ -67,26 +68,36 @@ def dqn(head: ReturnHead) -> DQNAgentParameters:
     return DQNAgentParameters(network=QNetworkParameters(head=head, dueling=True))
 
 
-def columns(action: spaces.Space) -> Batch:
-    discrete = isinstance(action, spaces.Discrete)
-    shapes = {
-        "/observations/observation": (ROWS, 5),
-        "/next_observations/observation": (ROWS, 5),
-        "/rewards": (ROWS,),
-        "/discounts": (ROWS,),
-        "/weights": (ROWS,),
-        "/log_prob": (ROWS,),
-        "/advantages": (ROWS,),
-        "/targets": (ROWS,),
-        "/values": (ROWS,),
-    }
-    batch = {path: torch.empty(shape, device=DEVICE) for path, shape in shapes.items()}
-    batch["/actions"] = (
-        torch.empty(ROWS, dtype=torch.int64, device=DEVICE)
-        if discrete
-        else torch.empty(ROWS, 2, device=DEVICE)
+def empty(*shape: int) -> Tensor:
+    return torch.empty(ROWS, *shape, device=DEVICE)
+
+
+def actions(space: spaces.Space) -> Tensor:
+    return empty().to(torch.int64) if isinstance(space, spaces.Discrete) else empty(2)
+
+
+def transitions(space: spaces.Space) -> TransitionBatch:
+    return TransitionBatch(
+        observation={"observation": empty(5)},
+        action=actions(space),
+        reward=empty(),
+        discount=empty(),
+        next_observation={"observation": empty(5)},
+        weight=empty(),
+        position=empty(),
     )
-    return batch
+
+
+def rollout(space: spaces.Space) -> RolloutBatch:
+    return RolloutBatch(
+        observation={"observation": empty(5)},
+        action=actions(space),
+        log_prob=empty(),
+        advantage=empty(),
+        target=empty(),
+        value=empty(),
+        policy=None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,15 +134,17 @@ def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
     params: OffPolicyAgentParameters, action: spaces.Space, noises: int
 ):
     agent = params.build(
-        spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
-        num_envs=1,
-        device="meta",
-        seed=0,
-        planned_steps=10,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
+            num_envs=1,
+            device="meta",
+            seed=0,
+            planned_steps=10,
+        )
     )
     with HostTensors() as host:
         for _ in range(4):  # both of TD3's variants of a step
-            outputs = agent.learn_from_batch(columns(action))
+            outputs = agent.learn_from_batch(transitions(action))
     # Noise is drawn on the host, the same for every device, and sent.
     sent = {"aten.randn.generator": 4 * noises, "aten._to_copy.default": 4 * noises}
     assert host.operations == Counter(sent)
@@ -141,15 +154,18 @@ def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
 @pytest.mark.parametrize("action", [BOX, CHOICES], ids=["box", "choices"])
 def test_ppo_learning_never_leaves_the_device(action: spaces.Space):
     agent = PPOAgentParameters().build(
-        spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
-        num_envs=1,
-        device="meta",
-        seed=0,
-        planned_steps=10,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
+            num_envs=1,
+            device="meta",
+            seed=0,
+            planned_steps=10,
+        )
     )
     agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)
     with HostTensors() as host:
-        agent.learn_from_batch(columns(action), torch.empty(8, dtype=torch.int64, device=DEVICE))
+        index = torch.empty(8, dtype=torch.int64, device=DEVICE)
+        agent.learn_from_batch(Minibatch(rollout(action), index))
     assert not host.operations
 
 
@@ -176,5 +192,5 @@ def test_batches_out_of_a_memory_on_the_device_lie_there():
             )
         )
     batch = memory.sample(16)
-    assert {column.device for column in batch.values()} == {DEVICE}
-    assert batch["/next_observations/observation"].shape == (16, 5)
+    assert {column.device for column in named_tensors(batch).values()} == {DEVICE}
+    assert batch.next_observation["observation"].shape == (16, 5)

@@ -182,9 +182,9 @@ def test_evaluations_act_on_the_goal_that_is_there():
     agent = graph_manager.graph.agents["top"]
     choose = agent.choose
 
-    def spied(row_state, rows, observation, **more):
-        seen.append(take(observation, slice(None)))
-        return choose(row_state, rows, observation, **more)
+    def spied(row_state, request, clock):
+        seen.append(take(request.observation, slice(None)))
+        return choose(row_state, request, clock)
 
     agent.choose = spied
     graph_manager.evaluate(EnvironmentEpisodes(4))
@@ -256,11 +256,11 @@ def test_n_step_returns_stay_under_one_goal():
     list(graph_manager.heatup(EnvironmentSteps(300)))
     assert check(stored) > 10
     batch = agent.memory.sample(400)
-    goals = [batch[f"/{when}observations/{GOAL_KEY}"] for when in ("", "next_")]
+    goals = [seen[GOAL_KEY] for seen in (batch.observation, batch.next_observation)]
     assert (goals[0] == goals[1]).all()
     # rewards of -1 up to the goal, where nothing is left to come: the discount tells how many
-    steps = np.log(batch["/discounts"].numpy().clip(1e-9)) / np.log(0.99)
-    open_ended = batch["/discounts"].numpy() > 0
+    steps = np.log(batch.discount.numpy().clip(1e-9)) / np.log(0.99)
+    open_ended = batch.discount.numpy() > 0
     assert set(np.round(steps[open_ended]).astype(int)) == {1, 2, 3}
 
 
@@ -268,10 +268,10 @@ def test_advantages_stay_under_one_goal():
     graph_manager = manager(ppo())
     agent = graph_manager.graph.agents["top"]
     list(graph_manager.train_and_act(EnvironmentSteps(21)))
-    agent._model.value = lambda observation: observation[GOAL_KEY][:, 0]
-    columns = agent._memory.columns
-    data = {path: torch.from_numpy(column) for path, column in columns.items()}
-    found = agent._estimates(data, agent._memory.grid())["/advantages"].numpy()
+    agent.model.value = lambda observation: observation[GOAL_KEY][:, 0]
+    columns = agent.memory.columns
+    rollout = agent.memory.rollout(torch.device("cpu"))
+    found = agent.rollout_batch(rollout, agent.memory.grid()).advantage.numpy()
     goal, reward = columns[f"/observations/{GOAL_KEY}"][:, 0], columns["/rewards"]
     rows, carry = columns["/rows"][:21], 0.99 * 0.95
     moves = 0

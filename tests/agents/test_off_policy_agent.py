@@ -26,12 +26,13 @@ from plain_learners import (
 )
 
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.batch import mapped
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.records import Outcome, Transition
+from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
@@ -51,12 +52,12 @@ NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
 
 
 def critics_of(agent):
-    return agent.networks["critic" if "critic" in agent.networks else "critics"]
+    return agent.learner.networks["critic" if "critic" in agent.learner.networks else "critics"]
 
 
 def targets_of(agent):
     """Every network that has a target."""
-    return {name: each for name, each in agent.networks.items() if each.has_target}
+    return {name: each for name, each in agent.learner.networks.items() if each.has_target}
 
 
 # When it learns.
@@ -94,7 +95,7 @@ def test_as_many_gradient_steps_as_decisions_have_earned(ratio, num_envs):
         expected = int(exact * earned)
         assert len(taken) == expected
         assert made.clock.training_steps == agent.training_steps == expected
-        assert agent.engine.state_dict()["taken"] == expected
+        assert agent.learner.engine.state_dict()["taken"] == expected
     assert earned > 2 / exact
     assert min(taken) > starts  # the first updates follow the first decision that earns some
     made.close()
@@ -117,7 +118,7 @@ def test_a_decision_made_in_heat_up_earns_nothing_when_it_ends_in_training():
     state, rows = agent.new_rows(2, seed=0), np.arange(2)
     for clock, earned in ((HEATUP, 0), (HEATUP, 0), (TRAIN, 2)):
         act(agent, clock=clock, state=state, count=2)
-        agent.observe(state, outcome(rows), clock=TRAIN)
+        agent.observe(state, outcome(rows), TRAIN)
         report = agent.train(TRAIN)
         assert (0 if report is None else report.training_steps) == earned
 
@@ -133,13 +134,12 @@ def test_a_ratio_is_what_was_meant(given, exact):
 def test_a_long_run_loses_no_update_to_rounding():
     """Added up as floating-point numbers, 0.29 a step would be one short before long."""
     agent = build("ddpg", planned=10**6, learning={"updates_per_step": 0.29})
-    assert agent.planned_updates == 290_000
-    agent.update = lambda batch: {}
+    agent.learner.learn_from_batch = lambda batch: {}
     agent.memory.sample = lambda size: {}
     for _ in range(1000):
-        agent._earned += 100
+        agent.earned += 100
         agent.train(TRAIN)
-        assert agent.training_steps == agent._earned * 29 // 100
+        assert agent.training_steps == agent.earned * 29 // 100
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ def test_a_schedule_multiplies_every_step_size():
     schedule = LinearSchedule(start=1.0, end=0.0, over=EnvironmentSteps(100))
     agent = build("sac", learning_rate_schedule=schedule, learning={"report_every": 1})
     store(agent, batches(1)[0])
-    agent._earned = 1
+    agent.earned = 1
     report = agent.train(Clock(environment_steps=75))
-    rates = {name: report.scalars[f"train/{name}"] for name in agent.learning_rates}
-    assert rates == pytest.approx(dict.fromkeys(agent.learning_rates, 0.0025))
-    before = [each.online.clone() for each in agent.networks.values()]
-    agent._earned = 2
+    rates = {name: report.metrics[f"train/{name}"] for name in agent.learner.learning_rates}
+    assert rates == pytest.approx(dict.fromkeys(agent.learner.learning_rates, 0.0025))
+    before = [each.online.clone() for each in agent.learner.networks.values()]
+    agent.earned = 2
     assert agent.train(Clock(environment_steps=100)).training_steps == 1
-    for each, kept in zip(agent.networks.values(), before, strict=True):
+    for each, kept in zip(agent.learner.networks.values(), before, strict=True):
         assert torch.equal(each.online, kept)
 
 
@@ -249,12 +249,12 @@ def test_by_hand_after_two_steps():
     agent = build("ddpg", algorithm={"target_sync": TargetSync(rate=0.25)})
     weights = []
     for batch in batches(2):
-        weights.append(agent.actor.online[0].item())
+        weights.append(agent.learner.actor.online[0].item())
         agent.learn_from_batch(batch)
-    weights.append(agent.actor.online[0].item())
+    weights.append(agent.learner.actor.online[0].item())
     first = 0.75 * weights[0] + 0.25 * weights[1]
     second = 0.75 * first + 0.25 * weights[2]
-    assert agent.actor.target[0].item() == pytest.approx(second, rel=1e-5)
+    assert agent.learner.actor.target[0].item() == pytest.approx(second, rel=1e-5)
     assert len(set(weights)) == 3
 
 
@@ -319,9 +319,13 @@ def test_an_end_ends_the_pay(kind):
         evaluation_interval=EnvironmentSteps(1200),
     )
     places = np.float32([[-0.7], [0.0], [0.7]])
-    found = values(agent, places, agent.policy({"observation": places})[:, :1].clip(-1, 1))
+    found = values(
+        agent, places, agent.learner.acting.outputs({"observation": places})[:, :1].clip(-1, 1)
+    )
     if kind == "sac":  # its policy says what is to be squashed
-        found = values(agent, places, np.tanh(agent.policy({"observation": places})[:, :1]))
+        found = values(
+            agent, places, np.tanh(agent.learner.acting.outputs({"observation": places})[:, :1])
+        )
     torch.testing.assert_close(found, torch.ones_like(found), rtol=0, atol=0.1)
     (evaluation,) = (record for record in records if record.kind == "evaluation")
     assert evaluation.scalars["evaluation/reward_mean"] > 0.9
@@ -387,15 +391,15 @@ def transition(seen, action, after, *, reward=1.0, terminated=False, truncated=F
 
 def store(agent, batch):
     """Put a batch's transitions into the agent's memory."""
-    for number in range(len(batch["/actions"])):
-        one = {path: values[number : number + 1].numpy() for path, values in batch.items()}
+    for number in range(len(batch.action)):
+        one = mapped(lambda values, n=number: values[n : n + 1].numpy(), batch)
         agent.store(
             transition(
-                one["/observations/x"],
-                one["/actions"],
-                one["/next_observations/x"],
-                reward=float(one["/rewards"][0]),
-                terminated=float(one["/discounts"][0]) == 0,
+                one.observation["x"],
+                one.action,
+                one.next_observation["x"],
+                reward=float(one.reward[0]),
+                terminated=float(one.discount[0]) == 0,
             )
         )
 
@@ -407,11 +411,11 @@ def test_errors_are_told_to_a_prioritised_memory(kind):
     sampled, sample = [], agent.memory.sample
     agent.memory.sample = lambda size: sampled.append(sample(size)) or sampled[-1]
     agent.memory.note_errors = lambda positions, errors: told.append((positions, errors.clone()))
-    agent._earned = 3
+    agent.earned = 3
     agent.train(TRAIN)
     assert len(told) == 3
     for (positions, errors), batch in zip(told, sampled, strict=True):
-        assert torch.equal(positions, batch["/positions"])
+        assert torch.equal(positions, batch.position)
         assert errors.shape == (16,)
         assert errors.abs().min() > 0
 
@@ -420,7 +424,7 @@ def test_a_uniform_memory_is_told_nothing():
     agent = build("ddpg")
     store(agent, batches(1)[0])
     agent.memory.note_errors = None  # calling it would raise
-    agent._earned = 3
+    agent.earned = 3
     assert agent.train(TRAIN).training_steps == 3
 
 
@@ -431,8 +435,8 @@ def test_the_box_has_no_bearing_on_what_is_learned(kind):
     for box, middle, half in ((SYMMETRIC, 0.0, 1.0), (BOX, MIDDLE, HALF)):
         agent = build(kind, box=box, adam={"epsilon": 1e-4})
         for batch in batches(6, box=SYMMETRIC):
-            agent.learn_from_batch({**batch, "/actions": middle + half * batch["/actions"]})
-        learned.append([each.online for each in agent.networks.values()])
+            agent.learn_from_batch(batch._replace(action=middle + half * batch.action))
+        learned.append([each.online for each in agent.learner.networks.values()])
     for mine, theirs in zip(*learned, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=2e-5)
 
@@ -445,12 +449,14 @@ def act(agent, clock=TRAIN, count=50, state=None, seed=0, tested=None):
     observation = np.random.default_rng(seed).normal(size=(count, 3)).astype(np.float32)
     return agent.act(
         state or agent.new_rows(count, seed=0),
-        np.arange(count),
-        {"x": observation},
-        starts=everywhere,
-        fresh=everywhere,
-        quiet=~everywhere if tested is None else tested,
-        clock=clock,
+        ActionRequest(
+            rows=np.arange(count),
+            observation={"x": observation},
+            starts=everywhere,
+            episode_start=everywhere,
+            greedy=~everywhere if tested is None else tested,
+        ),
+        clock,
     )
 
 
@@ -486,7 +492,7 @@ def test_heat_up_covers_the_whole_box_evenly(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_actions_reach_both_ends_of_every_element(kind):
     agent = build(kind)
-    named = agent.actor.named(agent.actor.online)
+    named = agent.learner.actor.named(agent.learner.actor.online)
     for signs in ((50, -50), (-50, 50)):
         for values in named.values():
             values.zero_()
@@ -519,8 +525,8 @@ def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
     )
     (agent,) = made.graph.agents.values()
     if kind == "sac":  # the deviation e^2 before squashing reaches both ends
-        agent.actor.named(agent.actor.online)["head.0.bias"][1] = 9.0
-    sent, environment = [], made.graph.training.levels[0].environment
+        agent.learner.actor.named(agent.learner.actor.online)["head.0.bias"][1] = 9.0
+    sent, environment = [], made._graph.training.levels[0].environment
     send = environment.send
 
     def spy(directive, rows):
@@ -543,7 +549,7 @@ def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
     for shares in seen:
         assert shares.min() >= -1 - 1e-6
         assert shares.max() <= 1 + 1e-6
-    given = (batch["/actions"][:, 0] - 1) / 2
+    given = (batch.action[:, 0] - 1) / 2
     assert any(torch.allclose(shares, given.expand_as(shares), atol=1e-6) for shares in seen)
     made.close()
 
@@ -647,7 +653,10 @@ def test_observations_are_normalised_alike_in_acting_learning_and_targets(kind):
 
     probe = known[:8] + np.float32([1, 0.5, 0.05])
     np.testing.assert_allclose(
-        agent.policy({"x": probe}), plain.policy({"x": by_hand(probe)}), rtol=1e-3, atol=1e-4
+        agent.learner.acting.outputs({"x": probe}),
+        plain.learner.acting.outputs({"x": by_hand(probe)}),
+        rtol=1e-3,
+        atol=1e-4,
     )
     for batch in batches(4, size=8):
         raw = {
@@ -660,8 +669,8 @@ def test_observations_are_normalised_alike_in_acting_learning_and_targets(kind):
         }
         agent.learn_from_batch(raw)
         plain.learn_from_batch(normal)
-    for name, each in agent.networks.items():
-        other = plain.networks[name]
+    for name, each in agent.learner.networks.items():
+        other = plain.learner.networks[name]
         torch.testing.assert_close(each.online, other.online, rtol=5e-3, atol=5e-4)
         if each.has_target:
             torch.testing.assert_close(each.target, other.target, rtol=5e-3, atol=5e-4)
@@ -690,7 +699,7 @@ def test_statistics_are_of_what_was_acted_on_and_memory_keeps_raw_numbers(kind):
         rtol=1e-4,
         atol=1e-5,
     )
-    batch = agent.memory.sample(200)["/observations/observation"].numpy()
+    batch = agent.memory.sample(200).observation["observation"].numpy()
     raw = {tuple(row) for row in kept}
     assert all(tuple(row) in raw for row in batch)
 
@@ -701,11 +710,13 @@ def test_statistics_are_saved_and_loaded(kind):
     store(agent, batches(1)[0])
     other.load_state_dict(agent.state_dict())
     probe = {"x": np.float32([[1, 2, 3], [-1, 0, 1]])}
-    np.testing.assert_array_equal(agent.policy(probe), other.policy(probe))
+    np.testing.assert_array_equal(
+        agent.learner.acting.outputs(probe), other.learner.acting.outputs(probe)
+    )
     plain = build(kind)
-    for name, each in plain.networks.items():
-        each.load_state_dict(agent.networks[name].state_dict())
-    assert not np.allclose(agent.policy(probe), plain.policy(probe))
+    for name, each in plain.learner.networks.items():
+        each.load_state_dict(agent.learner.networks[name].state_dict())
+    assert not np.allclose(agent.learner.acting.outputs(probe), plain.learner.acting.outputs(probe))
 
 
 # Going on after a stop.
@@ -829,7 +840,7 @@ def test_a_saved_state_is_not_changed_by_further_training(kind):
     store(agent, batches(1)[0])
     saved = agent.state_dict()
     before = copy.deepcopy(saved)
-    agent._earned = 5
+    agent.earned = 5
     agent.train(TRAIN)
     store(agent, batches(1, seed=3)[0])
     assert_same_state(saved, before)
@@ -858,8 +869,8 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(kind):
 
 def test_actor_and_critics_do_not_begin_alike():
     """They draw from one stream, one after the other."""
-    critics = build("td3").critics.module
-    for layer in critics.values.layers:
+    critics = build("td3").learner.critics.module
+    for layer in critics.layers:
         assert not torch.allclose(layer.weight[0], layer.weight[1])
 
 
@@ -879,17 +890,17 @@ def test_compiled_equals_eager_to_rounding(kind):
             adam={"epsilon": 1e-4, "max_gradient_norm": 1.0},
             algorithm={"huber": 1.0, "target_sync": TargetSync(rate=0.1)},
         )
-        assert agent.engine.mode == mode
+        assert agent.learner.engine.mode == mode
         store(agent, batches(1)[0])
         made = batches(10)
         for number, batch in enumerate(made):
             if number == 5:  # neither may be compiled in
-                agent.engine.set_scalars(critic_learning_rate=0.001)
+                agent.learner.engine.set_scalars(critic_learning_rate=0.001)
                 store(agent, made[0])
             errors = agent.learn_from_batch(batch)["td_error"].clone()
-        numbers = [each.online for each in agent.networks.values()]
+        numbers = [each.online for each in agent.learner.networks.values()]
         numbers += [each.target for each in targets_of(agent).values()]
-        return [*numbers, errors], agent.engine.drain_metrics()
+        return [*numbers, errors], agent.learner.engine.drain_metrics()
 
     (found, metrics), (expected, others) = trained("compiled"), trained("eager")
     for mine, theirs in zip(found, expected, strict=True):
@@ -936,7 +947,7 @@ def test_a_box_of_doubles_will_do(kind):
     """Bounds that single precision cannot hold are not left."""
     box = spaces.Box(np.array([-0.1, -2.0]), np.array([0.3, 1 / 3]), dtype=np.float64)
     agent = build(kind, box=box)
-    named = agent.actor.named(agent.actor.online)
+    named = agent.learner.actor.named(agent.learner.actor.online)
     named["head.0.bias"][:2] = 50.0
     for clock in (HEATUP, TRAIN, TEST):
         action = act(agent, clock)
@@ -944,7 +955,7 @@ def test_a_box_of_doubles_will_do(kind):
         assert (action <= box.high).all()
         assert (action >= box.low).all()
     for batch in batches(2, box=box):
-        agent.learn_from_batch({**batch, "/actions": batch["/actions"].float()})
+        agent.learn_from_batch(batch._replace(action=batch.action.float()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -971,12 +982,14 @@ def test_images_lamps_and_lone_numbers_are_observed(kind):
     for _ in range(3):
         agent.act(
             state,
-            np.arange(4),
-            shown,
-            starts=everywhere,
-            fresh=everywhere,
-            quiet=~everywhere,
-            clock=TRAIN,
+            ActionRequest(
+                rows=np.arange(4),
+                observation=shown,
+                starts=everywhere,
+                episode_start=everywhere,
+                greedy=~everywhere,
+            ),
+            TRAIN,
         )
         nothing = np.zeros(4, np.uint8)
         agent.observe(
@@ -1003,7 +1016,7 @@ def test_images_lamps_and_lone_numbers_are_observed(kind):
 def test_the_description_says_what_it_consists_of(kind):
     agent = build(kind)
     text = agent.description()
-    for name, each in agent.networks.items():
+    for name, each in agent.learner.networks.items():
         assert f"{name}: " in text
         assert f"{each.size:,} parameters" in text
     assert "updates: eager" in text

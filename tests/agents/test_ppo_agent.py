@@ -1,5 +1,6 @@
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +11,17 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.records import Outcome, Transition
+from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.memories import RolloutBatch
 from coach_rl.testing.states import assert_same_state
 
+CPU = torch.device("cpu")
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,))})
 TRAIN, TEST = Clock(phase=Phase.TRAIN), Clock(phase=Phase.TEST)
 ACTIONS = {
@@ -39,11 +43,13 @@ def build(
         update_mode="eager",
     )
     return params.build(
-        spaces=EnvironmentSpaces(observation=SEEN, action=action),
-        num_envs=num_envs,
-        device="cpu",
-        seed=seed,
-        planned_steps=1000,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=SEEN, action=action),
+            num_envs=num_envs,
+            device="cpu",
+            seed=seed,
+            planned_steps=1000,
+        )
     )
 
 
@@ -63,12 +69,14 @@ class Bandit:
         everywhere = np.ones(len(self.rows), bool)
         return self.agent.act(
             self.state,
-            self.rows,
-            {"x": self.x},
-            starts=everywhere,
-            fresh=everywhere,
-            quiet=~everywhere,
-            clock=clock,
+            ActionRequest(
+                rows=self.rows,
+                observation={"x": self.x},
+                starts=everywhere,
+                episode_start=everywhere,
+                greedy=~everywhere,
+            ),
+            clock,
         )
 
     def step(self, clock=TRAIN):
@@ -85,7 +93,7 @@ class Bandit:
             below=none,
             tested=none > 0,
         )
-        self.agent.observe(self.state, outcome, clock=clock)
+        self.agent.observe(self.state, outcome, clock)
         self.show()
         return self.agent.train(clock)
 
@@ -130,15 +138,14 @@ def store(
 
 def with_value_of_x(**algorithm):
     agent = build(**{"discount": 0.5, "gae_lambda": 0.5, "normalise_advantage": False, **algorithm})
-    agent._model.value = lambda observation: observation["x"][:, 0]
+    agent.model.value = lambda observation: observation["x"][:, 0]
     return agent
 
 
 def estimates(agent):
-    data = {path: torch.from_numpy(column) for path, column in agent._memory.columns.items()}
-    count = len(agent._memory)
-    found = agent._estimates(data, agent._memory.grid())
-    return {name: column[:count].tolist() for name, column in found.items()}
+    batch = agent.rollout_batch(agent.memory.rollout(CPU), agent.memory.grid())
+    names = ("advantage", "target", "value")
+    return {name: getattr(batch, name)[: len(agent.memory)].tolist() for name in names}
 
 
 def three_steps(agent, *, next_x=(2, 3, 4), terminated=(0, 0, 0), truncated=(0, 0, 0), **more):
@@ -159,9 +166,9 @@ def test_the_open_end_of_a_rollout_bootstraps_from_its_next_observation():
     three_steps(agent)
     # errors 1 + 2/2 - 1 = 1, 1 + 3/2 - 2 = 1/2, 1 + 4/2 - 3 = 0; each carries 1/4 of the next
     assert estimates(agent) == {
-        "/advantages": [1.125, 0.5, 0.0],
-        "/targets": [2.125, 2.5, 3.0],
-        "/values": [1.0, 2.0, 3.0],
+        "advantage": [1.125, 0.5, 0.0],
+        "target": [2.125, 2.5, 3.0],
+        "value": [1.0, 2.0, 3.0],
     }
 
 
@@ -169,51 +176,51 @@ def test_nothing_is_bootstrapped_at_a_termination():
     agent = with_value_of_x()
     three_steps(agent, terminated=(0, 0, 1))
     # last error 1 - 3 = -2
-    assert estimates(agent)["/advantages"] == [1.0, 0.0, -2.0]
+    assert estimates(agent)["advantage"] == [1.0, 0.0, -2.0]
     agent = with_value_of_x()
     three_steps(agent, terminated=(0, 1, 0), next_x=(2, 50, 4))
     # middle error 1 - 2 = -1, and nothing of the next episode comes through
-    assert estimates(agent)["/advantages"] == [0.75, -1.0, 0.0]
+    assert estimates(agent)["advantage"] == [0.75, -1.0, 0.0]
 
 
 def test_a_truncation_bootstraps_from_the_true_last_observation():
     agent = with_value_of_x()
     three_steps(agent, truncated=(0, 1, 0), next_x=(2, 10, 4))
     # middle error 1 + 10/2 - 2 = 4 with the trace cut; the next episode's first value 3 is not used
-    assert estimates(agent)["/advantages"] == [2.0, 4.0, 0.0]
+    assert estimates(agent)["advantage"] == [2.0, 4.0, 0.0]
 
 
 def test_where_something_was_left_out_the_true_next_observation_is_bootstrapped():
     agent = with_value_of_x()
     three_steps(agent, next_x=(2, 10, 4), follows=(True, True, False))
     # as where a truncation cuts: the value 3 of what comes after the gap is not used
-    assert estimates(agent)["/advantages"] == [2.0, 4.0, 0.0]
+    assert estimates(agent)["advantage"] == [2.0, 4.0, 0.0]
     agent = with_value_of_x()
     for x, follows in ((1, False), (2, True), (3, False)):  # two rows, interleaved
         store(agent, [4, 2], [x, 5 * x], [x + 1, 5 * x + 5], follows=[follows, True])
-    both = estimates(agent)["/advantages"]
+    both = estimates(agent)["advantage"]
     alone = [with_value_of_x(), with_value_of_x()]
     three_steps(alone[0], follows=(False, True, False))
     for x in (5, 10, 15):
         store(alone[1], 0, x, x + 5)
-    assert both[::2] == estimates(alone[0])["/advantages"]
-    assert both[1::2] == estimates(alone[1])["/advantages"]
+    assert both[::2] == estimates(alone[0])["advantage"]
+    assert both[1::2] == estimates(alone[1])["advantage"]
 
 
 def test_termination_wins_over_truncation():
     agent = with_value_of_x()
     three_steps(agent, terminated=(0, 1, 0), truncated=(0, 1, 0), next_x=(2, 10, 4))
-    assert estimates(agent)["/advantages"] == [0.75, -1.0, 0.0]
+    assert estimates(agent)["advantage"] == [0.75, -1.0, 0.0]
 
 
 def test_long_decisions_are_discounted_by_their_duration_where_asked():
     agent = with_value_of_x(discount_by_duration=True)
     three_steps(agent, duration=(2, 1, 3))
     # errors 1 + 2/4 - 1 = 1/2, 1 + 3/2 - 2 = 1/2, 1 + 4/8 - 3 = -3/2; carries 1/8, 1/4
-    assert estimates(agent)["/advantages"] == [0.515625, 0.125, -1.5]
+    assert estimates(agent)["advantage"] == [0.515625, 0.125, -1.5]
     agent = with_value_of_x()
     three_steps(agent, duration=(2, 1, 3))
-    assert estimates(agent)["/advantages"] == [1.125, 0.5, 0.0]
+    assert estimates(agent)["advantage"] == [1.125, 0.5, 0.0]
 
 
 def slow_advantages(steps, discount=0.9, trace=0.8, scale=1.0):
@@ -263,9 +270,9 @@ def test_irregular_rows_have_the_advantages_of_each_row_alone(lengths):
         single = with_value_of_x(discount=0.9, gae_lambda=0.8, rollout=40)
         for step in rows[number]:
             store(single, 0, **step)
-        alone.append(iter(estimates(single)["/advantages"] if rows[number] else []))
+        alone.append(iter(estimates(single)["advantage"] if rows[number] else []))
         expected.append(iter(slow_advantages(rows[number])))
-    found = estimates(agent)["/advantages"]
+    found = estimates(agent)["advantage"]
     numbers = [[3, 0, 1].index(row) for row in order]
     np.testing.assert_allclose(found, [next(expected[number]) for number in numbers], atol=1e-5)
     np.testing.assert_allclose(found, [next(alone[number]) for number in numbers], atol=1e-6)
@@ -275,10 +282,10 @@ def test_stale_transitions_beyond_the_rollout_change_nothing():
     agent = with_value_of_x()
     three_steps(agent)
     expected = estimates(agent)
-    agent._memory.clear()
+    agent.memory.clear()
     for row in range(5):
         store(agent, [row, row], 77, 88, reward=99.0)
-    agent._memory.clear()
+    agent.memory.clear()
     three_steps(agent)
     assert estimates(agent) == expected
 
@@ -287,7 +294,7 @@ def test_scaled_returns_are_divided_by_their_running_deviation():
     agent = with_value_of_x(scale_returns=True)
     three_steps(agent)
     # before the first return nothing is known: as without scaling
-    assert estimates(agent)["/targets"] == [2.125, 2.5, 3.0]
+    assert estimates(agent)["target"] == [2.125, 2.5, 3.0]
     scale = math.sqrt(np.var([2.125, 2.5, 3.0]) + 1e-8)
     steps = [
         {"x": x, "next_x": x + 1, "reward": 1.0, "terminated": False, "truncated": False}
@@ -295,20 +302,20 @@ def test_scaled_returns_are_divided_by_their_running_deviation():
     ]
     advantages = np.array(slow_advantages(steps, 0.5, 0.5, scale))
     found = estimates(agent)
-    np.testing.assert_allclose(found["/advantages"], advantages, rtol=1e-5)
+    np.testing.assert_allclose(found["advantage"], advantages, rtol=1e-5)
     targets = advantages + scale * np.array([1.0, 2.0, 3.0])
-    np.testing.assert_allclose(found["/targets"], targets / scale, rtol=1e-5)
-    assert found["/values"] == [1.0, 2.0, 3.0]  # in the critic's own scale
+    np.testing.assert_allclose(found["target"], targets / scale, rtol=1e-5)
+    assert found["value"] == [1.0, 2.0, 3.0]  # in the critic's own scale
     both = np.concatenate([[2.125, 2.5, 3.0], targets])
-    assert agent._return_scale() == pytest.approx(math.sqrt(both.var() + 1e-8), rel=1e-5)
+    assert agent.return_scale() == pytest.approx(math.sqrt(both.var() + 1e-8), rel=1e-5)
 
 
 def test_unscaled_returns_keep_no_statistics():
     agent = with_value_of_x()
     three_steps(agent)
     estimates(agent)
-    assert agent._returns.count == 0
-    assert agent._return_scale() == 1.0
+    assert agent.returns.count == 0
+    assert agent.return_scale() == 1.0
 
 
 # The loss.
@@ -333,20 +340,21 @@ def test_the_loss_is_that_of_the_paper(objective, normalise, value_clip):
     old_logits, action = normal(6, 3), torch.tensor([0, 1, 2, 2, 1, 0])
     old = torch.distributions.Categorical(logits=old_logits)
     batch = {
-        "/observations/x": normal(6, 1),
-        "/actions": action,
-        "/log_prob": old.log_prob(action),
-        "/policy": old_logits,
-        "/advantages": 2 + 3 * normal(6),
-        "/targets": normal(6),
-        "/values": normal(6),
+        "observation": {"x": normal(6, 1)},
+        "action": action,
+        "log_prob": old.log_prob(action),
+        "policy": old_logits if objective == "kl" else None,
+        "advantage": 2 + 3 * normal(6),
+        "target": normal(6),
+        "value": normal(6),
     }
+    batch = RolloutBatch(**batch)
     scalars = {"clip": torch.tensor(0.2), "kl_coefficient": torch.tensor(1.7)}
-    loss, metrics = agent._loss(agent.network.online, batch, scalars)
+    loss, metrics = agent.loss(agent.network.online, batch, scalars)
 
-    logits, value = agent._model({"x": batch["/observations/x"]})
+    logits, value = agent.model({"x": batch.observation["x"]})
     new = torch.distributions.Categorical(logits=logits)
-    advantage, policy_loss, error = batch["/advantages"], 0.0, 0.0
+    advantage, policy_loss, error = batch.advantage, 0.0, 0.0
     if normalise:
         advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
     kl = torch.distributions.kl_divergence(old, new)
@@ -358,11 +366,11 @@ def test_the_loss_is_that_of_the_paper(objective, normalise, value_clip):
         else:
             gain -= 1.7 * float(kl[row])
         policy_loss -= gain / 6
-        squared = float((value[row] - batch["/targets"][row]) ** 2)
+        squared = float((value[row] - batch.target[row]) ** 2)
         if value_clip is not None:
-            before = float(batch["/values"][row])
+            before = float(batch.value[row])
             stayed = min(max(float(value[row]), before - value_clip), before + value_clip)
-            squared = max(squared, (stayed - float(batch["/targets"][row])) ** 2)
+            squared = max(squared, (stayed - float(batch.target[row])) ** 2)
         error += squared / 2 / 6
     entropy = float(new.entropy().mean())
     assert float(loss) == pytest.approx(policy_loss + 0.7 * error - 0.3 * entropy, rel=1e-4)
@@ -422,7 +430,7 @@ def test_every_transition_is_used_once_in_an_epoch():
 def test_the_first_step_starts_from_the_policy_that_acted(kind, objective):
     agent = build(action=ACTIONS[kind], objective=objective, epochs=1, minibatch=8)
     bandit = Bandit(agent, flat_pay)
-    scalars = bandit.round().scalars
+    scalars = bandit.round().metrics
     # the probabilities kept when acting are those the loss computes, counted from the same action
     assert abs(scalars["train/approx_kl"]) < 1e-6
     assert scalars["train/clip_fraction"] == 0.0
@@ -444,8 +452,8 @@ def test_a_box_of_doubles_trains_after_random_actions_too():
     agent = build(action=spaces.Box(-1, 1, (2,), np.float64))
     bandit = Bandit(agent, flat_pay)
     bandit.step(Clock(phase=Phase.HEATUP))
-    assert len(agent._memory) == 0
-    scalars = bandit.round().scalars
+    assert len(agent.memory) == 0
+    scalars = bandit.round().metrics
     assert all(math.isfinite(value) for value in scalars.values())
     assert agent.network.online.dtype == torch.float32
 
@@ -456,8 +464,8 @@ def test_reports_hold_the_means_of_the_round():
         "policy_loss value_loss entropy approx_kl clip_fraction gradient_norm "
         "explained_variance training_steps learning_rate clip"
     )
-    assert set(report.scalars) == {f"train/{name}" for name in expected.split()}
-    assert all(isinstance(value, float) for value in report.scalars.values())
+    assert set(report.metrics) == {f"train/{name}" for name in expected.split()}
+    assert all(isinstance(value, float) for value in report.metrics.values())
 
 
 def test_schedules_are_read_where_the_rollout_began():
@@ -469,7 +477,7 @@ def test_schedules_are_read_where_the_rollout_began():
     )
     bandit, seen = Bandit(agent, flat_pay), []
     for began in (0, 50, 50, 150):  # and eight steps later the rollout is full
-        scalars = bandit.round(Clock(environment_steps=began + 8, planned_steps=100)).scalars
+        scalars = bandit.round(Clock(environment_steps=began + 8, planned_steps=100)).metrics
         used = [float(agent.engine._scalars[name]) for name in ("learning_rate", "clip")]
         assert used == pytest.approx([scalars["train/learning_rate"], scalars["train/clip"]])
         seen.append(used)
@@ -485,7 +493,7 @@ def test_the_last_round_learns_where_the_learning_rate_falls_to_zero():
     for steps in (8, 16, 24, 32):
         before = agent.network.online.clone()
         report = bandit.round(Clock(environment_steps=steps, planned_steps=32))
-        rates.append(report.scalars["train/learning_rate"])
+        rates.append(report.metrics["train/learning_rate"])
         assert not torch.equal(agent.network.online, before)
     assert rates == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
 
@@ -495,7 +503,7 @@ def test_schedules_count_the_environment_steps_of_decisions_that_last():
     for x in range(4):
         store(agent, [0, 1], x=[x, x], next_x=[x + 1, x + 1], duration=5)
     report = agent.train(Clock(environment_steps=100, planned_steps=100))
-    assert report.scalars["train/learning_rate"] == pytest.approx(0.01 * 40 / 100)
+    assert report.metrics["train/learning_rate"] == pytest.approx(0.01 * 40 / 100)
 
 
 def test_a_learning_rate_that_has_run_out_learns_nothing():
@@ -511,7 +519,7 @@ def test_the_kl_coefficient_adapts_after_each_round_and_is_used_in_the_next(targ
     agent = build(objective="kl", kl_target=target, initial_kl_coefficient=3.0, rate=0.01)
     bandit = Bandit(agent, flat_pay)
     for number in range(3):
-        scalars = bandit.round().scalars
+        scalars = bandit.round().metrics
         assert scalars["train/approx_kl"] > 1e-9
         assert float(agent.engine._scalars["kl_coefficient"]) == 3.0 * factor**number
         assert scalars["train/kl_coefficient"] == 3.0 * factor ** (number + 1)
@@ -521,17 +529,17 @@ def kl_round(target):
     """A round towards a target: the divergence it ended with, and the coefficient after it."""
     agent = build(objective="kl", rate=0.01, kl_target=target)
     bandit, kept = Bandit(agent, flat_pay), {}
-    clear = agent._memory.clear
+    clear = agent.memory.clear
 
     def keep_and_clear():
-        kept.update({path: torch.from_numpy(c[:8]) for path, c in agent._memory.columns.items()})
+        kept.update({path: torch.from_numpy(c[:8]) for path, c in agent.memory.columns.items()})
         clear()
 
-    agent._memory.clear = keep_and_clear
-    coefficient = bandit.round().scalars["train/kl_coefficient"]
+    agent.memory.clear = keep_and_clear
+    coefficient = bandit.round().metrics["train/kl_coefficient"]
     with torch.no_grad():
         new = torch.distributions.Categorical(
-            logits=agent._model.policy({"x": kept["/observations/x"]})
+            logits=agent.model.policy({"x": kept["/observations/x"]})
         )
     old = torch.distributions.Categorical(logits=kept["/policy"])
     return float(torch.distributions.kl_divergence(old, new).mean()), coefficient
@@ -550,7 +558,7 @@ def test_a_strong_kl_penalty_holds_the_policy_back():
         agent = build(
             objective="kl", initial_kl_coefficient=coefficient, rate=0.02, epochs=20, gain=0.01
         )
-        return Bandit(agent, flat_pay).round().scalars["train/approx_kl"]
+        return Bandit(agent, flat_pay).round().metrics["train/approx_kl"]
 
     assert divergence(100.0) < 0.3 * divergence(0.0)
 
@@ -571,7 +579,7 @@ def test_a_round_goes_on_while_the_policy_stays_near():
 
 def test_metrics_of_a_round_that_may_end_early_are_means_over_all_its_epochs():
     def scalars(limit):
-        return Bandit(build(stop_at_kl=limit, epochs=6, rate=0.01), flat_pay).round().scalars
+        return Bandit(build(stop_at_kl=limit, epochs=6, rate=0.01), flat_pay).round().metrics
 
     assert scalars(1e9) == pytest.approx(scalars(None), rel=1e-5)
 
@@ -579,8 +587,8 @@ def test_metrics_of_a_round_that_may_end_early_are_means_over_all_its_epochs():
 def test_advantages_are_recomputed_before_each_epoch_where_asked():
     def calls(**algorithm):
         agent, count = build(epochs=3, **algorithm), []
-        estimate = agent._estimates
-        agent._estimates = lambda data, grid: (count.append(1), estimate(data, grid))[1]
+        estimate = agent.rollout_batch
+        agent.rollout_batch = lambda data, grid: (count.append(1), estimate(data, grid))[1]
         Bandit(agent, flat_pay).round()
         return len(count)
 
@@ -596,7 +604,7 @@ def test_testing_acts_greedily_and_keeps_the_noise_for_training():
     bandit = Bandit(agent, flat_pay)
     before = bandit.state.exploration.state_dict()["used"].copy()
     with torch.no_grad():
-        mean = agent._model.policy({"x": torch.from_numpy(bandit.x)})[:, :2].clamp(-1, 1)
+        mean = agent.model.policy({"x": torch.from_numpy(bandit.x)})[:, :2].clamp(-1, 1)
     np.testing.assert_allclose(bandit.act(TEST), mean.numpy(), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(bandit.state.exploration.state_dict()["used"], before)
     assert not np.allclose(bandit.act(TRAIN), mean.numpy())
@@ -617,12 +625,14 @@ def test_only_the_tested_rows_are_silent():
         everywhere = np.ones(3, bool)
         return agent.act(
             state,
-            np.arange(3),
-            {"x": np.array([[0.5], [0.5], [0.5]], np.float32)},
-            starts=everywhere,
-            fresh=everywhere,
-            quiet=np.array(quiet),
-            clock=TRAIN,
+            ActionRequest(
+                rows=np.arange(3),
+                observation={"x": np.array([[0.5], [0.5], [0.5]], np.float32)},
+                starts=everywhere,
+                episode_start=everywhere,
+                greedy=np.array(quiet),
+            ),
+            TRAIN,
         )
 
     loud, mixed, silent = act([False] * 3), act([False, True, False]), act([True] * 3)
@@ -635,16 +645,16 @@ def test_only_the_tested_rows_are_silent():
 def test_what_is_learned_from_carries_the_log_probability_of_what_was_done():
     agent = build(action=ACTIONS["box"])
     bandit = Bandit(agent, flat_pay)
-    bandit.agent.act = lambda *args, quiet, **rest: type(agent).act(
-        agent, *args, quiet=np.array([True, False]), **rest
+    bandit.agent.act = lambda rows, request, clock: type(agent).act(
+        agent, rows, replace(request, greedy=np.array([True, False])), clock
     )
     x = bandit.x.copy()
     bandit.step()
-    count = len(agent._memory)
-    columns = {path: column[:count] for path, column in agent._memory.columns.items()}
+    count = len(agent.memory)
+    columns = {path: column[:count] for path, column in agent.memory.columns.items()}
     with torch.no_grad():
-        parameters = agent._model.policy({"x": torch.from_numpy(x)[columns["/rows"]]})
-        expected = agent._distribution.log_prob(parameters, torch.from_numpy(columns["/actions"]))
+        parameters = agent.model.policy({"x": torch.from_numpy(x)[columns["/rows"]]})
+        expected = agent.distribution.log_prob(parameters, torch.from_numpy(columns["/actions"]))
     np.testing.assert_allclose(columns["/log_prob"], expected.numpy(), atol=1e-4)
 
 
@@ -655,21 +665,25 @@ def test_images_are_acted_on_in_torch():
     )
     seen = spaces.Dict({"image": spaces.Box(0, 255, (5, 5, 1), np.uint8)})
     agent = params.build(
-        spaces=EnvironmentSpaces(observation=seen, action=spaces.Discrete(3)),
-        num_envs=2,
-        device="cpu",
-        seed=0,
-        planned_steps=0,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=seen, action=spaces.Discrete(3)),
+            num_envs=2,
+            device="cpu",
+            seed=0,
+            planned_steps=0,
+        )
     )
     everywhere = np.ones(2, bool)
     action = agent.act(
         agent.new_rows(2, seed=0),
-        np.arange(2),
-        {"image": np.zeros((2, 5, 5, 1), np.uint8)},
-        starts=everywhere,
-        fresh=everywhere,
-        quiet=~everywhere,
-        clock=TRAIN,
+        ActionRequest(
+            rows=np.arange(2),
+            observation={"image": np.zeros((2, 5, 5, 1), np.uint8)},
+            starts=everywhere,
+            episode_start=everywhere,
+            greedy=~everywhere,
+        ),
+        TRAIN,
     )
     check_actions(spaces.Discrete(3), action)
 

@@ -10,8 +10,9 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import Outcome
+from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
 
@@ -44,11 +45,13 @@ def build(action, num_envs, *, shared_torso, max_gradient_norm, **algorithm):
         update_mode="eager",
     )
     return params.build(
-        spaces=EnvironmentSpaces(observation=SEEN, action=action),
-        num_envs=num_envs,
-        device="cpu",
-        seed=0,
-        planned_steps=1000,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=SEEN, action=action),
+            num_envs=num_envs,
+            device="cpu",
+            seed=0,
+            planned_steps=1000,
+        )
     )
 
 
@@ -85,12 +88,14 @@ class Rows:
         observation = np.array([self.seen[row] for row in rows])
         sent = self.agent.act(
             self.state,
-            np.array(rows),
-            {"x": observation},
-            starts=self.starts[rows],
-            fresh=self.fresh[rows],
-            quiet=self.rng.random(len(rows)) < 0.2,
-            clock=clock,
+            ActionRequest(
+                rows=np.array(rows),
+                observation={"x": observation},
+                starts=self.starts[rows],
+                episode_start=self.fresh[rows],
+                greedy=self.rng.random(len(rows)) < 0.2,
+            ),
+            clock,
         )
         for index, row in enumerate(rows):
             if clock.phase is Phase.HEATUP:
@@ -123,7 +128,7 @@ class Rows:
             below=np.zeros(count, np.uint8),
             tested=np.zeros(count, bool),
         )
-        self.agent.observe(self.state, outcome, clock=clock)
+        self.agent.observe(self.state, outcome, clock)
         for index, row in enumerate(rows):
             if (step := self.open.pop(row)) is not None:
                 step.reward, step.next_observation = reward[index], after[index]
@@ -178,7 +183,7 @@ def test_rounds_equal_those_of_plain_ppo(kind, number):
         while (report := rows.step(TRAIN)) is None:
             assert len(rows.plain.rollout) < ROLLOUT
         for name, expected in rows.plain.learn().items():
-            found = report.scalars[f"train/{name}"]
+            found = report.metrics[f"train/{name}"]
             assert found == pytest.approx(expected, rel=1e-3, abs=1e-5), name
         assert_same_parameters(agent, rows.plain)
     assert (agent.network.online - start).abs().max() > 0.05

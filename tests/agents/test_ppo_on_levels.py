@@ -118,7 +118,7 @@ def slow_advantages(agent, stored, *, discount, trace):
     def value(observation):
         tensors = {key: torch.from_numpy(values) for key, values in observation.items()}
         with torch.inference_mode():
-            return agent._model.value(tensors).numpy().astype(np.float64)
+            return agent.model.value(tensors).numpy().astype(np.float64)
 
     by_row = {}
     for transition in stored:
@@ -157,9 +157,9 @@ def test_advantages_of_decisions_that_last_equal_a_plain_loop(space):
     agent = agents_of(graph_manager)[0]
     stored = transitions_stored(agent)
     list(graph_manager.train_and_act(EnvironmentSteps(340)))
-    memory = agent._memory
-    data = {path: torch.from_numpy(column) for path, column in memory.columns.items()}
-    found = agent._estimates(data, memory.grid())["/advantages"][: len(memory)].tolist()
+    memory = agent.memory
+    rollout = memory.rollout(torch.device("cpu"))
+    found = agent.rollout_batch(rollout, memory.grid()).advantage[: len(memory)].tolist()
     expected = slow_advantages(agent, stored, discount=0.9, trace=0.8)
     count, durations = {}, set()
     for position, row in enumerate(memory.columns["/rows"][: len(memory)].tolist()):
@@ -183,10 +183,10 @@ def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
     agent = agents_of(graph_manager)[0]
     stored, decided, act = transitions_stored(agent), [], agent.act
 
-    def spied(row_state, rows, *args, clock, **keywords):
+    def spied(row_state, request, clock):
         if clock is graph_manager.clock:
-            decided.extend(rows.tolist())
-        return act(row_state, rows, *args, clock=clock, **keywords)
+            decided.extend(request.rows.tolist())
+        return act(row_state, request, clock)
 
     agent.act = spied
     rounds = [r for r in graph_manager.train_and_act(EnvironmentSteps(400)) if r.kind == "train"]
@@ -213,11 +213,11 @@ def test_decisions_made_in_heatup_are_dropped_where_they_end_later():
     agent = agents_of(graph_manager)[0]
     list(graph_manager.heatup(EnvironmentSteps(21)))
     list(graph_manager.train_and_act(EnvironmentSteps(9)))  # the open decisions end
-    assert len(agent._memory) == 0
+    assert len(agent.memory) == 0
     list(graph_manager.train_and_act(EnvironmentSteps(6)))
-    assert len(agent._memory) == 0
+    assert len(agent.memory) == 0
     list(graph_manager.train_and_act(EnvironmentSteps(3)))  # the first decisions of TRAIN end
-    assert len(agent._memory) == 3
+    assert len(agent.memory) == 3
     graph_manager.close()
 
 
@@ -238,16 +238,16 @@ def test_advantages_stop_at_a_stretch_of_random_actions(horizon):
         list(graph_manager.train_and_act(EnvironmentSteps(2 * 15)))
         list(graph_manager.heatup(EnvironmentSteps(2 * 10)))
     list(graph_manager.train_and_act(EnvironmentSteps(2 * 15)))
-    data = {path: torch.from_numpy(column) for path, column in agent._memory.columns.items()}
-    found = agent._estimates(data, agent._memory.grid())["/advantages"].numpy()
+    rollout = agent.memory.rollout(torch.device("cpu"))
+    found = agent.rollout_batch(rollout, agent.memory.grid()).advantage.numpy()
     kept, number = {}, {}
-    for place, row in enumerate(agent._memory.columns["/rows"][: len(agent._memory)].tolist()):
+    for place, row in enumerate(agent.memory.columns["/rows"][: len(agent.memory)].tolist()):
         number[row] = number.get(row, -1) + 1
         kept[row, number[row]] = found[place]
     expected = slow_advantages(agent, stored, discount=0.9, trace=0.8)
     assert kept == pytest.approx(expected, abs=1e-5)
-    gaps = int((~agent._memory.columns["/follows"][: len(agent._memory)]).sum())
-    ends = agent._memory.columns["/truncated"][: len(agent._memory)].sum()
+    gaps = int((~agent.memory.columns["/follows"][: len(agent.memory)]).sum())
+    ends = agent.memory.columns["/truncated"][: len(agent.memory)].sum()
     assert gaps > ends, "the test wants gaps in the middle of episodes"
     graph_manager.close()
 
@@ -268,7 +268,7 @@ def test_the_rollout_has_room_for_whatever_a_tick_brings(horizon):
     for _ in range(40):
         for phase in (graph_manager.train_and_act, graph_manager.heatup):
             list(phase(EnvironmentSteps(num_envs * int(rng.integers(1, 6)))))
-            most = max(most, len(agent._memory))
+            most = max(most, len(agent.memory))
     assert sum(len(transition.rows) for transition in stored) > 100
     assert horizon == 1 or most >= rollout, (
         "the test wants decisions that come in while acting is random"

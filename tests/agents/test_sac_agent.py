@@ -29,6 +29,7 @@ from torch.distributions.transforms import TanhTransform
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.errors import ParameterError
+from coach_rl.core.records import ActionRequest
 from coach_rl.experiment.parameters_json import decode, encode
 
 STEPS = 8
@@ -50,8 +51,11 @@ class PlainSAC:
     """SAC (Haarnoja et al. 2018, algorithm 1) with plain modules, torch's Adam, in doubles."""
 
     def __init__(self, agent):
-        self.settings, params = agent._algorithm, agent._params
-        self.actor, self.critics = plain_actor(agent.actor), plain_critics(agent.critics)
+        self.settings, params = agent.params.algorithm, agent.params
+        self.actor, self.critics = (
+            plain_actor(agent.learner.actor),
+            plain_critics(agent.learner.critics),
+        )
         self.critics_target, self.params = frozen(self.critics), params
         self.log_alpha = torch.nn.Parameter(
             torch.tensor(math.log(self.settings.initial_temperature), dtype=torch.float64)
@@ -66,7 +70,7 @@ class PlainSAC:
 
     def step(self, batch):
         plain, share = doubles(batch)
-        before, after = plain["/observations/x"], plain["/next_observations/x"]
+        before, after = plain.observation["x"], plain.next_observation["x"]
         bounds = self.params.actor.log_std_bounds
         now, then = (torch.randn(share.shape, generator=self.noise).double() for _ in range(2))
         alpha = self.log_alpha.detach().exp()
@@ -74,9 +78,9 @@ class PlainSAC:
             next_share, next_log_prob = draw(self.actor, after, then, bounds)
             next_values = values_of(self.critics_target, after, next_share)
             soft_value = torch.minimum(*next_values) - alpha * next_log_prob
-            target = plain["/rewards"] + plain["/discounts"] * soft_value
+            target = plain.reward + plain.discount * soft_value
         values = values_of(self.critics, before, share)
-        loss = plain_error_loss(values, target, plain["/weights"], self.settings.huber)
+        loss = plain_error_loss(values, target, plain.weight, self.settings.huber)
         plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
         errors = (values - target).abs().mean(dim=0).detach()
         share, log_prob = draw(self.actor, before, now, bounds)
@@ -120,10 +124,12 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, changes):
         outputs = agent.learn_from_batch(batch)
         torch.testing.assert_close(outputs["td_error"].double(), expected, rtol=1e-3, atol=1e-4)
     assert moved(plain.actor, start) > 0.03
-    assert_same_network(plain_actor(agent.actor), plain.actor)
-    assert_same_network(plain_critics(agent.critics), plain.critics)
-    assert_same_network(plain_critics(agent.critics, agent.critics.target), plain.critics_target)
-    log_alpha = agent.temperature.online.item()
+    assert_same_network(plain_actor(agent.learner.actor), plain.actor)
+    assert_same_network(plain_critics(agent.learner.critics), plain.critics)
+    assert_same_network(
+        plain_critics(agent.learner.critics, agent.learner.critics.target), plain.critics_target
+    )
+    log_alpha = agent.learner.temperature.online.item()
     assert log_alpha == pytest.approx(plain.log_alpha.item(), abs=1e-5)
     at_first = math.log(plain.settings.initial_temperature)
     assert (abs(log_alpha - at_first) > 0.01) == plain.settings.learn_temperature
@@ -132,29 +138,28 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, changes):
 def test_log_probabilities_are_of_shares_of_the_box():
     """So entropy and temperature mean the same in every box."""
     (batch,) = batches(1, box=SYMMETRIC)
-    inside = {
-        **batch,
-        "/actions": torch.tensor([1.0, -0.75]) + batch["/actions"] * torch.tensor([2.0, 1.25]),
-    }
+    inside = batch._replace(
+        action=torch.tensor([1.0, -0.75]) + batch.action * torch.tensor([2.0, 1.25])
+    )
     entropies = []
     for box, given in ((SYMMETRIC, batch), (BOX, inside)):
         agent = build("sac", box=box)
         agent.learn_from_batch(given)
-        entropies.append(agent.engine.drain_metrics()["entropy"])
+        entropies.append(agent.learner.engine.drain_metrics()["entropy"])
     assert entropies[0] == pytest.approx(entropies[1], rel=1e-5)
 
 
 def test_entropy_is_that_of_the_policy_by_many_samples():
     """A narrow policy at the middle is not squashed: its entropy is the normal's."""
     agent = build("sac")
-    named = agent.actor.named(agent.actor.online)
+    named = agent.learner.actor.named(agent.learner.actor.online)
     for values in named.values():
         values.zero_()
     named["head.0.bias"][2:] = -4.0
     (batch,) = batches(1, size=20_000)
     agent.learn_from_batch(batch)
     expected = 2 * (0.5 * math.log(2 * math.pi * math.e) - 4.0)
-    assert agent.engine.drain_metrics()["entropy"] == pytest.approx(expected, abs=0.03)
+    assert agent.learner.engine.drain_metrics()["entropy"] == pytest.approx(expected, abs=0.03)
 
 
 @pytest.mark.parametrize(("target", "rises"), [(-30.0, False), (30.0, True)])
@@ -162,30 +167,30 @@ def test_the_temperature_rises_where_entropy_is_missing(target, rises):
     agent = build("sac", algorithm={"target_entropy": target, "initial_temperature": 0.5})
     for batch in batches(5):
         agent.learn_from_batch(batch)
-    assert (agent.temperature.online.exp().item() > 0.5) == rises
+    assert (agent.learner.temperature.online.exp().item() > 0.5) == rises
 
 
 @pytest.mark.parametrize(("box", "expected"), [(BOX, -2.0), (SYMMETRIC, -2.0)])
 def test_the_entropy_aimed_at_is_minus_the_number_of_elements(box, expected):
-    assert build("sac", box=box)._target_entropy == expected
-    assert build("sac", algorithm={"target_entropy": 0.5})._target_entropy == 0.5
+    assert build("sac", box=box).learner.target_entropy == expected
+    assert build("sac", algorithm={"target_entropy": 0.5}).learner.target_entropy == 0.5
 
 
 def test_a_fixed_temperature_stays_and_is_not_told_as_learned():
     agent = build("sac", algorithm={"learn_temperature": False, "initial_temperature": 0.25})
     for batch in batches(3):
         agent.learn_from_batch(batch)
-    assert agent.temperature.online.exp().item() == pytest.approx(0.25)
-    said = agent.engine.drain_metrics()
+    assert agent.learner.temperature.online.exp().item() == pytest.approx(0.25)
+    said = agent.learner.engine.drain_metrics()
     assert not [name for name in said if "temperature" in name]
-    assert set(agent.learning_rates) == {"actor_learning_rate", "critic_learning_rate"}
+    assert set(agent.learner.learning_rates) == {"actor_learning_rate", "critic_learning_rate"}
 
 
 def test_learning_tells_the_temperature_that_was_at_work():
     agent = build("sac", algorithm={"initial_temperature": 0.25})
     (batch,) = batches(1)
     agent.learn_from_batch(batch)
-    said = agent.engine.drain_metrics()
+    said = agent.learner.engine.drain_metrics()
     assert said["temperature"] == pytest.approx(0.25)
     assert {"critic_loss", "q_value", "actor_loss", "entropy", "temperature_gradient_norm"} < set(
         said
@@ -197,12 +202,14 @@ def acted(agent, clock, count=50):
     observation = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
     action = agent.act(
         agent.new_rows(count, seed=0),
-        np.arange(count),
-        {"x": observation},
-        starts=everywhere,
-        fresh=everywhere,
-        quiet=~everywhere,
-        clock=clock,
+        ActionRequest(
+            rows=np.arange(count),
+            observation={"x": observation},
+            starts=everywhere,
+            episode_start=everywhere,
+            greedy=~everywhere,
+        ),
+        clock,
     )
     return observation, action
 
@@ -210,7 +217,7 @@ def acted(agent, clock, count=50):
 def test_evaluation_is_the_squashed_mean():
     agent = build("sac")
     observation, action = acted(agent, TEST)
-    mean = plain_actor(agent.actor)(torch.from_numpy(observation).double())[:, :2]
+    mean = plain_actor(agent.learner.actor)(torch.from_numpy(observation).double())[:, :2]
     expected = [1.0, -0.75] + torch.tanh(mean).detach().numpy() * [2.0, 1.25]
     np.testing.assert_allclose(action, expected, rtol=1e-4, atol=1e-5)
 
@@ -219,7 +226,7 @@ def test_evaluation_may_ask_the_critics_for_the_best_of_candidates():
     plain, choosy = build("sac"), build("sac", greedy_candidates=16)
     observation, mean = acted(plain, TEST)
     _, chosen = acted(choosy, TEST)
-    critics = plain_critics(choosy.critics)
+    critics = plain_critics(choosy.learner.critics)
 
     def worth(actions):
         share = torch.from_numpy((actions - [1.0, -0.75]) / [2.0, 1.25]).double()
@@ -230,9 +237,11 @@ def test_evaluation_may_ask_the_critics_for_the_best_of_candidates():
     assert (better > -1e-6).all()
     assert (better > 1e-3).mean() > 0.5
     # By hand: the mean, 16 draws and 16 places in the box, the same for every row.
-    out = torch.from_numpy(plain.policy({"x": observation}))
-    draws = torch.tanh(out[:, None, :2] + out[:, None, 2:].clamp(LOW, HIGH).exp() * choosy._draws)
-    everywhere = choosy._anywhere.expand(len(out), -1, -1)
+    out = torch.from_numpy(plain.learner.acting.outputs({"x": observation}))
+    draws = torch.tanh(
+        out[:, None, :2] + out[:, None, 2:].clamp(LOW, HIGH).exp() * choosy.learner.acting.normal
+    )
+    everywhere = choosy.learner.acting.uniform.expand(len(out), -1, -1)
     options = torch.cat([torch.tanh(out[:, None, :2]), draws, everywhere], dim=1).numpy()
     actions = [1.0, -0.75] + options * [2.0, 1.25]
     values = [worth(actions[:, index]) for index in range(33)]
@@ -249,7 +258,7 @@ def test_exploration_has_no_candidates():
 
 def test_training_draws_from_the_distribution_that_learns():
     agent = build("sac")
-    named = agent.actor.named(agent.actor.online)
+    named = agent.learner.actor.named(agent.learner.actor.online)
     for values in named.values():
         values.zero_()
     named["head.0.bias"].copy_(torch.tensor([0.3, -0.4, -1.0, 0.2]))

@@ -7,9 +7,11 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, desired_goal, still
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.records import ActionRequest
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.experiment.parameters_json import decode, encode
 
@@ -37,11 +39,13 @@ def seventh(observation, space):
 def build(policy, space=BOX):
     observed = spaces.Dict({"x": spaces.Box(-9, 9, (2,), np.float32)})
     return ScriptedAgentParameters(policy=policy).build(
-        spaces=EnvironmentSpaces(observation=observed, action=space),
-        num_envs=3,
-        device="cpu",
-        seed=0,
-        planned_steps=100,
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=observed, action=space),
+            num_envs=3,
+            device="cpu",
+            seed=0,
+            planned_steps=100,
+        )
     )
 
 
@@ -49,12 +53,10 @@ def act(agent, observation, phase=Phase.TRAIN):
     flags = np.ones(3, np.bool_)
     return agent.act(
         agent.new_rows(3, 0),
-        ROWS,
-        observation,
-        starts=flags,
-        fresh=flags,
-        quiet=~flags,
-        clock=Clock(phase=phase),
+        ActionRequest(
+            rows=ROWS, observation=observation, starts=flags, episode_start=flags, greedy=~flags
+        ),
+        Clock(phase=phase),
     )
 
 
@@ -138,7 +140,7 @@ def test_desired_goal_hands_on_what_it_is_told():
     goal = np.float32([[0.5, -1], [-0.5, -1.5], [5, -1]])
     action = act(build(desired_goal), {**SEEN, GOAL_KEY: goal})
     np.testing.assert_array_equal(action, np.float32([[0.5, -1], [-0.5, -1.5], [1, -1]]))
-    with pytest.raises(SpaceError, match=r"'desired_goal'.*is told none; observed: .'x'."):
+    with pytest.raises(SpaceError, match=r"'desired_goal'.*receives none; observed: .'x'."):
         act(build("desired_goal"), SEEN)
 
 

@@ -19,7 +19,7 @@ from plain_learners import (
     values_of,
 )
 
-from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters, TD3Batch
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.errors import ParameterError
 from coach_rl.experiment.parameters_json import decode, encode
@@ -31,8 +31,11 @@ class PlainTD3:
     """TD3 (Fujimoto et al. 2018, algorithm 1) with plain modules, torch's Adam, in doubles."""
 
     def __init__(self, agent):
-        self.settings, params = agent._algorithm, agent._params
-        self.actor, self.critics = plain_actor(agent.actor), plain_critics(agent.critics)
+        self.settings, params = agent.params.algorithm, agent.params
+        self.actor, self.critics = (
+            plain_actor(agent.learner.actor),
+            plain_critics(agent.learner.critics),
+        )
         self.actor_target, self.critics_target = frozen(self.actor), frozen(self.critics)
         self.params = params
         self.actor_adam = plain_adam(self.actor, params.actor_optimizer)
@@ -43,7 +46,7 @@ class PlainTD3:
 
     def step(self, batch):
         plain, share = doubles(batch)
-        before, after = plain["/observations/x"], plain["/next_observations/x"]
+        before, after = plain.observation["x"], plain.next_observation["x"]
         settings, limit = self.settings, self.settings.target_noise_clip
         noise = torch.randn(share.shape, generator=self.noise).double() * settings.target_noise
         with torch.no_grad():
@@ -51,11 +54,11 @@ class PlainTD3:
             next_share = (next_share + noise.clamp(-limit, limit)).clamp(-1, 1)
             next_values = values_of(self.critics_target, after, next_share)
             lower = torch.minimum(next_values[0], next_values[1])
-            target = plain["/rewards"] + plain["/discounts"] * lower
+            target = plain.reward + plain.discount * lower
             if settings.clip_targets is not None:
                 target = target.clamp(*settings.clip_targets)
         values = values_of(self.critics, before, share)
-        loss = plain_error_loss(values, target, plain["/weights"], settings.huber)
+        loss = plain_error_loss(values, target, plain.weight, settings.huber)
         plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
         errors = (values - target).abs().mean(dim=0).detach()
         self.taken += 1
@@ -94,17 +97,21 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, adam):
         outputs = agent.learn_from_batch(batch)
         torch.testing.assert_close(outputs["td_error"].double(), expected, rtol=1e-3, atol=1e-4)
     assert moved(plain.actor, start) > 0.02
-    assert_same_network(plain_actor(agent.actor), plain.actor)
-    assert_same_network(plain_critics(agent.critics), plain.critics)
-    assert_same_network(plain_actor(agent.actor, agent.actor.target), plain.actor_target)
-    assert_same_network(plain_critics(agent.critics, agent.critics.target), plain.critics_target)
+    assert_same_network(plain_actor(agent.learner.actor), plain.actor)
+    assert_same_network(plain_critics(agent.learner.critics), plain.critics)
+    assert_same_network(
+        plain_actor(agent.learner.actor, agent.learner.actor.target), plain.actor_target
+    )
+    assert_same_network(
+        plain_critics(agent.learner.critics, agent.learner.critics.target), plain.critics_target
+    )
 
 
 def constant_networks(agent, *, target_share, first, second):
     """The target actor says one share everywhere; target critics say theirs + the shares' sum."""
     actor, critics = (
-        agent.actor.named(agent.actor.target),
-        agent.critics.named(agent.critics.target),
+        agent.learner.actor.named(agent.learner.actor.target),
+        agent.learner.critics.named(agent.learner.critics.target),
     )
     for values in (*actor.values(), *critics.values()):
         values.zero_()
@@ -121,17 +128,18 @@ def constant_networks(agent, *, target_share, first, second):
 def test_the_lower_target_critic_is_believed_at_an_action_with_clipped_noise():
     agent = build("td3", algorithm={"target_noise": 0.2, "target_noise_clip": 0.5})
     constant_networks(agent, target_share=[0.8, -0.3], first=10.0, second=7.0)
-    for values in agent.critics.named(agent.critics.online).values():
+    for values in agent.learner.critics.named(agent.learner.critics.online).values():
         values.zero_()
     (batch,) = batches(1, size=4)
     # noise 0.2 * 1 = 0.2 goes beyond 1 and is clipped there; 0.2 * 10 and 0.2 * -9 are cut to 0.5
-    batch["/noise"] = torch.tensor([[1.0, 1.0], [10.0, -9.0], [-9.0, 10.0], [0.0, 0.0]])
-    batch["/rewards"] = torch.tensor([0.0, 0.0, 1.0, 50.0])
-    batch["/discounts"] = torch.tensor([1.0, 0.5, 1.0, 0.0])
+    noise = torch.tensor([[1.0, 1.0], [10.0, -9.0], [-9.0, 10.0], [0.0, 0.0]])
+    batch = batch._replace(
+        reward=torch.tensor([0.0, 0.0, 1.0, 50.0]), discount=torch.tensor([1.0, 0.5, 1.0, 0.0])
+    )
     shares = [(1.0, -0.1), (1.0, -0.8), (0.3, 0.2), (0.8, -0.3)]
     sums = [sum(each) for each in shares]
     expected = [7 + sums[0], 0.5 * (7 + sums[1]), 1 + 7 + sums[2], 50.0]
-    _, said = agent._critic_loss(agent.critics.online, batch, {})
+    _, said = agent.learner.critic_loss(agent.learner.critics.online, TD3Batch(batch, noise), {})
     assert said["td_error"].tolist() == pytest.approx(expected, abs=1e-4)
     assert float(said["q_value"]) == 0.0
 
@@ -144,19 +152,21 @@ def test_target_noise_is_measured_in_its_unit(unit, added):
     algorithm = {"target_noise": 0.1, "target_noise_clip": 0.15, "target_noise_unit": unit}
     agent = build("td3", algorithm=algorithm)
     seen = []
-    forward = agent.critics.call
+    forward = agent.learner.critics.call
 
     def spy(flat, observation, action, **kwargs):
-        if flat is agent.critics.target:
+        if flat is agent.learner.critics.target:
             seen.append(action)
         return forward(flat, observation, action, **kwargs)
 
-    agent.critics.call = spy
+    agent.learner.critics.call = spy
     (batch,) = batches(1, size=4)
-    batch["/noise"] = torch.tensor([[1.0, 2.0]] * 4)
-    agent._critic_loss(agent.critics.online, batch, {})
+    noise = torch.tensor([[1.0, 2.0]] * 4)
+    agent.learner.critic_loss(agent.learner.critics.online, TD3Batch(batch, noise), {})
     with torch.no_grad():
-        plain = agent.actor.call(agent.actor.target, {"x": batch["/next_observations/x"]})
+        plain = agent.learner.actor.call(
+            agent.learner.actor.target, {"x": batch.next_observation["x"]}
+        )
     expected = plain + torch.as_tensor(added)
     torch.testing.assert_close(seen[0], torch.minimum(expected, MIDDLE + HALF))
 
@@ -165,12 +175,12 @@ def test_errors_of_opposite_signs_do_not_cancel():
     """One critic too high and one too low is no reason to look away."""
     agent = build("td3")
     (batch,) = batches(1, size=2)
-    named = agent.critics.named(agent.critics.online)
+    named = agent.learner.critics.named(agent.learner.critics.online)
     for values in named.values():
         values.zero_()
     named["layers.2.bias"][:, 0, 0] = torch.tensor([3.0, -3.0])
-    batch |= {"/rewards": torch.zeros(2), "/discounts": torch.zeros(2), "/noise": torch.zeros(2, 2)}
-    _, said = agent._critic_loss(agent.critics.online, batch, {})
+    batch, noise = batch._replace(reward=torch.zeros(2), discount=torch.zeros(2)), torch.zeros(2, 2)
+    _, said = agent.learner.critic_loss(agent.learner.critics.online, TD3Batch(batch, noise), {})
     assert said["td_error"].tolist() == [3.0, 3.0]
 
 
@@ -182,10 +192,10 @@ def test_actor_and_targets_move_only_with_every_step_of_the_delay(delay):
         return [
             each.clone()
             for each in (
-                agent.critics.online,
-                agent.actor.online,
-                agent.actor.target,
-                agent.critics.target,
+                agent.learner.critics.online,
+                agent.learner.actor.online,
+                agent.learner.actor.target,
+                agent.learner.critics.target,
             )
         ]
 
@@ -205,12 +215,12 @@ def test_the_delay_counts_on_after_a_restart():
     agent.learn_from_batch(first)
     other = build("td3", seed=9)
     other.load_state_dict(agent.state_dict())
-    before = other.actor.online.clone()
+    before = other.learner.actor.online.clone()
     other.learn_from_batch(second)
-    assert not torch.equal(other.actor.online, before)
-    before = other.actor.online.clone()
+    assert not torch.equal(other.learner.actor.online, before)
+    before = other.learner.actor.online.clone()
     other.learn_from_batch(third)
-    assert torch.equal(other.actor.online, before)
+    assert torch.equal(other.learner.actor.online, before)
 
 
 def test_the_actor_s_metrics_are_means_over_its_own_steps():
@@ -219,10 +229,10 @@ def test_the_actor_s_metrics_are_means_over_its_own_steps():
     for number, batch in enumerate(batches(6), start=1):
         agent.learn_from_batch(batch)
         single.learn_from_batch(batch)
-        said = single.engine.drain_metrics()
+        said = single.learner.engine.drain_metrics()
         assert ("actor_loss" in said) == (number % 2 == 0)
         losses += [said["actor_loss"]] if "actor_loss" in said else []
-    assert agent.engine.drain_metrics()["actor_loss"] == pytest.approx(sum(losses) / 3)
+    assert agent.learner.engine.drain_metrics()["actor_loss"] == pytest.approx(sum(losses) / 3)
 
 
 def test_its_parameters_survive_json():

@@ -85,7 +85,7 @@ def test_every_flag_reads_into_its_field() -> None:
     assert (read.video_frames, read.video_skip) == (60, 2)
     assert parse_arguments(["-crd", "run", "--evaluate"]).evaluate == 20
     assert parse_arguments(["-crd", "run", "--evaluate", "5"]).evaluate == 5
-    assert parse_arguments(["describe", "x"]).describe
+    assert parse_arguments(["describe", "x"]) == parse_arguments(["describe", "-p", "x"])
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert "interquartile mean" in out
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["command"][:2] == ["coach", "-p"]
-    assert manifest["panel"] == {"steps": 60}
+    assert manifest["panel"]["steps"] == 60
     assert manifest["task"]["seed"] == 3
     assert manifest["parameters"]["agent"]["layers"] == [8]
     assert manifest["versions"]["python"]
@@ -208,9 +208,9 @@ def test_tensorboard_unless_switched_off() -> None:
 def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("describe", FAKE, "-cp", "learning_rate=0.5") == 0
     out = capsys.readouterr().out
-    assert re.search(r"^  learning_rate +float +0\.1$", out, re.MULTILINE)
-    assert re.search(r"^  agent\.learning_rate +0\.5$", out, re.MULTILINE)
-    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\)$", out, re.MULTILINE)
+    assert re.search(r"^  learning_rate +float +0\.1", out, re.MULTILINE)
+    assert re.search(r"^  agent\.learning_rate +0\.5", out, re.MULTILINE)
+    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Environment", out, re.M)
     assert "level main: walk" in out
     assert list(Path().iterdir()) == []
 

@@ -1,5 +1,9 @@
 """The Gymnasium adapter equals gymnasium.make, whatever the spaces, wrappers and processes."""
 
+import os
+import subprocess
+import sys
+
 import gymnasium
 import little_environments
 import numpy as np
@@ -378,3 +382,20 @@ def test_environments_get_plain_dicts_and_lists(level):
     made_with = little_environments.KeepsSettings.last
     assert made_with == {"sizes": [1, {"deep": (2,)}]}
     assert [type(part) for part in (made_with, made_with["sizes"][1])] == [dict, dict]
+
+
+def test_drawing_without_a_display_prints_no_complaints(tmp_path):
+    program = """
+from coach_rl.environments.gymnasium import GymnasiumParameters
+environment = GymnasiumParameters(level="CartPole-v1").drawable().build(num_envs=1)
+environment.reset(0)
+assert environment.render(0).shape == (400, 600, 3)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},  # no display, no runtime folder
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stderr == ""

@@ -21,7 +21,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.memories.replay_memory import ReplayMemoryParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -226,3 +227,9 @@ def test_json_files_are_replaced_whole(tmp_path: Any) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
     with pytest.raises(CheckpointError, match="cannot read"):
         read_json(tmp_path / "b.json")
+
+
+def test_whole_numbers_of_numpy_become_pythons() -> None:
+    assert repr(encode((np.int64(3), np.bool_(True)))) == "[3, True]"
+    with pytest.raises(ConfigurationError, match="is a float32, which JSON cannot rebuild"):
+        encode(np.float32(0.1))  # which is another number in Python

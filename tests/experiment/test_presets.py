@@ -51,6 +51,8 @@ def test_files_and_functions() -> None:
     assert find_preset(f"{FAKE}:needs").name == "fake_preset_needs"
     with pytest.raises(ConfigurationError, match=r"there is no preset file 'no/such\.py'"):
         find_preset("no/such.py")
+    with pytest.raises(ConfigurationError, match=r"pyproject\.toml' is no Python file"):
+        find_preset(str(FAKE.parents[2] / "pyproject.toml"))
     with pytest.raises(
         UnknownNameError, match=r"unknown preset function in .* 'need'; did you mean 'needs'"
     ):
@@ -63,6 +65,118 @@ def test_the_panel_has_types_and_defaults() -> None:
     assert panel["learning_rate"].default == 0.1
     assert panel["signal_at"].annotation == int | None
     assert load(f"{FAKE}:needs").panel["level"].default is REQUIRED
+
+
+PANEL = """
+from dataclasses import dataclass, field
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers import GraphManager
+
+@dataclass({frozen})
+class Base:
+    LEVELS = ("sea", "moon")
+    level: str
+    \"\"\"Where.\"\"\"
+    steps: int = 10
+    \"\"\"How long.\"\"\"
+
+@dataclass({frozen})
+class Panel(Base):
+    steps: int = 20
+    sizes: tuple[int, ...] = field(default_factory=lambda: (1, 2))
+
+def graph_manager(panel: Panel):
+    raise RuntimeError(f"{{panel.level}} {{panel.steps}} {{panel.sizes}}")
+
+def plain(panel: EnvironmentSteps = EnvironmentSteps(1), more: int = 2): ...
+"""
+
+
+def test_a_panel_is_the_fields_of_a_dataclass(write: Callable[[str], Path]) -> None:
+    path = write(PANEL.format(frozen="frozen=True, kw_only=True"))
+    preset = load(path)
+    assert {name: argument.default for name, argument in preset.panel.items()} == {
+        "level": REQUIRED,
+        "steps": 20,
+        "sizes": (1, 2),
+    }
+    assert preset.panel["steps"].annotation is int
+    assert [argument.meaning for argument in preset.panel.values()] == ["Where.", "How long.", ""]
+    assert preset.levels == ("sea", "moon")
+    values = {"level": "sea", "steps": 20, "sizes": (1, 2)}
+    assert preset.panel_values({"level": "sea"}) == values
+    with pytest.raises(ConfigurationError, match=r"RuntimeError: moon 5 \(8,\)"):
+        preset.build({"level": "moon", "steps": 5e0, "sizes": [8]})
+    with pytest.raises(ConfigurationError, match=r'needs level; give it with -cp "level=\.\.\."'):
+        preset.build()
+    assert list(load(f"{path}:plain").panel) == ["panel", "more"]
+
+
+def test_a_panel_must_be_frozen(write: Callable[[str], Path]) -> None:
+    path = write(PANEL.format(frozen="kw_only=True"))
+    with pytest.raises(ConfigurationError, match=r"Panel must be frozen; write @dataclass\(frozen"):
+        load(path)
+
+
+PARTS = """
+import gymnasium
+import numpy as np
+from coach_rl import *
+
+class Own: ...
+
+def graph_manager():
+    environment = GymnasiumParameters(level="CartPole-v1")
+    agent = PPOAgentParameters(algorithm=PPOAlgorithmParameters({algorithm}))
+    schedule = dict({schedule})
+    {line}
+    return BasicRLGraphManager(BasicGraphParameters(
+        agent=agent, environment=environment, schedule=ScheduleParameters(**schedule)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"line": "environment = 'CartPole-v1'"}, "write parameters('CartPole-v1')"),
+        (
+            {"line": "environment = gymnasium.make('CartPole-v1')"},
+            "describe it instead of making it, e.g. GymnasiumParameters(level='CartPole-v1')",
+        ),
+        ({"line": "agent = PPOAgentParameters"}, "; write PPOAgentParameters(...)"),
+        ({"schedule": "training=2.5"}, "ScheduleParameters.training must be EnvironmentSteps"),
+        ({"algorithm": "clip='0.1'"}, "PPOAlgorithmParameters.clip must be float, got '0.1'"),
+        ({"algorithm": "roll_out=5"}, "'roll_out'; did you mean 'rollout'?"),
+        ({"line": "from coach_rl import Adam"}, "cannot import name 'Adam' from 'coach_rl'"),
+    ],
+)
+def test_wrong_types_and_names_in_a_preset_are_told_in_one_line(
+    write: Callable[[str], Path], part: dict[str, str], message: str
+) -> None:
+    nothing = {"line": "", "schedule": "", "algorithm": ""}
+    path = write(PARTS.format(**(nothing | part)))
+    with pytest.raises(ConfigurationError) as caught:
+        load(path).build()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_class_of_the_preset_is_named_by_its_module(write: Callable[[str], Path]) -> None:
+    line = "environment = GymnasiumParameters(level=Own)"
+    path = write(PARTS.format(line=line, schedule="", algorithm=""))
+    with pytest.raises(ParameterError, match=r"; write f'\{__name__\}:Own'$"):
+        load(path).build()
+
+
+def test_values_of_other_types_that_lose_nothing_are_converted(
+    write: Callable[[str], Path],
+) -> None:
+    given = "epochs=np.int64(3), rollout=256, normalise_advantage=np.bool_(True)"
+    algorithm = load(write(PARTS.format(algorithm=given, line="", schedule=""))).build()
+    algorithm = algorithm.parameters.agent.algorithm
+    assert type(algorithm.epochs) is int
+    assert algorithm.normalise_advantage is True
+    assert algorithm.rollout == EnvironmentSteps(256)
 
 
 def test_panel_and_parameters_are_overridden() -> None:

@@ -148,7 +148,7 @@ class TestEveryPolicy:
         assert decode(encode(params)) == params
 
     def test_scalars_are_numbers_of_this_moment(self, params, space):
-        scalars = params.build(space).scalars(CLOCK)
+        scalars = params.build(space).metrics(CLOCK)
         assert all(name.startswith("exploration/") for name in scalars)
         assert all(isinstance(value, float) for value in scalars.values())
 
@@ -215,31 +215,31 @@ def test_bad_parameters(make, line):
 def test_a_schedule_that_leaves_its_range_on_the_way_is_caught_there():
     params = EpsilonGreedy(epsilon=PiecewiseSchedule(points=((0, 1.0), (10, 3.0), (20, 0.0))))
     with pytest.raises(ParameterError, match=r"must lie in .* got 2.0 at environment step 5"):
-        params.build(BUTTONS).scalars(Clock(environment_steps=5))
+        params.build(BUTTONS).metrics(Clock(environment_steps=5))
 
 
 def test_schedules_are_asked_with_true_progress():
     half_way = Clock(environment_steps=500, planned_steps=1000)
     epsilon = EpsilonGreedy(epsilon=LinearSchedule(start=1, end=0)).build(BUTTONS)
-    assert epsilon.scalars(half_way) == {"exploration/epsilon": 0.5}
+    assert epsilon.metrics(half_way) == {"exploration/epsilon": 0.5}
     scale = GaussianNoise(
         scale=LinearSchedule(start=0.3, end=0.1, over=EnvironmentSteps(1000))
     ).build(UNEVEN)
-    assert scale.scalars(half_way)["exploration/scale"] == pytest.approx(0.2)
+    assert scale.metrics(half_way)["exploration/scale"] == pytest.approx(0.2)
     temperature = Boltzmann(temperature=ExponentialSchedule(start=8, end=1, decay=0.5)).build(
         BUTTONS
     )
-    assert temperature.scalars(Clock(environment_steps=2)) == {"exploration/temperature": 2}
+    assert temperature.metrics(Clock(environment_steps=2)) == {"exploration/temperature": 2}
     both = EpsilonGreedyNoise(noise=OrnsteinUhlenbeckNoise()).build(UNEVEN)
-    assert both.scalars(half_way) == {"exploration/epsilon": 0.3, "exploration/sigma": 0.2}
+    assert both.metrics(half_way) == {"exploration/epsilon": 0.3, "exploration/sigma": 0.2}
 
 
 def test_published_defaults():
-    assert EpsilonGreedy().build(BUTTONS).scalars(Clock(environment_steps=500_000)) == {
+    assert EpsilonGreedy().build(BUTTONS).metrics(Clock(environment_steps=500_000)) == {
         "exploration/epsilon": pytest.approx(0.55)
     }
-    assert GaussianNoise().build(UNEVEN).scalars(CLOCK) == {"exploration/scale": 0.1}
-    assert EpsilonGreedyNoise().build(UNEVEN).scalars(CLOCK) == {
+    assert GaussianNoise().build(UNEVEN).metrics(CLOCK) == {"exploration/scale": 0.1}
+    assert EpsilonGreedyNoise().build(UNEVEN).metrics(CLOCK) == {
         "exploration/epsilon": 0.3,
         "exploration/scale": 0.2,
     }
@@ -291,7 +291,7 @@ def test_categorical_probabilities():
     values = np.tile(np.log(np.float32([0.1, 0.2, 0.3, 0.4])), (MANY, 1))
     policy = Categorical().build(BUTTONS)
     np.testing.assert_allclose(shares(explore_all(policy, values)), [0.1, 0.2, 0.3, 0.4], atol=0.04)
-    assert policy.scalars(CLOCK) == {}
+    assert policy.metrics(CLOCK) == {}
 
 
 def test_gaussian_noise_is_a_share_of_half_the_range_of_each_element():

@@ -119,7 +119,7 @@ def test_scales_adapt_by_hand():
         noise.note_actions(state, rows(2), perturbed=factor * change[1:], greedy=greedy[1:])
     assert state.scale.tolist() == [2, 1, 1]
     np.testing.assert_allclose(state.distance, [0.1998, 0, 0.3], rtol=1e-5)
-    assert noise.scalars(state) == {
+    assert noise.metrics(state) == {
         "exploration/parameter_scale": pytest.approx(4 / 3),
         "exploration/action_distance": pytest.approx(0.1666, rel=1e-3),
     }

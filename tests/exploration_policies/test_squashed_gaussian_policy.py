@@ -83,7 +83,7 @@ def test_greedy_draws_nothing():
     explored(policy, other, values)
     policy.greedy(values)
     np.testing.assert_array_equal(explored(policy, one, values), explored(policy, other, values))
-    assert policy.scalars(CLOCK) == {}
+    assert policy.metrics(CLOCK) == {}
 
 
 def test_saved_rows_go_on():

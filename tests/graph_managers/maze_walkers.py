@@ -35,13 +35,14 @@ class Scripted:
     def new_rows(self, num_envs, seed):
         return NoRows()
 
-    def act(self, row_state, rows, observation, *, starts, fresh, quiet, clock):
-        if rows[0] == 0:
+    def act(self, row_state, request, clock):
+        observation = request.observation
+        if request.rows[0] == 0:
             goal = observation[GOAL_KEY][0]
-            self.seen.append((bool(starts[0]), tuple(float(part) for part in goal)))
+            self.seen.append((bool(request.starts[0]), tuple(float(part) for part in goal)))
         return self.decide(observation).astype(np.float32)
 
-    def observe(self, row_state, outcome, *, clock):
+    def observe(self, row_state, outcome, clock):
         pass
 
     def train(self, clock):
@@ -61,7 +62,7 @@ class Scripted:
 class WalkerParameters:
     name: str
 
-    def build(self, **known_at_run_time):
+    def build(self, context):
         return Scripted({"planner": next_cells, "messenger": pass_on, "pusher": push}[self.name])
 
 

@@ -106,10 +106,10 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
     low = graph_manager.graph.agents["low"]
     act, seen = low.act, []
 
-    def spied(row_state, rows, observation, **keywords):
-        action = act(row_state, rows, observation, **keywords)
-        pending = {key: values[rows] for key, values in row_state.pending.items()}
-        seen.append((low._policy(pending), action))
+    def spied(row_state, request, clock):
+        action = act(row_state, request, clock)
+        pending = {key: values[request.rows] for key, values in row_state.pending.items()}
+        seen.append((low.policy(pending), action))
         return action
 
     low.act = spied
@@ -117,7 +117,7 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
     list(graph_manager.train_and_act(EnvironmentSteps(60)))
     assert len(seen) == 30
     for parameters, action in seen:
-        greedy, _ = low._sampler.greedy(parameters)
+        greedy, _ = low.sampler.greedy(parameters)
         np.testing.assert_array_equal(action, np.clip(greedy, -1, 1))
     graph_manager.close()
 

@@ -111,9 +111,9 @@ class Scripted:
         key = OPTION_KEY if isinstance(self.level.goal_space, OptionSpace) else GOAL_KEY
         return observation[key][i]
 
-    def act(self, row_state, rows, observation, *, starts, fresh, quiet, clock):
-        actions = []
-        for i, row in enumerate(rows):
+    def act(self, row_state, request, clock):
+        observation, actions = request.observation, []
+        for i, row in enumerate(request.rows):
             assert row not in row_state.decisions, "two decisions without an outcome in between"
             seen, told = observation["observation"][i], self.told(observation, i)
             action = decide(self.level.goal_space, self.below, seen, told)
@@ -124,14 +124,14 @@ class Scripted:
                 "seen": seen.tolist(),
                 "told": None if told is None else told.tolist(),
                 "action": np.array(action).tolist(),
-                "starts": bool(starts[i]),
-                "fresh": bool(fresh[i]),
-                "quiet": bool(quiet[i]),
+                "starts": bool(request.starts[i]),
+                "fresh": bool(request.episode_start[i]),
+                "quiet": bool(request.greedy[i]),
                 "phase": clock.phase,
             }
         return np.array(actions)
 
-    def observe(self, row_state, outcome, *, clock):
+    def observe(self, row_state, outcome, clock):
         moved = outcome.told
         for i, row in enumerate(outcome.rows):
             told = self.told(outcome.observation, i)

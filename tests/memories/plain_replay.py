@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from replay_worlds import arrays
 
 GOAL_KEY = "desired_goal"
 ALWAYS = 1e12
@@ -119,12 +120,12 @@ class PlainReplay:
         if goal is not None:
             seen[GOAL_KEY] = followed[GOAL_KEY] = goal
         return {
-            "/rewards": total,
-            "/discounts": 0.0 if is_terminal else gamma,
-            "/actions": one.action,
-            **{f"/observations/{key}": value for key, value in seen.items()},
-            **{f"/next_observations/{key}": value for key, value in followed.items()},
-            **{f"/{name}": one.extras[name] for name in self.params.extras},
+            "reward": total,
+            "discount": 0.0 if is_terminal else gamma,
+            "action": one.action,
+            **{f"observation/{key}": value for key, value in seen.items()},
+            **{f"next_observation/{key}": value for key, value in followed.items()},
+            **{f"extras/{name}": one.extras[name] for name in self.params.extras},
         }
 
     # Hindsight (Andrychowicz et al. 2017, algorithm 1 and section 4.5).
@@ -195,8 +196,8 @@ class PlainReplay:
 
     def check(self, batch) -> None:
         """Every sample of a batch is one that could have been drawn."""
-        columns = {path: column.numpy() for path, column in batch.items()}
-        positions, weights = columns.pop("/positions").tolist(), columns.pop("/weights").tolist()
+        columns = arrays(batch)
+        positions, weights = columns.pop("position").tolist(), columns.pop("weight").tolist()
         if self.params.prioritised is None:
             assert set(weights) == {1.0}
         else:
@@ -217,7 +218,7 @@ def is_same(found: dict, expected: dict) -> bool:
     """Sums to the rounding of single precision; all that is only kept, exactly."""
     assert found.keys() == expected.keys()
     for path, value in expected.items():
-        if path in ("/rewards", "/discounts"):
+        if path in ("reward", "discount"):
             if not math.isclose(found[path], value, rel_tol=1e-5, abs_tol=1e-5):
                 return False
         elif not np.array_equal(found[path], value):

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from coach_rl.architectures.batch import named_tensors
 from coach_rl.core.records import Transition
 from coach_rl.memories import ReplayMemoryParameters
 
@@ -84,8 +85,14 @@ class Stream:
         return {one["number"]: one for row in self.history for one in row[-row_capacity:]}
 
 
+def arrays(batch):
+    """A batch as arrays by name, e.g. `reward` or `observation/position`."""
+    return {name: column.cpu().numpy() for name, column in named_tensors(batch).items()}
+
+
 def same_batches(left, right):
+    left, right = arrays(left), arrays(right)
     assert left.keys() == right.keys()
-    for path, column in left.items():
-        assert column.dtype == right[path].dtype, path
-        np.testing.assert_array_equal(column.numpy(), right[path].numpy(), err_msg=path)
+    for name, column in left.items():
+        assert column.dtype == right[name].dtype, name
+        np.testing.assert_array_equal(column, right[name], err_msg=name)

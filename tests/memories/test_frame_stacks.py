@@ -167,7 +167,7 @@ def test_bulk_adds_keep_frames_as_well():
     transitions = [cameras.step([0]) for _ in range(25)]
     for transition in transitions:
         whole.add(transition)
-    columns = [framed._columns(transition) for transition in transitions]
+    columns = [framed.layout.columns(transition) for transition in transitions]
     framed.store.extend(
         0, {path: np.concatenate([each[path] for each in columns]) for path in columns[0]}
     )

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_worlds import build, same_batches
 
+from coach_rl.architectures.batch import mapped
+from coach_rl.core.agents import ALONE
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import ALONE
 from coach_rl.core.records import Transition
 from coach_rl.core.seeding import generator_state
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
@@ -91,7 +92,7 @@ def with_hindsight(*, strategy="future", ratio=4.0, goal=GOAL, goal_ends_episode
 
 
 def arrays(batch):
-    return {path: column.numpy() for path, column in batch.items()}
+    return mapped(np.asarray, batch)
 
 
 @settings(max_examples=80, deadline=None)
@@ -123,9 +124,9 @@ def test_every_new_goal_is_legal_and_rewards_follow_it(
         return
     batch = arrays(memory.sample(48))
     for index in range(48):
-        row, number = batch["/observations/observation"][index].astype(int)
-        goal = batch["/observations/desired_goal"][index]
-        np.testing.assert_array_equal(goal, batch["/next_observations/desired_goal"][index])
+        row, number = batch.observation["observation"][index].astype(int)
+        goal = batch.observation["desired_goal"][index]
+        np.testing.assert_array_equal(goal, batch.next_observation["desired_goal"][index])
         episode = walk.episode(row, number, capacity)
         numbers = [one["number"] for one in episode]
         place = numbers.index(number)
@@ -154,9 +155,9 @@ def test_every_new_goal_is_legal_and_rewards_follow_it(
             if one["terminated"] or (is_reached and goal_ends_episode):
                 discount = 0.0
                 break
-        assert batch["/rewards"][index] == pytest.approx(total)
-        assert batch["/discounts"][index] == pytest.approx(discount)
-        assert batch["/next_observations/observation"][index, 1] == last
+        assert batch.reward[index] == pytest.approx(total)
+        assert batch.discount[index] == pytest.approx(discount)
+        assert batch.next_observation["observation"][index, 1] == last
 
 
 def walked(memory, ticks=60, num_rows=2, **rest):
@@ -169,7 +170,7 @@ def walked(memory, ticks=60, num_rows=2, **rest):
 @pytest.mark.parametrize(("ratio", "share"), [(0.0, 0.0), (1.0, 0.5), (4.0, 0.8)])
 def test_the_ratio_says_how_many_are_relabelled(ratio, share):
     batch = walked(with_hindsight(ratio=ratio)).sample(10_000)
-    is_new = (batch["/observations/desired_goal"][:, 0] != WANTED).double().mean().item()
+    is_new = (batch.observation["desired_goal"][:, 0] != WANTED).double().mean().item()
     assert is_new == pytest.approx(share, abs=0.015)  # three deviations of 0.005
 
 
@@ -179,8 +180,8 @@ def test_future_goals_are_evenly_spread_from_the_next_state_to_the_last():
     for _ in range(10):
         memory.add(walk.step([0]))
     batch = arrays(memory.sample(20_000))
-    ahead = (batch["/observations/desired_goal"][:, 1] - batch["/observations/observation"][:, 1])[
-        batch["/observations/observation"][:, 1] == 4
+    ahead = (batch.observation["desired_goal"][:, 1] - batch.observation["observation"][:, 1])[
+        batch.observation["observation"][:, 1] == 4
     ].astype(int)
     counts = np.bincount(ahead)
     assert counts[0] == 0
@@ -194,7 +195,7 @@ def test_an_episode_that_goes_on_ends_now():
     walk = Walk(1, 0, end_chance=0.0)
     for tick in range(1, 6):
         memory.add(walk.step([0]))
-        assert set(memory.sample(20)["/observations/desired_goal"][:, 1].tolist()) == {tick}
+        assert set(memory.sample(20).observation["desired_goal"][:, 1].tolist()) == {tick}
 
 
 def test_goal_steps_by_hand():
@@ -227,9 +228,7 @@ def test_dense_goals_are_worth_minus_the_distance():
     for _ in range(5):
         memory.add(walk.step([0]))
     batch = arrays(memory.sample(50))
-    np.testing.assert_allclose(
-        batch["/rewards"], batch["/next_observations/observation"][:, 1] - 5.0
-    )
+    np.testing.assert_allclose(batch.reward, batch.next_observation["observation"][:, 1] - 5.0)
 
 
 def test_goals_may_be_elements_of_another_key():
@@ -257,21 +256,21 @@ def test_goals_may_be_elements_of_another_key():
                 duration=np.array([1]),
             )
         )
-    assert set(memory.sample(20)["/observations/desired_goal"][:, 0].tolist()) == {4.0}
+    assert set(memory.sample(20).observation["desired_goal"][:, 0].tolist()) == {4.0}
 
 
 def test_hindsight_works_with_priorities():
     memory = walked(with_hindsight(prioritised=PrioritisedParameters()))
     batch = memory.sample(64)
-    memory.note_errors(batch["/positions"], batch["/rewards"])
-    assert batch["/weights"].max() == 1
-    assert (memory.sample(64)["/observations/desired_goal"][:, 0] != WANTED).any()
+    memory.note_errors(batch.position, batch.reward)
+    assert batch.weight.max() == 1
+    assert (memory.sample(64).observation["desired_goal"][:, 0] != WANTED).any()
 
 
 @pytest.mark.parametrize("strategy", ["future", "final", "episode", "random"])
 def test_observations_as_shown_have_goals_like_those_of_batches(strategy):
     memory = walked(with_hindsight(strategy=strategy, ratio=3.0), ticks=200)
-    batch = memory.sample(6_000)["/observations/desired_goal"].numpy()
+    batch = memory.sample(6_000).observation["desired_goal"].numpy()
     own = {"observation": np.ones((6_000, 2)), "desired_goal": np.full((6_000, 2), WANTED)}
     shown = memory.as_shown(own)
     assert (own["desired_goal"] == WANTED).all(), "not written to"

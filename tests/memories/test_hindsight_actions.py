@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from replay_worlds import same_batches
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.architectures.batch import mapped
+from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import ALONE, LevelPlace
 from coach_rl.core.records import End, Transition
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import (
@@ -152,19 +154,19 @@ def rounded(values):
 
 def drawn(memory, kept, size=6000):
     """What a large batch shows, with the decision each sample comes from."""
-    batch = {path: column.numpy() for path, column in memory.sample(size).items()}
+    batch = mapped(np.asarray, memory.sample(size))
     by_start = {rounded(one["before"]): one for one in kept}
     for i in range(size):
-        one = by_start[rounded(batch["/observations/observation"][i])]
-        goals = batch["/observations/desired_goal"][i], batch["/next_observations/desired_goal"][i]
+        one = by_start[rounded(batch.observation["observation"][i])]
+        goals = batch.observation["desired_goal"][i], batch.next_observation["desired_goal"][i]
         np.testing.assert_array_equal(*goals)
         yield (
             one,
             (
-                rounded(batch["/actions"][i]),
+                rounded(batch.action[i]),
                 float(goals[0][0]),
-                float(batch["/rewards"][i]),
-                float(batch["/discounts"][i]),
+                float(batch.reward[i]),
+                float(batch.discount[i]),
             ),
         )
 
@@ -231,10 +233,7 @@ def test_a_saved_memory_goes_on_with_the_same_batches():
     decisions(memory)
     memory.sample(32)
     other.load_state_dict(memory.state_dict())
-    ours, theirs = memory.sample(200), other.sample(200)
-    assert ours.keys() == theirs.keys()
-    for path, column in ours.items():
-        assert torch.equal(column, theirs[path]), path
+    same_batches(memory.sample(200), other.sample(200))
 
 
 @pytest.mark.parametrize(

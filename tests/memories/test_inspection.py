@@ -3,6 +3,7 @@ import pytest
 import torch
 from replay_worlds import Stream, build, same_batches
 
+from coach_rl.core import InspectParameters, parse_inspections
 from coach_rl.core.errors import (
     ConfigurationError,
     NonFiniteError,
@@ -10,7 +11,6 @@ from coach_rl.core.errors import (
     RunError,
     UnknownNameError,
 )
-from coach_rl.memories import InspectParameters, parse_inspections
 from coach_rl.memories.inspection import Inspector
 
 
@@ -97,7 +97,7 @@ def test_bad_rows_are_counted_once_however_many_elements_are_bad():
 
 def test_batches_that_are_not_due_are_not_looked_at():
     memory = spoiled(InspectParameters(checks=("nan",), every=3))
-    memory.chain.units[-1]._batches = 1
+    memory.sampler.units[-1]._batches = 1
     memory.sample(64)
     memory.sample(64)
     with pytest.raises(NonFiniteError):
@@ -119,7 +119,7 @@ def test_a_column_that_changes_its_form_is_named():
 def test_statistics_by_hand():
     inspector = Inspector(InspectParameters(checks=("stats",), every=2), "look")
     inspector({"/a/b": torch.tensor([[1.0], [3.0]]), "/flag": torch.tensor([True, False])}, 2)
-    assert inspector.scalars() == {
+    assert inspector.metrics() == {
         "inspect/sample/a/b/mean": 2.0,
         "inspect/sample/a/b/std": 1.0,
         "inspect/sample/a/b/min": 1.0,
@@ -129,9 +129,9 @@ def test_statistics_by_hand():
         "inspect/sample/flag/min": 0.0,
         "inspect/sample/flag/max": 1.0,
     }
-    assert inspector.scalars() == {}  # told once
+    assert inspector.metrics() == {}  # told once
     inspector({"/a/b": torch.zeros(2, 1)}, 2)  # not due
-    assert inspector.scalars() == {}
+    assert inspector.metrics() == {}
 
 
 def test_the_end_shows_what_the_learner_gets_and_a_unit_shows_what_passes():
@@ -140,13 +140,13 @@ def test_the_end_shows_what_the_learner_gets_and_a_unit_shows_what_passes():
         InspectParameters(**stats), InspectParameters(point="n_step", **stats), n_step=2
     )
     batch = memory.sample(8)
-    found = memory.scalars()
+    found = memory.metrics()
     assert found["memory/transitions"] == 20
     shown = {name.rsplit("/", 1)[0] for name in found if name.startswith("inspect/sample/")}
     assert shown == {f"inspect/sample{path}" for path in batch}
     assert "inspect/n_step/sampling/window/rewards/mean" in found
     assert "inspect/n_step/actions/mean" not in found
-    assert found["inspect/sample/rewards/max"] == batch["/rewards"].max().item()
+    assert found["inspect/sample/rewards/max"] == batch.reward.max().item()
 
 
 def test_looking_changes_nothing():
@@ -161,12 +161,12 @@ def test_inspectors_go_on_where_they_were_saved():
         memory.sample(8)
     restored = filled(*inspect)
     restored.load_state_dict(memory.state_dict())
-    assert restored.scalars() == memory.scalars()
-    assert len(memory.scalars()) == 1  # only the number of transitions
+    assert restored.metrics() == memory.metrics()
+    assert len(memory.metrics()) == 1  # only the number of transitions
     for each in (memory, restored):
         each.sample(8)
-        assert len(each.scalars()) == 1
+        assert len(each.metrics()) == 1
     same_batches(memory.sample(8), restored.sample(8))  # the fifth batch: due again
-    found = memory.scalars()
+    found = memory.metrics()
     assert len(found) > 1
-    assert restored.scalars() == found
+    assert restored.metrics() == found

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from replay_worlds import Stream, build, same_batches
 
+from coach_rl.core import parse_inspections
 from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.memories import PrioritisedParameters, RolloutMemory, parse_inspections
+from coach_rl.memories import PrioritisedParameters, RolloutMemory
 
 
 @pytest.mark.parametrize("ticks", [0, 3, 30])
@@ -27,7 +28,7 @@ def test_a_memory_goes_through_a_checkpoint_on_disk_bit_for_bit(tmp_path, ticks)
         for each in (memory, restored):
             each.add(transition)
         same_batches(memory.sample(8), restored.sample(8))
-        assert memory.scalars() == restored.scalars()
+        assert memory.metrics() == restored.metrics()
 
 
 def test_a_rollout_goes_through_a_checkpoint_on_disk(tmp_path):

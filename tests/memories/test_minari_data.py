@@ -139,7 +139,7 @@ def test_a_data_set_written_by_minari_fills_a_memory(data_sets):
     np.testing.assert_array_equal(shown["/next_observations/image"][0], frames[1:])
     np.testing.assert_array_equal(shown["/durations"], [[1, 1, 1]])
     batch = memory.sample(40)
-    assert set(batch["/discounts"][batch["/actions"] == 3].tolist()) == {0.0}
+    assert set(batch.discount[batch.action == 3].tolist()) == {0.0}
 
 
 @needs_minari
@@ -194,7 +194,7 @@ def test_a_prefilled_memory_goes_on_with_live_transitions(data_sets):
     firsts = filled.store.sizes - 1
     for row in range(2):
         assert filled.store.episodes_of(np.array([row * 200 + firsts[row]]))[0] == firsts[row]
-    assert filled.sample(64)["/weights"].max() == 1
+    assert filled.sample(64).weight.max() == 1
 
 
 @needs_minari

@@ -32,7 +32,7 @@ def test_transitions_come_in_proportion_to_their_errors_to_the_power_of_alpha():
     priorities = np.sqrt(np.abs(errors) + 1e-9)
     probabilities = np.zeros(1000)
     probabilities[positions] = priorities / priorities.sum()
-    drawn = memory.sample(30_000)["/positions"].numpy()
+    drawn = memory.sample(30_000).position.numpy()
     # strata make the numbers more even than chance: 19 degrees of freedom would allow 44
     assert chi_square(drawn, probabilities) < 44
 
@@ -41,7 +41,7 @@ def test_small_batches_are_as_fair_as_a_large_one():
     memory = filled(alpha=1.0, ticks=3)
     positions = memory.store.kept()
     memory.note_errors(torch.from_numpy(positions), torch.arange(1.0, 7.0))
-    drawn = np.concatenate([memory.sample(5)["/positions"].numpy() for _ in range(4000)])
+    drawn = np.concatenate([memory.sample(5).position.numpy() for _ in range(4000)])
     probabilities = np.zeros(1000)
     probabilities[positions] = np.arange(1, 7) / 21
     assert chi_square(drawn, probabilities) < 21  # 5 degrees of freedom, once in 1,000
@@ -50,7 +50,7 @@ def test_small_batches_are_as_fair_as_a_large_one():
 def test_each_equal_share_of_the_priorities_gives_one_transition():
     memory = filled(ticks=8)  # 16 transitions, all alike
     for _ in range(20):
-        assert sorted(memory.sample(16)["/positions"].tolist()) == memory.store.kept().tolist()
+        assert sorted(memory.sample(16).position.tolist()) == memory.store.kept().tolist()
 
 
 def test_new_transitions_have_the_greatest_priority_so_far():
@@ -79,25 +79,25 @@ def test_fully_weighted_means_do_not_depend_on_the_priorities():
     kept = memory.store.kept()
     memory.note_errors(torch.from_numpy(kept), torch.arange(1.0, 21.0))
     batch = memory.sample(20_000)
-    weights = batch["/weights"].double()
+    weights = batch.weight.double()
     values = torch.from_numpy(memory.store.ledger["/rewards"])
-    weighted = (weights * values[batch["/positions"]]).sum() / weights.sum()
+    weighted = (weights * values[batch.position]).sum() / weights.sum()
     assert weighted.item() == pytest.approx(values[kept].double().mean().item(), abs=0.02)
-    assert abs(values[batch["/positions"]].mean().item() - weighted.item()) > 0.05
+    assert abs(values[batch.position].mean().item() - weighted.item()) > 0.05
 
 
 def test_beta_rises_to_one_with_the_steps_added():
     memory = filled(ticks=0, beta=0.4, anneal_beta_over=EnvironmentSteps(30))
     stream, betas, steps = Stream(2), [], [0]
     for _ in range(10):
-        betas.append(memory.scalars()["memory/beta"])
+        betas.append(memory.metrics()["memory/beta"])
         transition = stream.step()
         steps.append(steps[-1] + int(transition.duration.sum()))
         memory.add(transition)
     expected = [0.4 + 0.6 * min(1.0, step / 30) for step in steps[:-1]]
     assert betas == pytest.approx(expected)
     assert betas[0] < betas[2] < betas[-1] == 1.0
-    assert filled(beta=0.3, anneal_beta_over=None).scalars()["memory/beta"] == 0.3
+    assert filled(beta=0.3, anneal_beta_over=None).metrics()["memory/beta"] == 0.3
 
 
 def test_overwritten_transitions_are_never_drawn_twice_or_forgotten():
@@ -106,9 +106,9 @@ def test_overwritten_transitions_are_never_drawn_twice_or_forgotten():
         memory.add(stream.step(stream.some_rows()))
         if len(memory):
             batch = memory.sample(6)
-            numbers = batch["/actions"][:, 0].long().tolist()
+            numbers = batch.action[:, 0].long().tolist()
             assert set(numbers) <= set(stream.kept(4))
-            memory.note_errors(batch["/positions"], torch.rand(6) * tick)
+            memory.note_errors(batch.position, torch.rand(6) * tick)
 
 
 def test_errors_that_are_not_finite_are_refused():

@@ -155,6 +155,6 @@ def test_samples_are_recomputed_from_plain_lists(seed):
         if len(memory) and rng.random() < 0.4:
             batch = memory.sample(12)
             plain.check(batch)
-            errors = torch.from_numpy(rng.normal(size=1000))[batch["/positions"]]
-            memory.note_errors(batch["/positions"], errors)
-            plain.note_errors(batch["/positions"].numpy(), errors.numpy())
+            errors = torch.from_numpy(rng.normal(size=1000))[batch.position]
+            memory.note_errors(batch.position, errors)
+            plain.note_errors(batch.position.numpy(), errors.numpy())

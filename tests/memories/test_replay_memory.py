@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_worlds import Stream, build, same_batches
 
+from coach_rl.architectures.batch import mapped, named_tensors
 from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
@@ -56,34 +57,36 @@ def test_batches_equal_a_plain_list_of_transitions(
     assert len(memory) == len(kept)
     if not kept:
         return
-    batch = {path: column.numpy() for path, column in memory.sample(64).items()}
+    batch = mapped(np.asarray, memory.sample(64))
     for index in range(64):
-        row, number = batch["/observations/observation"][index].astype(int)
+        row, number = batch.observation["observation"][index].astype(int)
         assert number in kept
-        assert batch["/actions"][index, 0] == number
+        assert batch.action[index, 0] == number
         reward, discount, last = n_step_by_hand(
             stream.history[row], number, n_step, 0.5, by_duration
         )
-        assert batch["/rewards"][index] == pytest.approx(reward, rel=1e-5, abs=1e-6)
-        assert batch["/discounts"][index] == pytest.approx(discount)
-        np.testing.assert_array_equal(batch["/next_observations/observation"][index], [row, last])
+        assert batch.reward[index] == pytest.approx(reward, rel=1e-5, abs=1e-6)
+        assert batch.discount[index] == pytest.approx(discount)
+        np.testing.assert_array_equal(batch.next_observation["observation"][index], [row, last])
 
 
 def test_a_batch_has_the_promised_columns_and_dtypes():
     memory = build(num_envs=3)
     memory.add(Stream(3).step())
     batch = memory.sample(5)
-    described = {path: (column.dtype, tuple(column.shape)) for path, column in batch.items()}
-    assert described == {
-        "/observations/observation": (torch.float32, (5, 2)),
-        "/actions": (torch.float32, (5, 1)),
-        "/rewards": (torch.float32, (5,)),
-        "/next_observations/observation": (torch.float32, (5, 2)),
-        "/discounts": (torch.float32, (5,)),
-        "/weights": (torch.float32, (5,)),
-        "/positions": (torch.int64, (5,)),
+    described = {
+        name: (column.dtype, tuple(column.shape)) for name, column in named_tensors(batch).items()
     }
-    assert (batch["/weights"] == 1).all()
+    assert described == {
+        "observation/observation": (torch.float32, (5, 2)),
+        "action": (torch.float32, (5, 1)),
+        "reward": (torch.float32, (5,)),
+        "next_observation/observation": (torch.float32, (5, 2)),
+        "discount": (torch.float32, (5,)),
+        "weight": (torch.float32, (5,)),
+        "position": (torch.int64, (5,)),
+    }
+    assert (batch.weight == 1).all()
 
 
 def test_n_step_returns_by_hand():
@@ -94,11 +97,11 @@ def test_n_step_returns_by_hand():
     seen = {}
     batch = memory.sample(200)
     for index in range(200):
-        number = int(batch["/observations/observation"][index, 1])
+        number = int(batch.observation["observation"][index, 1])
         seen[number] = (
-            batch["/rewards"][index].item(),
-            batch["/discounts"][index].item(),
-            batch["/next_observations/observation"][index, 1].item(),
+            batch.reward[index].item(),
+            batch.discount[index].item(),
+            batch.next_observation["observation"][index, 1].item(),
         )
     assert seen == {
         0: (1 + 1 + 1, 1 / 8, 3),  # 1 + 2/2 + 4/4, then the value of state 3
@@ -120,10 +123,10 @@ def test_n_step_returns_stop_where_a_transition_does_not_follow_on_the_one_befor
     for each in (memory, restored):
         batch = each.sample(200)
         columns = (
-            batch["/observations/observation"][:, 1].int(),
-            batch["/rewards"],
-            batch["/discounts"],
-            batch["/next_observations/observation"][:, 1],
+            batch.observation["observation"][:, 1].int(),
+            batch.reward,
+            batch.discount,
+            batch.next_observation["observation"][:, 1],
         )
         assert set(zip(*(column.tolist() for column in columns), strict=True)) == {
             (0, 1 + 1 + 1, 1 / 8, 3),
@@ -140,14 +143,14 @@ def test_a_termination_is_not_bootstrapped_and_wins_over_truncation():
     memory.add(one(0, 0, reward=1.0))
     memory.add(one(0, 1, reward=2.0, terminated=True, truncated=True))
     batch = memory.sample(50)
-    assert set(batch["/discounts"].tolist()) == {0.0}
-    assert set(batch["/rewards"].tolist()) == {2.0}  # 1 + 2/2, and 2
+    assert set(batch.discount.tolist()) == {0.0}
+    assert set(batch.reward.tolist()) == {2.0}  # 1 + 2/2, and 2
 
 
 def test_discounts_may_count_simulator_steps():
     memory = build(num_envs=1, discount=0.5, discount_by_duration=True)
     memory.add(one(0, 0, duration=3))
-    assert memory.sample(1)["/discounts"].tolist() == [1 / 8]
+    assert memory.sample(1).discount.tolist() == [1 / 8]
 
 
 @pytest.mark.parametrize("n_step", [1, 3])
@@ -159,7 +162,7 @@ def test_every_kept_transition_is_equally_likely(n_step):
     kept = sorted(stream.kept(10))
     assert len(kept) == 28
     draws = 28_000
-    numbers = memory.sample(draws)["/actions"][:, 0].long().numpy()
+    numbers = memory.sample(draws).action[:, 0].long().numpy()
     found, counts = np.unique(numbers, return_counts=True)
     np.testing.assert_array_equal(found, kept)
     expected = draws / 28
@@ -173,7 +176,7 @@ def test_the_same_seed_draws_the_same_and_another_seed_something_else():
         stream = Stream(2)
         for _ in range(30):
             memory.add(stream.step())
-    first, second, third = (memory.sample(20)["/positions"].tolist() for memory in memories)
+    first, second, third = (memory.sample(20).position.tolist() for memory in memories)
     assert first == second
     assert first != third
 
@@ -181,16 +184,16 @@ def test_the_same_seed_draws_the_same_and_another_seed_something_else():
 def test_what_is_handed_out_is_a_copy():
     memory = build(num_envs=1, capacity=1)
     memory.add(one(0, 7))
-    for column in memory.sample(4).values():
+    for column in named_tensors(memory.sample(4)).values():
         column.zero_()
-    assert memory.sample(1)["/actions"].item() == 7
+    assert memory.sample(1).action.item() == 7
 
 
 def test_what_was_added_is_a_copy():
     memory, given_transition = build(num_envs=1), one(0, 7)
     memory.add(given_transition)
     given_transition.observation["observation"][:] = 99
-    assert memory.sample(1)["/observations/observation"].tolist() == [[0, 7]]
+    assert memory.sample(1).observation["observation"].tolist() == [[0, 7]]
 
 
 def test_dict_actions_discrete_actions_and_bytes_keep_their_form():
@@ -211,25 +214,25 @@ def test_dict_actions_discrete_actions_and_bytes_keep_their_form():
         )
     )
     batch = memory.sample(30)
-    assert batch["/observations/picture"].dtype == torch.uint8
-    assert batch["/actions/move"].dtype == torch.float32
-    assert batch["/actions/grip"].dtype == torch.int64
-    first = batch["/actions/grip"] == 2
+    assert batch.observation["picture"].dtype == torch.uint8
+    assert batch.action_parts["move"].dtype == torch.float32
+    assert batch.action_parts["grip"].dtype == torch.int64
+    first = batch.action_parts["grip"] == 2
     assert 0 < first.sum() < 30
-    assert (batch["/observations/picture"][first].numpy() == picture[0]).all()
-    assert (batch["/next_observations/picture"][~first].numpy() == picture[1] + 1).all()
+    assert (batch.observation["picture"][first].numpy() == picture[0]).all()
+    assert (batch.next_observation["picture"][~first].numpy() == picture[1] + 1).all()
 
 
 def test_extras_that_are_asked_for_come_back():
     memory = build(num_envs=1, extras=("log_prob",))
     memory.add(one(0, 1, extras={"log_prob": np.array([0.25]), "value": np.array([3.0])}))
     batch = memory.sample(2)
-    assert batch["/log_prob"].tolist() == [0.25, 0.25]
-    assert "/value" not in batch
+    assert batch.extras["log_prob"].tolist() == [0.25, 0.25]
+    assert "value" not in batch.extras
     restored = build(num_envs=1, extras=("log_prob",))
     restored.load_state_dict(memory.state_dict())
     restored.add(one(0, 1, extras={"log_prob": np.array([0.5])}))
-    assert set(restored.sample(30)["/log_prob"].tolist()) == {0.25, 0.5}
+    assert set(restored.sample(30).extras["log_prob"].tolist()) == {0.25, 0.5}
 
 
 def test_a_first_transition_of_another_shape_is_refused():
@@ -258,7 +261,7 @@ def test_a_cleared_memory_starts_over(prioritised):
         memory.sample(1)
     memory.add(one(1, 5, reward=2.0))
     assert len(memory) == 1
-    assert memory.sample(3)["/observations/observation"].tolist() == [[1, 5]] * 3
+    assert memory.sample(3).observation["observation"].tolist() == [[1, 5]] * 3
 
 
 def test_capacity_is_shared_evenly_by_the_rows():
@@ -386,7 +389,7 @@ def test_a_restored_memory_goes_on_bit_for_bit(name, ticks):
         memory.add(stream.step(stream.some_rows()))
         if len(memory):
             batch = memory.sample(4)
-            memory.note_errors(batch["/positions"], batch["/rewards"])
+            memory.note_errors(batch.position, batch.reward)
     state = memory.state_dict()
     restored = build(num_envs=3, capacity=30, seed=9, **VARIANTS[name])
     restored.add(Stream(3).step())  # something to be replaced
@@ -400,7 +403,7 @@ def test_a_restored_memory_goes_on_bit_for_bit(name, ticks):
             batches = [each.sample(16) for each in (memory, restored)]
             same_batches(*batches)
             for each in (memory, restored):
-                each.note_errors(batches[0]["/positions"], batches[0]["/rewards"])
+                each.note_errors(batches[0].position, batches[0].reward)
     left, right = memory.trajectories(), restored.trajectories()
     assert left.keys() == right.keys()
     for path, values in left.items():
@@ -474,7 +477,7 @@ def test_bulk_adds_equal_single_ones():
         transitions = [stream.step() for _ in range(length)]
         for transition in transitions:
             single.add(transition)
-        columns = [bulk._columns(transition) for transition in transitions]
+        columns = [bulk.layout.columns(transition) for transition in transitions]
         bulk.store.extend(
             0, {path: np.concatenate([each[path] for each in columns]) for path in columns[0]}
         )
@@ -499,8 +502,8 @@ def test_batches_on_a_gpu_equal_those_on_the_cpu(storage):
             memory.add(transition)
     for _ in range(5):  # page-locked buffers are used again
         cpu, gpu = (memory.sample(64) for memory in memories)
-        assert all(column.is_cuda for column in gpu.values())
-        same_batches(cpu, {path: column.cpu() for path, column in gpu.items()})
+        assert all(column.is_cuda for column in named_tensors(gpu).values())
+        same_batches(cpu, gpu)
 
 
 def one(

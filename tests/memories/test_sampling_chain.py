@@ -88,7 +88,7 @@ class Age(SamplerUnit):
         ages = self._store.counts[rows] - 1 - self._store.steps_of(positions)
         return {"/age": torch.from_numpy(ages * self._factor)}
 
-    def scalars(self):
+    def metrics(self):
         return {"age/batches": float(self.batches)}
 
     def state_dict(self) -> State:
@@ -104,11 +104,11 @@ def test_users_put_units_of_their_own_anywhere(after):
     for _ in range(15):
         memory.add(stream.step())
     batch = memory.sample(50)
-    rows = batch["/observations/observation"][:, 0].long().numpy()
+    rows = batch.observation["observation"][:, 0].long().numpy()
     kept = [[one["number"] for one in row] for row in stream.history]
-    for age, number, row in zip(batch["/age"], batch["/actions"][:, 0], rows, strict=True):
+    for age, number, row in zip(batch.extras["age"], batch.action[:, 0], rows, strict=True):
         assert age == 2 * (len(kept[row]) - 1 - kept[row].index(int(number)))
-    assert memory.scalars()["age/batches"] == 1
+    assert memory.metrics()["age/batches"] == 1
 
 
 def test_units_of_ones_own_are_saved():
@@ -119,7 +119,7 @@ def test_units_of_ones_own_are_saved():
         memory.sample(2)
     restored.load_state_dict(memory.state_dict())
     same_batches(memory.sample(4), restored.sample(4))
-    assert restored.scalars()["age/batches"] == 4
+    assert restored.metrics()["age/batches"] == 4
 
 
 def test_a_unit_at_a_place_that_does_not_exist_is_refused():

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -78,11 +79,11 @@ def test_neither_networks_nor_memory_have_the_achieved_goal_twice():
     parameters = described()
     environment = parameters.environment.build(num_envs=1)
     agent = parameters.agent.build(
-        spaces=environment.spaces, num_envs=1, device="cpu", seed=0, planned_steps=1
+        AgentContext(spaces=environment.spaces, num_envs=1, device="cpu", seed=0, planned_steps=1)
     )
     environment.close()
     assert list(agent.observation_space.spaces) == ["desired_goal", "observation"]
-    assert agent.actor.module.torso.embedder.output_size == 3 + 10
+    assert agent.learner.actor.module.torso.embedder.output_size == 3 + 10
 
 
 def test_hindsight_is_the_only_difference_of_the_control():

@@ -12,7 +12,7 @@ import pytest
 
 import coach_rl.presets
 from coach_rl.agents.agent_group import AgentGroupParameters
-from coach_rl.agents.hac_agent import HACAgentParameters
+from coach_rl.agents.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import UnknownNameError

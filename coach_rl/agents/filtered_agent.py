@@ -1,26 +1,27 @@
-"""What all agents share: filters, the state of their rows, heat-up, making transitions."""
+"""The shared half of an agent that filters: row state, heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
+from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, NonFiniteError, SpaceError
-from coach_rl.core.goals import TOLD_KEYS
-from coach_rl.core.interfaces import (
+from coach_rl.core.filters import (
     InputFilter,
     InputFilterParameters,
     OutputFilter,
     OutputFilterParameters,
-    RowState,
 )
+from coach_rl.core.goals import TOLD_KEYS
 from coach_rl.core.records import (
     Action,
     ActionInfo,
+    ActionRequest,
     Array,
     BoolArray,
     FloatArray,
@@ -40,25 +41,27 @@ from coach_rl.core.spaces import (
 )
 from coach_rl.core.state import State
 
+Exploration = TypeVar("Exploration", bound=RowState)
+
 
 @dataclass(kw_only=True)
-class AgentRows:
+class AgentRows(Generic[Exploration]):
     """What an agent remembers per row of one stack; all arrays [N, ...]."""
 
     filters: dict[str, Array]
     """Memory of the filters that keep something per row."""
     heatup_noise: RowNoise
     """Uniform numbers for random actions."""
-    exploration: RowState
+    exploration: Exploration
     """Noise and processes the agent explores with."""
     heatup: BoolArray
     """The open decision was made in HEATUP."""
     follows: BoolArray
-    """What the row acts on is what its last stored transition led to, under the same goal."""
+    """The row acts on what its last stored transition led to, under the same goal."""
     pending: Observation = field(default_factory=dict)
-    """Filtered observation the row acts on, or has acted on."""
+    """The filtered observation that the row acts on, or has acted on."""
     choice: dict[str, Array] = field(default_factory=dict)
-    """The open decision's ActionInfo by flat path: `action` or `action/<part>`, and its extras."""
+    """The open decision's ActionInfo by name: `action` or `action/<part>`, and its extras."""
 
     def state_dict(self) -> State:
         """Everything."""
@@ -84,7 +87,7 @@ class AgentRows:
         self.choice = {name: values.copy() for name, values in state["choice"].items()}
 
 
-class FilteredAgent(ABC):
+class FilteredAgent(ABC, Generic[Exploration]):
     """The shared half of an agent: an algorithm adds `choose`, `store` and `train`.
 
     Args:
@@ -117,28 +120,18 @@ class FilteredAgent(ABC):
         self.action_space = self.output_filter.agent_space
 
     @abstractmethod
-    def new_rows(self, num_envs: int, seed: int) -> AgentRows:
+    def new_rows(self, num_envs: int, seed: int) -> AgentRows[Exploration]:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""
 
     @abstractmethod
     def choose(
-        self,
-        row_state: AgentRows,
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        quiet: BoolArray,
-        clock: Clock,
+        self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        """Choose actions [R] in the agent's space.
+        """Choose actions [R, ...] in the agent's space.
 
         Args:
             row_state: What `new_rows` made; holds what rows that explore draw from.
-            rows: [R].
-            observation: Filtered, [R, ...] each.
-            starts: The first decision of a (sub-)episode, [R].
-            quiet: Where not to explore, [R]; everywhere in TEST.
+            request: With the filtered observation; in TEST `greedy` everywhere.
             clock: Phase and counters.
         """
 
@@ -154,8 +147,8 @@ class FilteredAgent(ABC):
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
 
-    def take_over(self, state: State) -> None:
-        """Take over the networks, and whatever they need to mean the same, from a saved state.
+    def load_networks(self, state: State) -> None:
+        """Load the networks, and whatever they need to mean the same, from a saved state.
 
         An agent that has networks does it here. What does not fit raises a `CheckpointError` or,
         where it is not there, a `KeyError`.
@@ -163,9 +156,9 @@ class FilteredAgent(ABC):
         raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
 
     def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere; see `core.interfaces.Agent`."""
+        """Start from what an equal agent knew elsewhere; see `core.agents.Agent`."""
         try:
-            self.take_over(state)
+            self.load_networks(state)
             check_same_kind("filters", state["filters"], self.filters_state_dict())
             self.load_filters_state_dict(state["filters"])
         except KeyError as error:
@@ -176,37 +169,28 @@ class FilteredAgent(ABC):
             raise SpaceError(str(error)) from error
 
     def act(
-        self,
-        row_state: AgentRows,
-        rows: IntArray,
-        observation: Observation,
-        *,
-        starts: BoolArray,
-        fresh: BoolArray,
-        quiet: BoolArray,
-        clock: Clock,
+        self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
     ) -> Action:
-        """Choose for these rows and keep the choice; see `core.interfaces.Agent`."""
-        learn = clock.phase is not Phase.TEST
-        if starts.any():
-            self._take_in_starts(row_state, rows, observation, starts, fresh, learn)
+        """Choose for the rows of the request and keep the choice; see `core.agents.Agent`."""
+        rows, learn = request.rows, clock.phase is not Phase.TEST
+        if request.starts.any():
+            self._filter_starts(row_state, request, learn)
         if clock.phase is Phase.HEATUP:
             info = self._random(row_state.heatup_noise, rows)
         else:
-            pending = take(row_state.pending, rows)
-            info = self.choose(
-                row_state,
-                rows,
-                pending,
-                starts=starts,
-                quiet=quiet if learn else np.ones_like(quiet),
-                clock=clock,
+            filtered = ActionRequest(
+                rows=rows,
+                observation=take(row_state.pending, rows),
+                starts=request.starts,
+                episode_start=request.episode_start,
+                greedy=request.greedy if learn else np.ones_like(request.greedy),
             )
+            info = self.choose(row_state, filtered, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
         _write(row_state.choice, rows, _flat(info), len(row_state.heatup))
         return self.output_filter.apply(clipped_to_space(self.action_space, info.action))
 
-    def observe(self, row_state: AgentRows, outcome: Outcome, *, clock: Clock) -> None:
+    def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
         """Filter what came of the rows' decisions and store the transitions, unless in TEST."""
         rows, learn = outcome.rows, clock.phase is not Phase.TEST
         _check_finite(rows, outcome.observation, outcome.reward)
@@ -225,18 +209,18 @@ class FilteredAgent(ABC):
             self._store(row_state, outcome, reward, next_observation)
         _write(row_state.pending, rows, next_observation, len(row_state.heatup))
         if outcome.told:
-            self._take_in_moved_goals(row_state, outcome)
+            self._filter_moved_goals(row_state, outcome)
 
     def filters_state_dict(self) -> State:
         """The filters' statistics."""
         return {"input": self.input_filter.state_dict(), "output": self.output_filter.state_dict()}
 
     def load_filters_state_dict(self, state: State) -> None:
-        """Take over the filters' statistics."""
+        """Load the filters' statistics."""
         self.input_filter.load_state_dict(state["input"])
         self.output_filter.load_state_dict(state["output"])
 
-    def _rows(self, num_envs: int, seed: int, exploration: RowState) -> AgentRows:
+    def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(
             filters=self.input_filter.new_rows(num_envs),
             heatup_noise=RowNoise(
@@ -251,48 +235,45 @@ class FilteredAgent(ABC):
             follows=np.zeros(num_envs, np.bool_),
         )
 
-    def _take_in_starts(
-        self,
-        row_state: AgentRows,
-        rows: IntArray,
-        observation: Observation,
-        starts: BoolArray,
-        fresh: BoolArray,
-        learn: bool,
+    def _filter_starts(
+        self, row_state: AgentRows[Exploration], request: ActionRequest, learn: bool
     ) -> None:
-        """Filter what `observe` has not seen: a new episode's first observation, a new order."""
-        row_state.follows[rows[starts]] = False
-        if fresh.any():
-            seen = take(observation, fresh)
-            _check_finite(rows[fresh], seen, None)
-            first = self.input_filter.observation(
+        """Filter what `observe` has not seen: an episode's first observation, a new goal."""
+        rows, observation, first = request.rows, request.observation, request.episode_start
+        row_state.follows[rows[request.starts]] = False
+        if first.any():
+            seen = take(observation, first)
+            _check_finite(rows[first], seen, None)
+            filtered = self.input_filter.observation(
                 row_state.filters,
-                rows[fresh],
+                rows[first],
                 seen,
-                starts=np.ones(int(fresh.sum()), np.bool_),
+                starts=np.ones(int(first.sum()), np.bool_),
                 learn=learn,
             )
-            _write(row_state.pending, rows[fresh], first, len(row_state.heatup))
-        goes_on = starts & ~fresh
-        told = {key: observation[key][goes_on] for key in TOLD_KEYS if key in observation}
-        if told and goes_on.any():
-            self._take_in_told(row_state, rows[goes_on], told)
+            _write(row_state.pending, rows[first], filtered, len(row_state.heatup))
+        goes_on = request.starts & ~first
+        goal = {key: observation[key][goes_on] for key in TOLD_KEYS if key in observation}
+        if goal and goes_on.any():
+            self._filter_goal(row_state, rows[goes_on], goal)
 
-    def _take_in_moved_goals(self, row_state: AgentRows, outcome: Outcome) -> None:
-        """Act on goals that have moved from the next decision on; what came of the last is kept."""
+    def _filter_moved_goals(self, row_state: AgentRows[Exploration], outcome: Outcome) -> None:
+        """Act on moved goals from the next decision on; the last transition keeps the old ones."""
         moved = np.zeros(len(outcome.rows), np.bool_)
         for key, values in outcome.told.items():
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
-        rows, told = outcome.rows[moved], take(outcome.told, moved)
-        _check_finite(rows, told, None)
-        self._take_in_told(row_state, rows, told)
+        rows, goal = outcome.rows[moved], take(outcome.told, moved)
+        _check_finite(rows, goal, None)
+        self._filter_goal(row_state, rows, goal)
         row_state.follows[rows] = False
 
-    def _take_in_told(self, row_state: AgentRows, rows: IntArray, told: Observation) -> None:
-        """Filter a new order, [R, ...] each, in the middle of a real episode."""
+    def _filter_goal(
+        self, row_state: AgentRows[Exploration], rows: IntArray, goal: Observation
+    ) -> None:
+        """Filter a goal received in the middle of a real episode, [R, ...] each."""
         filtered = self.input_filter.observation(
-            row_state.filters, rows, told, starts=np.zeros(len(rows), np.bool_), learn=False
+            row_state.filters, rows, goal, starts=np.zeros(len(rows), np.bool_), learn=False
         )
         _write(row_state.pending, rows, filtered, len(row_state.heatup))
 
@@ -301,7 +282,7 @@ class FilteredAgent(ABC):
 
     def _store(
         self,
-        row_state: AgentRows,
+        row_state: AgentRows[Exploration],
         outcome: Outcome,
         reward: FloatArray,
         next_observation: Observation,
@@ -335,6 +316,30 @@ class FilteredAgent(ABC):
                 extras=choice,
             )
         )
+
+
+def combined(
+    greedy: BoolArray,
+    best: Callable[[], tuple[Array, ...]],
+    explored: Callable[[BoolArray | None], tuple[Array, ...]],
+) -> tuple[Array, ...]:
+    """Greedy choices for some rows, choices with exploration for the others.
+
+    Args:
+        greedy: Which rows do not explore, [R].
+        best: Makes the greedy choices of all rows: an action, and what is kept with it, [R, ...]
+            each.
+        explored: Makes the same with exploration, for the rows of a mask [R] or, given None, for
+            all of them.
+    """
+    if not greedy.any():
+        return explored(None)
+    chosen = best()
+    exploring = ~greedy
+    if exploring.any():
+        for values, others in zip(chosen, explored(exploring), strict=True):
+            values[exploring] = others
+    return chosen
 
 
 def check_same_kind(what: str, saved: State, mine: State) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-from coach_rl.agents.hac_agent import HACAgentParameters
+from coach_rl.agents.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
@@ -31,6 +31,7 @@ from coach_rl.memories import (
     HindsightActionParameters,
     HindsightParameters,
     ReplayMemoryParameters,
+    TransitionBatch,
 )
 from coach_rl.testing.states import assert_same_state
 
@@ -216,9 +217,9 @@ def quiet_decisions(params):
     manager, quiet = built(params), {}
     for level in manager.graph.training.levels:
 
-        def act(*args, level=level, known=level.agent.act, **kwargs):
-            quiet.setdefault(level.name, []).append(kwargs["quiet"].copy())
-            return known(*args, **kwargs)
+        def act(row_state, request, clock, level=level, known=level.agent.act):
+            quiet.setdefault(level.name, []).append(request.greedy.copy())
+            return known(row_state, request, clock)
 
         level.agent = Listening(level.agent, act)
     drained(manager, 200)
@@ -283,10 +284,10 @@ def test_values_lie_between_minus_the_horizon_and_nothing():
         }
         low, high = each.action_space.low, each.action_space.high
         action = torch.rand(500, 2) * torch.from_numpy(high - low) + torch.from_numpy(low)
-        values = each.critic.call(50 * each.critic.online, batch, action)
+        values = each.learner.critics.call(50 * each.learner.critics.online, batch, action)
         assert values.min() >= -horizon
         assert values.max() <= 0
-        hopeful = each.critic.call(0 * each.critic.online, batch, action)
+        hopeful = each.learner.critics.call(0 * each.learner.critics.online, batch, action)
         assert (hopeful > -0.02 * horizon).all(), "values start near 0, where good ones lie"
     manager.close()
 
@@ -299,14 +300,14 @@ def test_a_state_that_was_hopeless_for_long_is_soon_worth_something_again(kind):
     batch = hopeless(top, 64)
     for _ in range(2_000):
         top.learn_from_batch(batch)
-    critics = top.networks["critic" if kind == "ddpg" else "critics"]
-    seen = {key: batch[f"/observations/{key}"] for key in top.observation_space.spaces}
-    values = critics.call(critics.online, seen, batch["/actions"])
+    critics = top.learner.networks["critic" if kind == "ddpg" else "critics"]
+    seen = {key: batch.observation[key] for key in top.observation_space.spaces}
+    values = critics.call(critics.online, seen, batch.action)
     assert values.mean() < -9.5
-    hopeful = {**batch, "/rewards": torch.full((64,), -1.0), "/discounts": torch.zeros(64)}
+    hopeful = batch._replace(reward=torch.full((64,), -1.0), discount=torch.zeros(64))
     for _ in range(160):
         top.learn_from_batch(hopeful)
-    assert critics.call(critics.online, seen, batch["/actions"]).mean() > -3.0
+    assert critics.call(critics.online, seen, batch.action).mean() > -3.0
     manager.close()
 
 
@@ -314,30 +315,31 @@ def hopeless(agent, size):
     """A batch from which nothing but the bound follows: -1 a decision and 0.98 times -10 more."""
     rng = torch.Generator().manual_seed(0)
     shapes = {key: part.shape for key, part in agent.observation_space.spaces.items()}
-    columns = {
-        f"/{when}/{key}": torch.rand((size, *shape), generator=rng)
-        for when in ("observations", "next_observations")
-        for key, shape in shapes.items()
-    }
-    return {
-        **columns,
-        "/actions": 2 * torch.rand((size, 2), generator=rng) - 1,
-        "/rewards": torch.full((size,), -1.0 - 0.98 * 10),
-        "/discounts": torch.zeros(size),
-        "/weights": torch.ones(size),
-    }
+    before, after = (
+        {key: torch.rand((size, *shape), generator=rng) for key, shape in shapes.items()}
+        for _ in range(2)
+    )
+    return TransitionBatch(
+        observation=before,
+        action=2 * torch.rand((size, 2), generator=rng) - 1,
+        reward=torch.full((size,), -1.0 - 0.98 * 10),
+        discount=torch.zeros(size),
+        next_observation=after,
+        weight=torch.ones(size),
+        position=torch.arange(size),
+    )
 
 
 def test_targets_of_bounded_values_are_clipped_to_the_bounds():
     for kind in ("ddpg", "td3"):
         manager = built(parameters(stack((4, 3), kinds=(kind, kind))))
-        clips = [each._clip_targets for each in manager.graph.agents.values()]
+        clips = [each.learner.clip_targets for each in manager._graph.agents]
         assert clips == [(-4.0, 0.0), (-3.0, 0.0)]
         manager.close()
     learner = replace(agent().learner, algorithm=DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0)))
     top, low = stack((4, 3))
     manager = built(parameters((top, replace(low, agent=agent(learner=learner)))))
-    assert manager.graph.agents["low"]._clip_targets == (-2.5, 0.0), "a learner's own stay"
+    assert manager._graph.agents[1].learner.clip_targets == (-2.5, 0.0), "a learner's own stay"
     manager.close()
 
 
@@ -448,8 +450,8 @@ def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
     own = agent(learner=learner, name="upper", bound_values=False)
     top, low = stack((4, 3))
     manager = built(parameters((replace(top, agent=own), low)))
-    assert manager.graph.agents["top"].name == "upper"
-    assert manager.graph.agents["top"]._params.critic.bounds == (-9.0, 0.0)
+    assert manager._graph.agents[0].name == "upper"
+    assert manager._graph.agents[0].params.critic.bounds == (-9.0, 0.0)
     manager.close()
 
 

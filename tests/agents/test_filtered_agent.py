@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.agents.agent import FilteredAgent
+from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionInfo, Outcome
+from coach_rl.core.records import ActionInfo, ActionRequest, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 
@@ -76,7 +76,7 @@ class Scribe(FilteredAgent):
             input_filter=CountingFilter() if filtered else None,
             output_filter=TimesTen() if scaled else None,
         )
-        self.heatup, self.stored, self.saw, self.quiet = heatup, [], [], []
+        self.heatup, self.stored, self.saw, self.greedy = heatup, [], [], []
         self.script = lambda rows: ActionInfo(
             action=rows[:, None].astype(np.float32) / 10,
             extras={"log_prob": -rows.astype(np.float32)},
@@ -86,10 +86,11 @@ class Scribe(FilteredAgent):
         noise = RowNoise(num_rows=num_envs, size=1, kind="normal", seed=seed, name="policy")
         return self._rows(num_envs, seed, noise)
 
-    def choose(self, row_state, rows, observation, *, starts, quiet, clock):
-        self.saw.append({key: values[:, 0].tolist() for key, values in observation.items()})
-        self.quiet.append(quiet.tolist())
-        return self.script(rows)
+    def choose(self, row_state, request, clock):
+        seen = request.observation.items()
+        self.saw.append({key: values[:, 0].tolist() for key, values in seen})
+        self.greedy.append(request.greedy.tolist())
+        return self.script(request.rows)
 
     def store(self, transition):
         self.stored.append(transition)
@@ -116,12 +117,14 @@ def seen(x, goal):
 def act(agent, rows, x, goal, *, starts, fresh, clock=TRAIN, state=None, quiet=None):
     return agent.act(
         state,
-        rows,
-        seen(x, goal),
-        starts=flags(*starts),
-        fresh=flags(*fresh),
-        quiet=np.zeros(len(rows), bool) if quiet is None else flags(*quiet),
-        clock=clock,
+        ActionRequest(
+            rows=rows,
+            observation=seen(x, goal),
+            starts=flags(*starts),
+            episode_start=flags(*fresh),
+            greedy=np.zeros(len(rows), bool) if quiet is None else flags(*quiet),
+        ),
+        clock,
     )
 
 
@@ -237,7 +240,7 @@ def test_after_a_real_end_the_first_observation_is_taken_in_and_the_last_one_sto
     agent = Scribe()
     state = started(agent)
     rows = index(0, 1, 2)
-    agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], terminated=[0, 1, 0]), clock=TRAIN)
+    agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], terminated=[0, 1, 0]), TRAIN)
     agent.input_filter.asked.clear()
     act(agent, rows, [4, 50, 6], [7, 8, 9], starts=[0, 1, 0], fresh=[0, 1, 0], state=state)
     assert agent.input_filter.asked == [([GOAL_KEY, "x"], [1], [True], True)]
@@ -249,7 +252,7 @@ def test_a_new_goal_inside_an_episode_refilters_the_goal_alone_and_teaches_nothi
     agent = Scribe()
     state = started(agent)
     rows = index(0, 1, 2)
-    agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9]), clock=TRAIN)
+    agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9]), TRAIN)
     agent.input_filter.asked.clear()
     act(agent, rows, [4, 5, 60], [70, 71, 72], starts=[1, 0, 1], fresh=[0, 0, 1], state=state)
     assert agent.input_filter.asked == [
@@ -265,7 +268,7 @@ def test_a_goal_that_moved_is_kept_as_it_was_and_acted_on_as_it_is():
     state = started(agent)
     rows = index(2, 0, 1)
     told = {GOAL_KEY: seen([0, 0, 0], [90, 7, 80])[GOAL_KEY]}
-    agent.observe(state, outcome(rows, [6, 4, 5], [9, 7, 8], told=told), clock=TRAIN)
+    agent.observe(state, outcome(rows, [6, 4, 5], [9, 7, 8], told=told), TRAIN)
     (transition,) = agent.stored
     assert flat(transition)["goal"] == [9, 7, 8]
     assert (transition.next_observation[GOAL_KEY][:, 0] - 1000).tolist() == [9, 7, 8]
@@ -289,7 +292,7 @@ def test_transitions_say_whether_they_follow_on_the_one_before():
     nothing = [0, 0, 0]
 
     def step(*, starts=nothing, fresh=nothing, clock=TRAIN, **changes):
-        agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], **changes), clock=TRAIN)
+        agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], **changes), TRAIN)
         follows.extend(one.follows.tolist() for one in agent.stored)
         agent.stored.clear()
         act(agent, rows, [4, 5, 6], [7, 8, 9], starts=starts, fresh=fresh, clock=clock, state=state)
@@ -316,12 +319,14 @@ def test_a_level_without_goals_has_nothing_to_refilter():
     agent.input_filter.asked.clear()
     agent.act(
         state,
-        index(0),
-        {"x": np.ones((1, 1), np.float32)},
-        starts=flags(1),
-        fresh=flags(0),
-        quiet=flags(0),
-        clock=TRAIN,
+        ActionRequest(
+            rows=index(0),
+            observation={"x": np.ones((1, 1), np.float32)},
+            starts=flags(1),
+            episode_start=flags(0),
+            greedy=flags(0),
+        ),
+        TRAIN,
     )
     assert agent.input_filter.asked == []
 
@@ -403,7 +408,7 @@ def test_a_decision_left_open_by_heatup_keeps_the_phase_it_was_made_in():
     ended = outcome(
         index(2, 0, 1), [40, 41, 42], [9, 7, 8], reward=[1.0, 2.0, 3.0], terminated=[1, 0, 0]
     )
-    agent.observe(state, ended, clock=TRAIN)
+    agent.observe(state, ended, TRAIN)
     (transition,) = agent.stored
     assert flat(transition) == {
         "rows": [0],
@@ -431,7 +436,7 @@ def test_testing_stores_nothing_and_teaches_the_filter_nothing():
     state = started(agent, clock=TEST)
     rows = index(0, 1, 2)
     for step in range(3):
-        agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], truncated=[0, 0, 1]), clock=TEST)
+        agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], truncated=[0, 0, 1]), TEST)
         act(
             agent,
             rows,
@@ -453,7 +458,7 @@ def test_testing_silences_every_row_and_training_those_that_are_tested():
     agent = Scribe()
     state = started(agent, clock=TEST)
     act(agent, index(0, 1), [1, 1], [7, 7], starts=[0, 0], fresh=[0, 0], state=state, quiet=[1, 0])
-    assert agent.quiet == [[True, True, True], [True, False]]
+    assert agent.greedy == [[True, True, True], [True, False]]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -474,7 +479,7 @@ def test_numbers_that_are_not_finite_are_named_by_what_and_row(what, message, ba
     (answer.reward if what == "reward" else answer.observation[what])[1] = bad
     learned = agent.input_filter.learned
     with pytest.raises(NonFiniteError, match=message):
-        agent.observe(state, answer, clock=TRAIN)
+        agent.observe(state, answer, TRAIN)
     assert agent.stored == []
     assert agent.input_filter.learned == learned
 
@@ -483,14 +488,24 @@ def test_an_observation_called_reward_is_not_taken_for_the_reward():
     agent = Scribe(filtered=False)
     answer = outcome(index(0), [1], [7], observation={"reward": np.array([[np.nan]])})
     with pytest.raises(NonFiniteError, match="observation 'reward'"):
-        agent.observe(agent.new_rows(1, seed=0), answer, clock=TRAIN)
+        agent.observe(agent.new_rows(1, seed=0), answer, TRAIN)
 
 
 def test_whole_numbers_are_never_taken_for_not_finite():
     agent = Scribe(filtered=False)
     state = agent.new_rows(1, seed=0)
     whole = {"x": np.array([[255]], np.uint8), GOAL_KEY: np.array([[3]])}
-    agent.act(state, index(0), whole, starts=flags(1), fresh=flags(1), quiet=flags(0), clock=TRAIN)
+    agent.act(
+        state,
+        ActionRequest(
+            rows=index(0),
+            observation=whole,
+            starts=flags(1),
+            episode_start=flags(1),
+            greedy=flags(0),
+        ),
+        TRAIN,
+    )
     agent.observe(state, outcome(index(0), [0], [0], observation=whole), clock=TRAIN)
     assert agent.stored[0].next_observation["x"].dtype == np.uint8
 

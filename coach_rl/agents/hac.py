@@ -1,8 +1,8 @@
-"""Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948): an agent of one of its levels.
+"""Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948): what makes an agent one of HAC.
 
-A HAC agent is an off-policy learner that learns from its level's goals in hindsight and, above the
-lowest level, from hindsight actions and tested sub-goals. docs/algorithms/hac.md lists every detail
-and its source.
+The agent of a HAC level is a DDPG, TD3 or SAC agent that learns from its level's goals in hindsight
+and, above the lowest level, from hindsight actions and tested sub-goals. docs/algorithms/hac.md
+lists every detail and its source.
 """
 
 from dataclasses import field, replace
@@ -12,16 +12,15 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.interfaces import ALONE, LevelPlace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.schedules import ConstantSchedule
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
-from coach_rl.memories.replay_memory import ReplayMemoryParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 _DEFAULT_NAME = "agent"
 
@@ -57,7 +56,7 @@ class HACAgentParameters(LearnerParameters):
     ratio: float = 3.0
     """Transitions with hindsight goals for each one with the goal it had."""
     actions: HindsightActionParameters | None = field(default_factory=HindsightActionParameters)
-    """How sub-goals are shown above the lowest level; None: as they were asked for."""
+    """How sub-goals are shown above the lowest level; None: as they were sent."""
     bound_values: bool = True
     """Whether values are squashed between minus the level's horizon and 0, and their targets
     clipped to that, as the authors' program does; a learner's own clip_targets stay."""
@@ -98,25 +97,9 @@ class HACAgentParameters(LearnerParameters):
         learner = replace(self.learner, name=self.name)
         return learner.obstacle_to_learning(num_envs=num_envs, steps=steps, heatup=heatup)
 
-    def build(
-        self,
-        *,
-        spaces: EnvironmentSpaces,
-        num_envs: int,
-        device: str,
-        seed: int,
-        planned_steps: int,
-        place: LevelPlace = ALONE,
-    ) -> OffPolicyAgent:
+    def build(self, context: AgentContext) -> OffPolicyAgent:
         """The learner with HAC's memory and bounds; ConfigurationErrors name the level."""
-        return self.learner_at(place).build(
-            spaces=spaces,
-            num_envs=num_envs,
-            device=device,
-            seed=seed,
-            planned_steps=planned_steps,
-            place=place,
-        )
+        return self.learner_at(context.place).build(context)
 
     def learner_at(
         self, place: LevelPlace

@@ -6,7 +6,9 @@ from gymnasium import spaces
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.records import ActionRequest
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies import Greedy, ParameterNoise
 from coach_rl.memories import ReplayMemoryParameters
@@ -26,19 +28,21 @@ def agent(seed=0):
         actor=ActorParameters(torso=TORSO),
         critic=CriticParameters(torso=TORSO),
         update_mode="eager",
-    ).build(spaces=SPACES, num_envs=4, device="cpu", seed=seed, planned_steps=100)
+    ).build(AgentContext(spaces=SPACES, num_envs=4, device="cpu", seed=seed, planned_steps=100))
 
 
 def act(agent, state, rows, observation, *, starts=False, quiet=False, phase=Phase.TRAIN):
     n = len(rows)
     return agent.act(
         state,
-        np.array(rows),
-        {"observation": observation},
-        starts=np.full(n, starts),
-        fresh=np.full(n, starts),
-        quiet=np.full(n, quiet),
-        clock=Clock(phase=phase),
+        ActionRequest(
+            rows=np.array(rows),
+            observation={"observation": observation},
+            starts=np.full(n, starts),
+            episode_start=np.full(n, starts),
+            greedy=np.full(n, quiet),
+        ),
+        Clock(phase=phase),
     )
 
 
@@ -63,8 +67,10 @@ def test_its_actions_are_those_of_the_network_with_the_rows_own_parameters():
     found = act(learner, state, [0, 1, 2, 3], seen, starts=True)
     parameters = state.exploration.parameters
     for row in range(4):
-        own = learner.actor.online + torch.from_numpy(0.3 * parameters.directions[row])
-        expected = learner.actor.call(own, {"observation": torch.from_numpy(seen[row : row + 1])})
+        own = learner.learner.actor.online + torch.from_numpy(0.3 * parameters.directions[row])
+        expected = learner.learner.actor.call(
+            own, {"observation": torch.from_numpy(seen[row : row + 1])}
+        )
         np.testing.assert_allclose(found[row], expected[0].numpy(), rtol=1e-5, atol=1e-6)
 
 
@@ -73,8 +79,8 @@ def test_silence_acts_with_the_plain_parameters(how):
     learner = agent()
     state, seen = learner.new_rows(4, seed=7), observation(4)
     found = act(learner, state, [0, 1, 2, 3], seen, starts=True, **how)
-    expected = learner.actor.call(
-        learner.actor.online, {"observation": torch.from_numpy(seen)}
+    expected = learner.learner.actor.call(
+        learner.learner.actor.online, {"observation": torch.from_numpy(seen)}
     ).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     assert state.exploration.parameters.state_dict()["episodes"].sum() == 0
@@ -86,7 +92,7 @@ def test_the_scale_adapts_and_a_restored_state_goes_on_identically():
     for number in range(6):
         act(learner, state, [0, 1, 2, 3], seen, starts=number == 0)
     assert (state.exploration.parameters.scale != 0.3).all()
-    assert learner.perturbed.scalars()["exploration/parameter_scale"] != 0.3
+    assert learner.learner.acting.metrics(Clock())["exploration/parameter_scale"] != 0.3
     restored = learner.new_rows(4, seed=99)
     restored.load_state_dict(state.state_dict())
     for starts in (False, True):

@@ -1,0 +1,148 @@
+"""How off-policy agents act: a network, and an exploration policy that reads its outputs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.numpy_policy import Forward, torch_forward
+from coach_rl.core.agents import RowState
+from coach_rl.core.clock import Clock
+from coach_rl.core.records import ActionRequest, Array, FloatArray, Observation
+from coach_rl.core.spaces import Space
+from coach_rl.core.state import State
+from coach_rl.exploration_policies import (
+    AnyExplorationPolicy,
+    AnyParameterExploration,
+    ParameterExplorationParameters,
+)
+
+Rows = TypeVar("Rows", bound=RowState)
+
+
+class ActingPolicy(Generic[Rows]):
+    """Chooses actions by a network, with or without exploration.
+
+    Args:
+        network: Outputs [R, P] of filtered observations [R, ...] each: greedy actions, action
+            values or parameters of a distribution.
+        exploration: Turns outputs into actions.
+    """
+
+    def __init__(self, network: Forward, exploration: AnyExplorationPolicy) -> None:
+        self.outputs, self.exploration = network, exploration
+
+    def new_rows(self, num_envs: int, seed: int) -> Rows:
+        """What rows explore with; row i draws from streams of (seed, i) alone."""
+        rows: Rows = self.exploration.new_rows(num_envs, seed)
+        return rows
+
+    def greedy(self, observation: Observation, outputs: FloatArray) -> Array:
+        """Actions [R, ...] without exploration.
+
+        Args:
+            observation: Filtered, [R, ...] each.
+            outputs: The network's for it, [R, P].
+        """
+        return self.exploration.greedy(outputs)
+
+    def explore(
+        self, row_state: Rows, request: ActionRequest, outputs: FloatArray, clock: Clock
+    ) -> Array:
+        """Actions [R, ...] with exploration; advances the rows of the request."""
+        return self.exploration.explore(
+            row_state, request.rows, outputs, starts=request.starts, clock=clock
+        )
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """What is worth logging now, e.g. `exploration/epsilon`."""
+        return self.exploration.metrics(clock)
+
+
+@dataclass(kw_only=True)
+class PerturbedRows:
+    """Row state of a policy that explores with its parameters as well as with its actions."""
+
+    actions: RowState
+    """Row state of the exploration policy."""
+    parameters: RowState
+    """Row state of the perturbations."""
+
+    def state_dict(self) -> State:
+        """Both."""
+        return {"actions": self.actions.state_dict(), "parameters": self.parameters.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Load both."""
+        self.actions.load_state_dict(state["actions"])
+        self.parameters.load_state_dict(state["parameters"])
+
+
+class PerturbedPolicy(ActingPolicy[PerturbedRows]):
+    """A deterministic actor of which every exploring row has its own perturbed copy.
+
+    Args:
+        network: The actor's actions [R, A] of observations [R, ...] each.
+        exploration: Adds noise to the perturbed actor's actions.
+        parameter_noise: How the parameters are perturbed.
+        actor: The actor that `network` stands for.
+        action_space: Where it acts.
+    """
+
+    def __init__(
+        self,
+        network: Forward,
+        exploration: AnyExplorationPolicy,
+        *,
+        parameter_noise: ParameterExplorationParameters,
+        actor: NetworkWrapper,
+        action_space: Space,
+    ) -> None:
+        super().__init__(network, exploration)
+        self.perturbations: AnyParameterExploration = parameter_noise.build(
+            action_space, perturbable=np.ones(actor.size, np.bool_)
+        )
+        self._actor = actor
+        self._metrics: dict[str, float] = {}
+
+        def one_row(flat: Tensor, observation: dict[str, Tensor]) -> Tensor:
+            single = {key: values[None] for key, values in observation.items()}
+            action: Tensor = actor.call(flat, single)
+            return action[0]
+
+        self._forward: Callable[[Tensor, dict[str, Tensor]], Tensor] = torch.func.vmap(one_row)
+
+    def new_rows(self, num_envs: int, seed: int) -> PerturbedRows:
+        """Noise of the actions and perturbations of the parameters."""
+        actions: Any = super().new_rows(num_envs, seed)
+        return PerturbedRows(
+            actions=actions, parameters=self.perturbations.new_rows(num_envs, seed)
+        )
+
+    def explore(
+        self, row_state: PerturbedRows, request: ActionRequest, outputs: FloatArray, clock: Clock
+    ) -> Array:
+        """Actions [R, A] of the rows' own parameters, with the exploration policy's noise."""
+        rows, online = request.rows, self._actor.online
+        own = torch.from_numpy(
+            self.perturbations.perturbed(
+                row_state.parameters, rows, online.cpu().numpy(), starts=request.starts
+            )
+        ).to(online.device)
+        perturbed = torch_forward(lambda seen: self._forward(own, seen), online.device)
+        actions = perturbed(request.observation)
+        self.perturbations.note_actions(
+            row_state.parameters, rows, perturbed=actions, greedy=outputs
+        )
+        self._metrics = self.perturbations.metrics(row_state.parameters)
+        return self.exploration.explore(
+            row_state.actions, rows, actions, starts=request.starts, clock=clock
+        )
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """The exploration policy's, and how the rows that explored last are perturbed."""
+        return super().metrics(clock) | self._metrics

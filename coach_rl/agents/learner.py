@@ -1,0 +1,89 @@
+"""What an off-policy algorithm is made of: networks, their gradient step, and how they act.
+
+`OffPolicyAgent` decides when to learn and keeps the memory; a learner knows nothing of either.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from coach_rl.agents.acting_policy import ActingPolicy
+from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.spaces import Space
+from coach_rl.memories.batches import TransitionBatch
+
+REPAID_AFTER = 15_000
+"""Updates after which compiling has repaid itself: two variants of 15 s at 2 to 3 ms saved each."""
+
+
+class Learner(Protocol):
+    """Networks and losses of an off-policy algorithm."""
+
+    @property
+    def engine(self) -> UpdateEngine[Any]:
+        """Makes the gradient steps, from whatever the losses take, and has their metrics."""
+        ...
+
+    @property
+    def acting(self) -> ActingPolicy[Any]:
+        """How its networks choose actions."""
+        ...
+
+    @property
+    def networks(self) -> Mapping[str, NetworkWrapper]:
+        """Every network by name, for saving and describing."""
+        ...
+
+    @property
+    def learning_rates(self) -> Mapping[str, float]:
+        """Learning rates by the name of the engine's scalar, before the schedule."""
+        ...
+
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
+        """One gradient step; the losses' metrics of each sample, `td_error` [B] among them."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerContext:
+    """What is known only when a learner is built."""
+
+    observation_space: spaces.Dict
+    """What the agent sees behind its InputFilter."""
+    action_space: Space
+    """Where the agent acts, before its OutputFilter."""
+    normaliser: ObservationNormaliser | None
+    """Normalises inside the networks; None where observations are left as they are."""
+    device: torch.device
+    """Where networks live."""
+    seed: int
+    """The agent's seed."""
+    weights_rng: torch.Generator
+    """Draws initial weights."""
+    noise_rng: torch.Generator
+    """Draws the noise of losses; saved by the agent."""
+    planned_updates: int
+    """Gradient steps it is sure to make in the whole run."""
+    owner: str
+    """Whose networks they are, for errors; see `LevelPlace.owner`."""
+
+    @property
+    def network_arguments(
+        self,
+    ) -> tuple[spaces.Dict, Space, torch.Generator, ObservationNormaliser | None]:
+        """What networks are built from, in the order of their constructors' arguments."""
+        return self.observation_space, self.action_space, self.weights_rng, self.normaliser
+
+    def noise(self, *shape: int) -> Tensor:
+        """Standard normal numbers for the losses, the same on every device."""
+        return torch.randn(shape, generator=self.noise_rng).to(self.device, non_blocking=True)
+
+
+MakeLearner: TypeAlias = Callable[[LearnerContext], Learner]

@@ -1,0 +1,147 @@
+"""Agents: what a level asks of one, what its parameters are, and what is known when it is built."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import LevelDescription
+from coach_rl.core.records import Action, ActionRequest, Array, Outcome, TrainingReport
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State, Stateful
+
+
+class RowState(Stateful, Protocol):
+    """What is remembered per row: pending observation, noise, hidden state, last choice."""
+
+
+Rows = TypeVar("Rows", bound=RowState)
+
+
+class Agent(Stateful, Protocol[Rows]):
+    """Chooses actions, stores the transitions that follow, learns from them.
+
+    rows = agent.new_rows(num_envs=8, seed=0)    # owned and saved by the level that acts
+    action = agent.act(rows, ActionRequest(...), clock)
+    ...                                          # the environment answers
+    agent.observe(rows, Outcome(...), clock)
+    report = agent.train(clock)
+    """
+
+    def new_rows(self, num_envs: int, seed: int) -> Rows:
+        """A fresh row state for a stack of that size; row i draws from the stream (seed, i)."""
+        ...
+
+    def act(self, row_state: Rows, request: ActionRequest, clock: Clock) -> Action:
+        """Choose for the rows of the request and keep the choice in the row state.
+
+        Args:
+            row_state: What `new_rows` made.
+            request: Which rows wait for a decision, and what they see.
+            clock: Phase and counters of the calling stack.
+
+        Returns:
+            The actions for the environment [R, ...], through clipping and the OutputFilter.
+        """
+        ...
+
+    def observe(self, row_state: Rows, outcome: Outcome, clock: Clock) -> None:
+        """Make a transition of each decision that was answered; stored unless in TEST."""
+        ...
+
+    def train(self, clock: Clock) -> TrainingReport | None:
+        """Learn if it is due; None when nothing was due."""
+        ...
+
+    def trajectories(self) -> dict[str, Array]:
+        """What the agent's memory holds, by the paths of `memories.columns.shown_as`.
+
+        Empty where nothing is kept.
+        """
+        ...
+
+    def load_policy(self, state: State) -> None:
+        """Start from what an equal agent knew elsewhere.
+
+        Loads networks, those of targets included, and the statistics of filters and normalisers;
+        memory, counters and optimisers stay as they are.
+
+        Args:
+            state: What that agent's `state_dict` returned.
+
+        Raises:
+            SpaceError: It is another kind of agent, or its networks have other shapes.
+        """
+        ...
+
+    def description(self) -> str:
+        """What it consists of, for people; may have several lines."""
+        ...
+
+
+AnyAgent: TypeAlias = Agent[Any]
+"""An agent, whatever it remembers per row: only the agent itself looks into its row state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelPlace:
+    """Where in a stack an agent decides. By default it is alone, without goals of its own."""
+
+    level: LevelDescription | None = None
+    """Its own level."""
+    below: LevelDescription | None = None
+    """The level that its decisions are sent to; None for the simulator."""
+    agent_below: AnyAgent | None = None
+    """The agent of that level."""
+
+    def owner(self, agent: str) -> str:
+        """An agent of that name at this place, for messages: "agent 'ppo' of level 'main'"."""
+        of = "" if self.level is None else f" of level '{self.level.name}'"
+        return f"agent '{agent}'{of}"
+
+    @property
+    def goal(self) -> GoalSpace | None:
+        """The goals by which it is rewarded; None where the environment rewards it."""
+        space = None if self.level is None else self.level.goal_space
+        return space if isinstance(space, GoalSpace) else None
+
+    @property
+    def sub_goal(self) -> GoalSpace | None:
+        """The goals it sends to the level below; None for options and actions of the simulator."""
+        space = None if self.below is None else self.below.goal_space
+        return space if isinstance(space, GoalSpace) else None
+
+
+ALONE = LevelPlace()
+"""The place of an agent without goals whose decisions go to the simulator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentContext:
+    """What is known only when an agent is built."""
+
+    spaces: EnvironmentSpaces
+    """What its level sees and takes."""
+    num_envs: int
+    """N of the stack it trains in."""
+    device: str = "cpu"
+    """Where networks live, in PyTorch's words."""
+    seed: int = 0
+    """Seed for everything random in the agent."""
+    planned_steps: int = 0
+    """Decisions it is sure to make in the whole run, over all rows."""
+    place: LevelPlace = ALONE
+    """Where in the stack it decides."""
+
+
+class AgentParameters(Protocol):
+    """A frozen description of an agent."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name in logs and paths."""
+        ...
+
+    def build(self, context: AgentContext) -> AnyAgent:
+        """The agent; SpaceError when it can't serve what its level sees and takes."""
+        ...

@@ -1,0 +1,199 @@
+"""Components: parts of an experiment that `-cp` switches, written like a call.
+
+    agent.exploration=OrnsteinUhlenbeckNoise(sigma=0.2)
+
+A component is a frozen dataclass among the public names of `coach_rl`; `Parameters` at the end of
+its name may be left out. What the user wrote is read, never executed: arguments are values or
+components themselves, and nothing is called but the constructors of those dataclasses.
+"""
+
+import inspect
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, is_dataclass
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from typeguard import ForwardRefPolicy, TypeCheckError, check_type
+
+import coach_rl
+from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.schedules import ConstantSchedule, Schedule
+from coach_rl.core.steps import StepUnit
+from coach_rl.core.typed_values import declared_types, describe_type, fit
+from coach_rl.experiment.parameters_json import constructor_fields
+
+_SUFFIX = "Parameters"
+_ANNOTATED = "__annotations__"
+_UNIONS = (Union, types.UnionType)
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component as it was written; `made` makes it."""
+
+    name: str
+    """The name of its class."""
+    arguments: Mapping[str, object]
+    """Values by argument, which may be components or contain some."""
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{self.name}({arguments})"
+
+
+def component_type(name: str) -> type[Any]:
+    """The class of a component.
+
+    Args:
+        name: Its name in `coach_rl`, with or without `Parameters` at the end.
+
+    Raises:
+        UnknownNameError: There is no such component.
+    """
+    for full_name in (name, name + _SUFFIX):
+        if full_name in coach_rl.__all__ and _is_component(getattr(coach_rl, full_name)):
+            found: type[Any] = getattr(coach_rl, full_name)
+            return found
+    raise UnknownNameError("component", name, map(short_name, component_types()))
+
+
+@cache
+def component_types() -> tuple[type[Any], ...]:
+    """The classes of all components."""
+    public = (getattr(coach_rl, name) for name in coach_rl.__all__)
+    return tuple(thing for thing in public if _is_component(thing))
+
+
+def short_name(kind: type[Any]) -> str:
+    """The shortest name by which a component can be written."""
+    name = kind.__name__.removesuffix(_SUFFIX)
+    return kind.__name__ if name in coach_rl.__all__ else name
+
+
+def made(value: object, annotation: Any, name: str) -> object:
+    """A value with its components made; where a schedule is wanted, a number is a constant one.
+
+    Args:
+        value: What was written.
+        annotation: The type it should have.
+        name: What is being set, for errors.
+
+    Raises:
+        UnknownNameError: There is no such component, or it has no such argument.
+        ParameterError: A component lacks an argument, or does not fit; says which would.
+    """
+    match value:
+        case Component():
+            return _made_component(value, annotation, name)
+        case tuple() | list():
+            return type(value)(made(part, Any, name) for part in value)
+        case dict():
+            return {key: made(part, Any, name) for key, part in value.items()}
+        case int() | float() if value is not True and value is not False:
+            types = list(_members(annotation))
+            is_constant = Schedule in types and not {int, float} & set(types)
+            return ConstantSchedule(value=float(value)) if is_constant else value
+    return value
+
+
+def fitting(annotation: Any) -> list[type[Any]]:
+    """The components that a field of this type accepts, but for step units, which are numbers."""
+    wanted = [part for part in _members(annotation) if inspect.isclass(part)]
+    return [
+        kind
+        for kind in component_types()
+        if not issubclass(kind, StepUnit) and any(belongs(kind, each) for each in wanted)
+    ]
+
+
+def belongs(kind: type[Any], wanted: type[Any]) -> bool:
+    """Whether objects of a class are what another class or a protocol asks for.
+
+    Of a protocol, every member has to be there with a signature that fits, and `build` must return
+    what is asked for: a filter of one observation is no filter of them all.
+    """
+    if not getattr(wanted, "_is_protocol", False):
+        return issubclass(kind, wanted)
+    return _has_members(kind, wanted) and _builds(kind, wanted)
+
+
+def members_of(protocol: type[Any]) -> dict[str, object]:
+    """What a protocol asks for, by name."""
+    return {
+        name: member
+        for each in protocol.__mro__
+        if getattr(each, "_is_protocol", False)
+        for name, member in vars(each).items()
+        if name == "__call__" or not name.startswith("_")
+    }
+
+
+def _made_component(component: Component, annotation: Any, name: str) -> object:
+    kind = component_type(component.name)
+    known, types = constructor_fields(kind), declared_types(kind)
+    for argument in component.arguments:
+        if argument not in [field.name for field in known]:
+            names = [field.name for field in known]
+            raise UnknownNameError(f"argument of {component.name} in '{name}'", argument, names)
+    required = [
+        field.name
+        for field in known
+        if field.default is MISSING and field.default_factory is MISSING
+    ]
+    missing = [argument for argument in required if argument not in component.arguments]
+    if missing:
+        raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
+    if annotation is not Any and kind not in fitting(annotation):
+        fits = ", ".join(map(short_name, fitting(annotation)))
+        raise ParameterError(
+            f"{name} must be {describe_type(annotation)}, got {component!r}"
+            + (f"; fitting: {fits}" if fits else "")
+        )
+    arguments = {}
+    for argument, value in component.arguments.items():
+        path, declared = f"{name}: {component.name}.{argument}", types[argument]
+        arguments[argument] = fit(made(value, declared, path), declared, None, path)
+    return kind(**arguments)
+
+
+def _has_members(kind: type[Any], protocol: type[Any]) -> bool:
+    own = {name for each in kind.__mro__ for name in (*vars(each), *vars(each).get(_ANNOTATED, ()))}
+    if not set(members_of(protocol)) <= own:
+        return False
+    try:
+        check_type(kind, type[protocol], forward_ref_policy=ForwardRefPolicy.IGNORE)
+    except TypeCheckError:
+        return False
+    return True
+
+
+def _builds(kind: type[Any], protocol: type[Any]) -> bool:
+    """Whether `build` returns what the protocol's does; of that, methods are compared by name."""
+    if not hasattr(protocol, "build"):
+        return True
+    built, asked_for = (get_type_hints(each.build).get("return") for each in (kind, protocol))
+    if not (inspect.isclass(built) and inspect.isclass(asked_for)):
+        return True
+    if not getattr(asked_for, "_is_protocol", False):
+        return issubclass(built, asked_for)
+    methods = members_of(asked_for).items()
+    return all(hasattr(built, name) for name, member in methods if inspect.isfunction(member))
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    """The types that a union allows; the annotation itself where it is none."""
+    if get_origin(annotation) in _UNIONS:
+        for part in get_args(annotation):
+            yield from _members(part)
+    else:
+        yield annotation
+
+
+def _is_component(thing: Any) -> bool:
+    return (
+        inspect.isclass(thing)
+        and is_dataclass(thing)
+        and thing.__dataclass_params__.frozen  # type: ignore[attr-defined]  # not in the stubs
+        and not inspect.isabstract(thing)
+    )

@@ -1,0 +1,274 @@
+"""The parameters of a replay memory, and how it is put together from them."""
+
+from dataclasses import replace
+from typing import Literal, Protocol, Self
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from coach_rl.core.agents import ALONE, LevelPlace
+from coach_rl.core.errors import ConfigurationError, SpaceError, require
+from coach_rl.core.filters import OutputFilter
+from coach_rl.core.inspection import InspectParameters
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.roles import KeepingParameters, MovableParameters
+from coach_rl.core.seeding import generator
+from coach_rl.core.spaces import Space
+from coach_rl.memories.hindsight import (
+    HindsightGoals,
+    HindsightObservations,
+    HindsightParameters,
+    HindsightRewards,
+)
+from coach_rl.memories.hindsight_actions import (
+    HindsightActionParameters,
+    HindsightActionsShown,
+    SubGoalTests,
+)
+from coach_rl.memories.inspection import Inspector
+from coach_rl.memories.memory_size import check_size
+from coach_rl.memories.n_step import NStep, Window
+from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
+from coach_rl.memories.replay_layout import ReplayLayout
+from coach_rl.memories.replay_memory import ReplayMemory
+from coach_rl.memories.ring_store import RingStore
+from coach_rl.memories.samplers import Gather, OneStep, UniformPositions
+from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit, ToDevice, inserted
+from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
+
+Storage = Literal["cpu", "pinned", "device", "none"]
+
+
+class SamplerUnitParameters(Protocol):
+    """A frozen description of a sampler unit of the user's own."""
+
+    @property
+    def after(self) -> str:
+        """The unit it stands behind: positions, n_step, gather, ..., or sample (the end)."""
+        ...
+
+    def build(
+        self, *, store: RingStore, rng: np.random.Generator, device: torch.device
+    ) -> SamplerUnit:
+        """The unit.
+
+        Args:
+            store: What is kept.
+            rng: The memory's random stream, saved with it.
+            device: The learner's.
+        """
+        ...
+
+
+@parameter_class
+class ReplayMemoryParameters(MovableParameters, KeepingParameters):
+    """A replay memory: what it keeps, where, and how batches are drawn from it."""
+
+    capacity: int = 1_000_000
+    """Transitions kept over all rows; each of N rows gets a ring of capacity // N."""
+    storage: Storage = "cpu"
+    """cpu: in ordinary memory. pinned: the same, and batches go to a CUDA device through
+    page-locked memory, beside the program. device: on the learner's device. none: nothing is
+    kept, for agents that only act; evaluations of a run are made so."""
+    n_step: int = 1
+    """Rewards summed before bootstrapping."""
+    discount_by_duration: bool = False
+    """Discount by gamma ** duration, for decisions that last several simulator steps."""
+    prioritised: PrioritisedParameters | None = None
+    """Draw surprising transitions oftener; None: all alike."""
+    hindsight: HindsightParameters | None = None
+    """Relabel goals in sampled transitions; None: leave them."""
+    hindsight_actions: HindsightActionParameters | None = None
+    """Show sub-goals in hindsight, and tests of them, beside relabelled goals; None:
+    show actions as they were."""
+    frame_stack: tuple[str, ...] = ()
+    """Observation keys stacked by ObservationStackingFilter (last axis): frames are kept once."""
+    extras: tuple[str, ...] = ()
+    """What the agent notes with its actions and wants back, as the `extras` of a batch."""
+    prefill: str | None = None
+    """A Minari data set, by id or path, whose transitions are there from the start."""
+    units: tuple[SamplerUnitParameters, ...] = ()
+    """Sampler units of your own."""
+    inspect: tuple[InspectParameters, ...] = ()
+    """Where to look into the sampler."""
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "n_step"):
+            value = getattr(self, name)
+            require(value >= 1, f"ReplayMemoryParameters.{name} must be 1 or more, got {value}")
+        require(
+            self.hindsight_actions is None or self.hindsight is not None,
+            "ReplayMemoryParameters.hindsight_actions go with hindsight; "
+            "set hindsight too (its ratio may be 0)",
+        )
+        require(
+            self.prefill is None or not self.extras,
+            f"a data set has no extras: prefill {self.prefill!r} and extras {self.extras} exclude "
+            "each other",
+        )
+
+    def build(
+        self,
+        *,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        num_envs: int,
+        device: torch.device,
+        seed: int,
+        discount: float,
+        place: LevelPlace = ALONE,
+        output_filter: OutputFilter | None = None,
+    ) -> ReplayMemory:
+        """The memory; ConfigurationError when it can't fit the machine or the spaces."""
+        self._check(observation_space, num_envs, device)
+        hindsight = None if self.hindsight is None else self.hindsight.at(place)
+        actions = None
+        if hindsight is not None:
+            hindsight.check(observation_space)
+            if self.hindsight_actions is not None:
+                actions = self.hindsight_actions.at(place, hindsight.goal, output_filter)
+        layout = ReplayLayout(
+            num_rows=num_envs,
+            row_capacity=self.capacity // num_envs,
+            keeps=self.storage != "none",
+            is_on_device=self.storage == "device",
+            is_prioritised=self.prioritised is not None,
+            observation_space=observation_space,
+            action_space=action_space,
+            extras=self.extras,
+            frame_stack=self.frame_stack,
+            keeps_follows=self.n_step > 1,
+            hindsight=hindsight,
+            hindsight_actions=actions,
+        )
+        check_size(layout.size, capacity=self.capacity, device=device)
+        memory = self._memory(layout, device=device, seed=seed, discount=discount)
+        if self.prefill is not None and self.storage != "none":
+            memory.prefill(self.prefill)
+        return memory
+
+    def moved_to(self, device: str) -> Self:
+        """The same; page-locked memory, which changes no number, only beside a CUDA device."""
+        if self.storage != "pinned" or device.startswith("cuda"):
+            return self
+        return replace(self, storage="cpu")
+
+    def inspected(self, inspections: tuple[InspectParameters, ...]) -> Self:
+        """The same, with these inspections added to its own."""
+        return replace(self, inspect=(*self.inspect, *inspections))
+
+    def keeping_nothing(self) -> Self:
+        """The same for an agent that only acts."""
+        return replace(self, storage="none")
+
+    def _check(self, observation_space: spaces.Dict, num_envs: int, device: torch.device) -> None:
+        if self.capacity < num_envs:
+            raise ConfigurationError(
+                f"a replay memory of capacity {self.capacity} has no room for {num_envs} "
+                "environments; give it at least one transition for each"
+            )
+        if self.storage == "pinned" and device.type != "cuda":
+            raise ConfigurationError(
+                f"storage 'pinned' feeds a CUDA device, the learner is on '{device}'; "
+                "use storage 'cpu'"
+            )
+        for key in self.frame_stack:
+            if key not in observation_space.spaces:
+                raise SpaceError(
+                    f"frame_stack names the observation key '{key}', which is not there; "
+                    f"observed: {', '.join(sorted(observation_space.spaces))}"
+                )
+            shape = observation_space[key].shape
+            if not shape or len(shape) < 2:
+                raise SpaceError(
+                    f"frame_stack needs a stack along the last axis, '{key}' has shape {shape}; "
+                    "put ObservationStackingFilter into the agent's InputFilter"
+                )
+
+    def _memory(
+        self, layout: ReplayLayout, *, device: torch.device, seed: int, discount: float
+    ) -> ReplayMemory:
+        store = RingStore(
+            num_rows=layout.num_rows,
+            row_capacity=layout.row_capacity,
+            make_table=lambda length: _table(self.storage, length, device),
+            fields=layout.fields,
+            ledger=layout.ledger,
+            stacks=layout.stacks,
+        )
+        rng = generator(seed, "memory")
+        relabel, priorities = None, None
+        if layout.hindsight is not None:
+            strategy, ratio = layout.hindsight.strategy, layout.hindsight.ratio
+            relabel = HindsightGoals(store, rng, strategy=strategy, ratio=ratio)
+        if self.prioritised is not None:
+            priorities = PrioritisedPositions(store, rng, self.prioritised)
+        units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
+        units += self._return_units(store, rng, layout, relabel, discount)
+        units.append(Gather(store, layout.gathered, layout.gathered_next))
+        if layout.hindsight is not None:
+            units.append(HindsightObservations())
+        if layout.hindsight_actions is not None:
+            units.append(HindsightActionsShown(store, layout.hindsight_actions))
+        units = self._with_own(units, store, rng, device)
+        return ReplayMemory(
+            layout,
+            store=store,
+            sampler=SamplerChain(units),
+            rng=rng,
+            priorities=priorities,
+            relabel=relabel,
+        )
+
+    def _return_units(
+        self,
+        store: RingStore,
+        rng: np.random.Generator,
+        layout: ReplayLayout,
+        relabel: HindsightGoals | None,
+        discount: float,
+    ) -> list[SamplerUnit]:
+        """From positions to rewards, discounts and where the returns end."""
+        by_duration = self.discount_by_duration
+        if self.n_step == 1 and relabel is None:
+            return [OneStep(store, discount=discount, by_duration=by_duration)]
+        units: list[SamplerUnit] = [Window(store, self.n_step)]
+        if relabel is not None and layout.hindsight is not None:
+            units.append(relabel)
+            if layout.hindsight_actions is not None:
+                ratio = layout.hindsight.ratio
+                units.append(SubGoalTests(store, rng, layout.hindsight_actions, ratio))
+            units.append(HindsightRewards(store, layout.hindsight))
+        return [*units, NStep(store, discount=discount, by_duration=by_duration)]
+
+    def _with_own(
+        self,
+        units: list[SamplerUnit],
+        store: RingStore,
+        rng: np.random.Generator,
+        device: torch.device,
+    ) -> list[SamplerUnit]:
+        """The units with the way to the device, the user's own and inspectors."""
+        units = [*units, ToDevice((), device)]
+        for own in self.units:
+            unit = own.build(store=store, rng=rng, device=device)
+            units = inserted(units, unit, after=own.after, kind="sampler unit")
+        place = next(i for i, unit in enumerate(units) if isinstance(unit, ToDevice))
+        made = dict.fromkeys(path for unit in units[:place] for path in unit.outputs)
+        units[place] = ToDevice(tuple(made), device)
+        for number, inspection in enumerate(self.inspect):
+            inspector = Inspector(inspection, f"inspect_{number}")
+            units = inserted(units, inspector, after=inspection.point, kind="inspection point")
+        return units
+
+
+def _table(storage: Storage, length: int, device: torch.device) -> Table:
+    match storage:
+        case "device":
+            return DeviceTable(length, device)
+        case "pinned":
+            return PinnedTable(length, device)
+        case "none":
+            return HostTable(0, device)
+    return HostTable(length, device)

@@ -1,0 +1,44 @@
+"""What rows did step by step, as far as a replay memory still has it."""
+
+from collections.abc import Iterable
+
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.memories.columns import ACTIONS, NEXT_OBSERVATIONS, OBSERVATIONS
+from coach_rl.memories.ring_store import RingStore
+
+
+class RowHistory:
+    """Reads a store by the steps of its rows instead of by positions.
+
+    Args:
+        store: Where the transitions are kept.
+    """
+
+    def __init__(self, store: RingStore) -> None:
+        self._store = store
+
+    def newest_episodes(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """The steps [begin, end) of each row's newest (sub-)episode, [R] each."""
+        ends = self._store.counts[rows]
+        begins, _ = self._store.episodes_of(self._store.positions_of(rows, ends - 1))
+        return begins, ends
+
+    def has_kept(self, rows: IntArray, steps: IntArray) -> BoolArray:
+        """Whether the steps of rows have not been overwritten, [...]."""
+        kept: BoolArray = steps >= self._store.counts[rows] - self._store.row_capacity
+        return kept
+
+    def observations(self, rows: IntArray, steps: IntArray, keys: Iterable[str]) -> Observation:
+        """What rows saw before each of these steps, [..., ...] each."""
+        return {key: self._read(f"{OBSERVATIONS}{key}", rows, steps) for key in keys}
+
+    def next_observation(self, rows: IntArray, steps: IntArray, key: str) -> Array:
+        """What rows saw under one key after each of these steps, [..., ...]."""
+        return self._read(f"{NEXT_OBSERVATIONS}{key}", rows, steps)
+
+    def actions(self, rows: IntArray, steps: IntArray) -> FloatArray:
+        """What rows did in each of these steps, [..., A]."""
+        return self._read(ACTIONS, rows, steps)
+
+    def _read(self, path: str, rows: IntArray, steps: IntArray) -> Array:
+        return self._store.read(path, self._store.positions_of(rows, steps))

@@ -1,0 +1,69 @@
+"""A stop ends an evaluation whose episodes would never end."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.clock import Phase
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.telemetry.records import LogRecord
+
+EPISODES = EnvironmentEpisodes(1)
+
+
+class Stopper:
+    """Stops the run when it hears that an evaluation begins."""
+
+    def write(self, record: LogRecord) -> None:
+        if record.kind == "phase" and record.phase is Phase.TEST:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("interval", "steps"), [(EnvironmentSteps(64), 64), (None, 128)], ids=["training", "final"]
+)
+def test_a_stop_ends_an_evaluation_and_the_run_can_be_resumed(
+    tmp_path: Path, interval: EnvironmentSteps | None, steps: int
+) -> None:
+    described = BasicGraphParameters(
+        agent=PPOAgentParameters(
+            algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(32)), update_mode="eager"
+        ),
+        environment=PointMassParameters(),
+        evaluation_environment=PointMassParameters(max_episode_steps=10**9),
+        schedule=ScheduleParameters(
+            training=EnvironmentSteps(128),
+            evaluation_interval=interval,
+            evaluation_episodes=EPISODES,
+        ),
+    )
+    result = run_experiment(
+        BasicRLGraphManager(described),
+        TaskParameters(device="cpu"),
+        name="endless",
+        root=tmp_path,
+        settings=RunSettings(final_episodes=EPISODES, tensorboard=False),
+        audience=Audience(sinks=(Stopper(),)),
+    )
+    assert (result.signal, result.summary) == (signal.SIGTERM, None)
+    assert result.environment_steps == steps
+    assert (result.folder.checkpoints / f"step_{steps}").exists()
+    again = resume_experiment(
+        result.folder.path,
+        settings=RunSettings(final_episodes=EPISODES, tensorboard=False),
+        audience=Audience(sinks=(Stopper(),)),
+    )
+    assert (again.signal, again.environment_steps) == (signal.SIGTERM, steps), "it is made again"
