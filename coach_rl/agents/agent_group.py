@@ -319,8 +319,8 @@ class AgentGroup:
         """What the members' memories hold by flat path, each member's below `/agents/<name>`.
 
         `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
-        the paths of `memories.columns.shown_as`, [N, T, ...] each; T and `/agents/<name>/mask`
-        are the member's own, for each has its own memory and its own life.
+        the other paths of `memories.columns.shown_as`, [N, T, ...] each; T and
+        `/agents/<name>/mask` are the member's own, for each has its own memory and its own life.
         """
         found: dict[str, Array] = {}
         for name, agent in self.members.items():

@@ -110,9 +110,7 @@ class ModuleTorso(nn.Module):
         )
         parts = (shown,) if action_space is None else (shown, action_space)
         seed = int(torch.randint(2**62, (), generator=rng))
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # modules draw their weights from torch's global one
+        with torch.random.fork_rng(devices=[]):  # layers draw from torch's global generator
             torch.manual_seed(seed)
             self.module = _constructed(params, parts)
             self.output_size = _tried(self, parts, seed % 2**31)

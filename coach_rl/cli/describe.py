@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Any
 
-from coach_rl.core.agents import AgentParameters
-from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
 from coach_rl.experiment.components import fitting, short_name

@@ -38,7 +38,7 @@ from coach_rl.experiment.strict_json import (
     write_json,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Of the checkpoint format; raised when an older reader could misread it."""
 
 LAST = "last"

@@ -20,10 +20,12 @@ from coach_rl import (
     PrioritisedParameters,
     QuantileHead,
 )
-from coach_rl.core.agents import AgentParameters
+from coach_rl.core import (
+    AgentParameters,
+    EnvironmentParameters,
+    InputFilterParameters,
+)
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
-from coach_rl.core.filters import InputFilterParameters
-from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.schedules import Schedule
 from coach_rl.experiment.components import (
     Component,

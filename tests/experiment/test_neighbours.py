@@ -121,7 +121,7 @@ def test_a_class_of_the_preset_itself_is_no_use_to_workers(
     words = ("describe", docking / "docking.py", "-c", "-cp")
     assert coach(*words, "vectorization=sync") == 0
     assert coach(*words, "vectorization=subprocess") == 2
-    assert "put the file beside the preset" in capsys.readouterr().err
+    assert "which worker processes cannot import" in capsys.readouterr().err
 
 
 def test_neighbours_of_the_same_name_are_not_mixed_up(docking: Path, tmp_path: Path) -> None:
