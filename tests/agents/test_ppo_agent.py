@@ -761,7 +761,7 @@ def test_the_description_says_what_it_consists_of():
         ({"discount": 1.1}, r"discount must lie in \[0, 1\], got 1.1"),
         ({"gae_lambda": -0.1}, r"gae_lambda must lie in \[0, 1\], got -0.1"),
         ({"clip": 0.0}, "clip must be more than 0, got 0.0"),
-        ({"objective": "both"}, "objective must be clip or kl, got 'both'"),
+        ({"objective": "both"}, "objective must be 'clip' or 'kl', got 'both'"),
         ({"stop_at_kl": 0.0}, "stop_at_kl must be more than 0 or None, got 0.0"),
         ({"value_clip": -1.0}, "value_clip must be more than 0 or None, got -1.0"),
     ],
