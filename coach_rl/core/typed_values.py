@@ -124,7 +124,7 @@ def _convert(value: object, annotation: Any, current: object) -> Any:
 
 
 def _convert_to_member(value: object, members: tuple[Any, ...], current: object) -> Any:
-    """As the class the value already has, else as the current value's, else the first that fits."""
+    """Convert to the value's own class, else to the current value's, else the first to fit."""
     for member in members:
         if isinstance(member, type) and member is not float and _is_already(value, member):
             return value
