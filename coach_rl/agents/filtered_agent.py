@@ -46,7 +46,7 @@ Exploration = TypeVar("Exploration", bound=RowState)
 
 @dataclass(kw_only=True)
 class AgentRows(Generic[Exploration]):
-    """What an agent remembers per row of one stack; all arrays [N, ...]."""
+    """The state an agent keeps per row of one stack; all arrays [N, ...]."""
 
     filters: dict[str, Array]
     """Memory of the filters that keep something per row."""
@@ -141,7 +141,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
 
     @abstractmethod
     def keeps_heatup(self) -> bool:
-        """Whether decisions made in HEATUP are stored (off-policy) or dropped (on-policy)."""
+        """Return whether decisions made in HEATUP are stored; on-policy agents drop them."""
 
     @abstractmethod
     def train(self, clock: Clock) -> TrainingReport | None:

@@ -79,6 +79,6 @@ class Normalise(nn.Module):
         self.register_buffer("scale", normaliser.scale[key], persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
-        """In float32, of the same shape."""
+        """Normalise in float32, without changing the shape."""
         normal = (values.to(torch.float32) - self.mean) * self.scale
         return normal.clamp(-self.clip, self.clip)

@@ -32,7 +32,7 @@ class RunningStatistics:
 
     @property
     def variance(self) -> Float64Array:
-        """Of the rows taken in (divided by their number), 1 before the first, `shape`."""
+        """Variance of the rows taken in (divided by their number), 1 before the first, `shape`."""
         if not self.count:
             return np.ones_like(self.mean)
         return np.asarray(self._squares / self.count)

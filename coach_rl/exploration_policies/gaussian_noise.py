@@ -32,7 +32,7 @@ class GaussianNoise:
         check_action_unit(self.unit, "GaussianNoise.unit")
 
     def build(self, action_space: Space) -> "GaussianNoisePolicy":
-        """For a flat, bounded Box of floats."""
+        """Build the policy for a flat, bounded Box of floats."""
         return GaussianNoisePolicy(self, BoxActions(action_space, policy="GaussianNoise"))
 
 
@@ -51,7 +51,7 @@ class TruncatedNormalNoise:
         check_ends(self.scale, "TruncatedNormalNoise.scale")
 
     def build(self, action_space: Space) -> "TruncatedNormalPolicy":
-        """For a flat, bounded Box of floats."""
+        """Build the policy for a flat, bounded Box of floats."""
         return TruncatedNormalPolicy(self, BoxActions(action_space, policy="TruncatedNormalNoise"))
 
 

@@ -16,16 +16,16 @@ _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class Sampler(Protocol):
-    """How actions are drawn from one family of distributions."""
+    """Sampler of actions from one family of distributions."""
 
     @property
     def noise_size(self) -> int:
-        """How many random numbers one draw takes."""
+        """Return the number of random numbers that one draw takes."""
         ...
 
     @property
     def noise_kind(self) -> Literal["normal", "uniform"]:
-        """What kind of random numbers."""
+        """The kind of random numbers that a draw takes."""
         ...
 
     def draw(self, parameters: FloatArray, noise: FloatArray) -> tuple[Array, FloatArray]:

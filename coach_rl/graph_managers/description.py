@@ -50,7 +50,7 @@ def _at(depth: int, lines: Sequence[str]) -> list[str]:
 
 
 def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
-    """What sets a level apart from one that is alone."""
+    """Describe the settings by which a level differs from a single one."""
     if is_top and params.goal_space is not None:
         yield f"has the environment's {_told(params.goal_space)}"
     if params.horizon is not None:

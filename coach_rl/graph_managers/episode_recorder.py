@@ -97,7 +97,7 @@ class _Camera:
         self._levels = stack.levels[1:]
 
     def frame(self) -> Array:
-        """What is there to see now."""
+        """Render the current state."""
         if self._marking is None:
             return self._plain.render(_ROW)
         return self._marking.render(_ROW, self._marks(self._marking))

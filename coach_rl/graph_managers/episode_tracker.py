@@ -1,4 +1,4 @@
-"""What each row's real episode has brought so far."""
+"""Reward and length of each row's real episode so far."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class EpisodeTracker:
 
     @property
     def tells_success(self) -> bool:
-        """Whether any row was ever told of success."""
+        """True if any row was ever told whether it succeeded."""
         return self._tells_success
 
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:

@@ -29,14 +29,14 @@ def never() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What the episodes of an evaluation came to."""
+    """The scores of an evaluation's episodes."""
 
     episodes: FinishedEpisodes
     """All of them, in the order in which they ended."""
     tells_success: bool
-    """Whether the environment told of success in any of them."""
+    """True if the environment reported success in any of them."""
     levels: Mapping[str, Mapping[str, float]]
-    """How the sub-episodes of each level of a hierarchy have gone; see `level_metrics`."""
+    """Statistics of the sub-episodes of each level of a hierarchy; see `level_metrics`."""
 
     def metrics(self, *, with_success: bool = False) -> dict[str, float]:
         """The metrics of the evaluation.
@@ -126,7 +126,7 @@ def play(
 
 
 def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
-    """How the sub-episodes of each level have gone since the last call, by the level's name.
+    """Return statistics of each level's sub-episodes since the last call, by the level's name.
 
     Levels with nothing to say are left out, and so is a single level whose sub-episodes are the
     episodes.

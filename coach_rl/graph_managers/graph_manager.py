@@ -36,7 +36,7 @@ class GraphManager:
     """
 
     described_by: ClassVar[type[GraphParameters]] = GraphParameters
-    """What describes an experiment of this kind."""
+    """The class of parameters that describes an experiment of this kind."""
 
     def __init__(self, parameters: GraphParameters) -> None:
         require(
@@ -64,7 +64,7 @@ class GraphManager:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all records of the last tick have been yielded.
+        """True if all records of the last tick have been yielded.
 
         A state saved while this is false is as good, but the records that were still to come are
         not said again by the run that goes on from it.
@@ -287,7 +287,7 @@ class GraphManager:
             yield record
 
     def _success_is_told(self) -> bool:
-        """Whether the environment of evaluations is known to tell of success."""
+        """True if the evaluation environment is known to report success."""
         same = self.parameters.evaluation_environment is None
         told = self._progress.evaluations_tell_success
         return told or (same and self.graph.tracker.tells_success)

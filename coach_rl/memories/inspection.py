@@ -49,7 +49,7 @@ class Inspector(SamplerUnit):
         return found
 
     def state_dict(self) -> State:
-        """How many batches have passed, the shapes seen, and statistics not yet told."""
+        """Return the number of batches so far, the shapes seen, and statistics not yet reported."""
         return {
             "batches": self._batches,
             "forms": {path: list(form) for path, form in self._forms.items()},

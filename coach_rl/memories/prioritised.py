@@ -19,9 +19,9 @@ class PrioritisedParameters:
     """Proportional prioritisation; defaults of the paper's table 3, proportional variant."""
 
     alpha: float = 0.6
-    """How much priorities matter: 0 is uniform, 1 fully in proportion."""
+    """Exponent of the priorities: 0 is uniform, 1 fully in proportion."""
     beta: float = 0.4
-    """How much importance weights correct at the start; 1 corrects fully."""
+    """Initial exponent of the importance weights; 1 corrects fully."""
     anneal_beta_over: EnvironmentSteps | None = EnvironmentSteps(1_000_000)
     """Environment steps added to the memory until beta has risen to 1; None: it stays."""
     epsilon: float = 1e-6
@@ -65,7 +65,7 @@ class PrioritisedPositions(SamplerUnit):
 
     @property
     def beta(self) -> float:
-        """How much the weights correct now."""
+        """Current exponent of the importance weights."""
         params = self._params
         if params.anneal_beta_over is None:
             return params.beta
@@ -102,7 +102,7 @@ class PrioritisedPositions(SamplerUnit):
         self._greatest = max(self._greatest, float(priorities.max(initial=0.0)))
 
     def priorities(self, positions: IntArray) -> FloatArray:
-        """What the probabilities are in proportion to, float64 [B]."""
+        """Return the priorities that the probabilities are in proportion to, float64 [B]."""
         priorities: FloatArray = self._tree[positions]
         return priorities
 

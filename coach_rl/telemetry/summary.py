@@ -1,4 +1,4 @@
-"""What a run came to: the numbers of summary.json and of the table at its end."""
+"""Summary of a run: the numbers of summary.json and of the table at its end."""
 
 from dataclasses import dataclass
 
@@ -86,7 +86,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 
 
 def _level_line(level: LogRecord) -> str:
-    """How a level's sub-episodes went."""
+    """Return the line about a level's sub-episodes."""
     of = {_short(name): value for name, value in level.scalars.items()}
     line = f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"
     if of["goal_share"] == of["distance"] == 0:  # a level without goals, which is nowhere near one

@@ -33,7 +33,7 @@ class ObservationNormalizationFilter:
         )
 
     def build(self, space: Space) -> Normalizer:
-        """For any Box."""
+        """Build the filter for any Box."""
         return Normalizer(
             box_of("ObservationNormalizationFilter", space),
             clip=self.clip,

@@ -30,7 +30,7 @@ class RewardEwmaNormalizationFilter:
         )
 
     def build(self, space: Space) -> "EwmaSubtraction":
-        """For a reward."""
+        """Build the filter for a reward."""
         return EwmaSubtraction(box_of("RewardEwmaNormalizationFilter", space), alpha=self.alpha)
 
 

@@ -33,7 +33,7 @@ class RewardNormalizationFilter:
         )
 
     def build(self, space: Space) -> Normalizer:
-        """For a reward."""
+        """Build the filter for a reward."""
         return Normalizer(
             box_of("RewardNormalizationFilter", space),
             clip=self.clip,

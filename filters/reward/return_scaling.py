@@ -23,7 +23,7 @@ class RewardReturnScalingFilter:
     """
 
     discount: float = 0.99
-    """Of the discounted sum, in [0, 1]; usually the agent's own."""
+    """Discount of the sum, in [0, 1]; usually the agent's own."""
     clip: float | None = 10.0
     """Largest magnitude that comes out; None for no limit."""
     epsilon: float = 1e-8
@@ -44,7 +44,7 @@ class RewardReturnScalingFilter:
         )
 
     def build(self, space: Space) -> "ReturnScaling":
-        """For a reward."""
+        """Build the filter for a reward."""
         return ReturnScaling(box_of("RewardReturnScalingFilter", space), parameters=self)
 
 
