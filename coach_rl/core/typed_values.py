@@ -89,6 +89,8 @@ def describe_type(annotation: Any) -> str:
         return describe_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
         return " or ".join(repr(value) for value in get_args(annotation))
+    if get_origin(annotation) is Callable:
+        return "a function"
     if arguments := get_args(annotation):
         parts = ("..." if part is Ellipsis else describe_type(part) for part in arguments)
         return f"{get_origin(annotation).__name__}[{', '.join(parts)}]"
@@ -202,6 +204,8 @@ def _is_already(value: object, annotation: Any) -> bool:
         return False
     if isinstance(value, type) and getattr(annotation, "_is_protocol", False):
         return False  # a class has the methods that its instances have
+    if get_origin(annotation) is Callable:
+        return callable(value)  # with which arguments, whoever calls it checks
     try:
         check_type(
             value,

@@ -251,9 +251,17 @@ def find_run(run: Path) -> tuple[RunFolder, Path | None]:
     folder = RunFolder(run.parent.parent)
     if run.parent == folder.checkpoints and folder.manifest.is_file():
         return folder, find_checkpoint(folder.checkpoints, run.name)
+    experiments = sorted({path.parent.parent.name for path in run.glob(f"*/*/{MANIFEST}")})
     raise ConfigurationError(
         f"{run} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
+        + (f"; it has runs of the experiments {', '.join(experiments)}" if experiments else "")
     )
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs right below a folder, in the order in which they were begun."""
+    runs = [manifest.parent for manifest in folder.expanduser().glob(f"*/{MANIFEST}")]
+    return sorted(runs, key=lambda run: (read_manifest(RunFolder(run))["created"], run.name))
 
 
 def read_manifest(folder: RunFolder) -> Json:

@@ -18,7 +18,7 @@ class ObservationNormalizationFilter:
     """
 
     clip: float | None = 5.0
-    """Largest magnitude that comes out, in standard deviations; None for no limit. Usual: 5 to 10."""
+    """Largest output magnitude, in standard deviations; None for no limit. Usual: 5 to 10."""
     epsilon: float = 1e-8
     """Added to the variance."""
 
