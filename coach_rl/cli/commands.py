@@ -193,7 +193,7 @@ def _conclude(output: Output, result: RunResult) -> int:
     if _video(output.film) is not None:
         print(f"videos:     {short(result.folder.videos)}")
     if not output.no_tensorboard:
-        print(f"curves:     {program('tensorboard')} --logdir {folder}")
+        print(f"curves:     {program('tensorboard')} --logdir {word(result.folder.path.parent)}")
     return 0
 
 

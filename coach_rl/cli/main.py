@@ -67,7 +67,7 @@ def _run(words: list[str]) -> int:
 def _list(settings: ListPresets) -> int:
     presets = dict(describe_presets())
     found = [name for name in presets if settings.word.lower() in name.lower()]
-    if not found:
+    if settings.word and not found:
         raise UnknownNameError("preset", settings.word, presets)
     for name in found:
         print(f"{name:<24} {presets[name]}")

@@ -58,7 +58,7 @@ def test_windows_is_refused_in_one_line(
         "",
         "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
     )
-    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock")
+    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock", raising=False)
     with pytest.raises(ConfigurationError, match="on Windows use WSL"):
         importlib.import_module("coach_rl.experiment.run_lock")
 
@@ -225,6 +225,9 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert manifest["hardware"]["memory_bytes"] > 0
     assert coach("-crd", run, "--evaluate", 5) == 0
     assert "95 % interval" in capsys.readouterr().out
+    assert run.name.startswith("line_seed3_")
+    assert manifest["level"] == "line"
+    assert "curves:" not in out
     assert coach("-crd", run) == 2
     assert "nothing left to train: step_60" in capsys.readouterr().err
     del manifest["parameters"]["num_envs"]
@@ -239,6 +242,40 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert json.loads((run / "summary.json").read_text())["env_steps"] == 80
     assert coach("-crd", run / "checkpoints" / "step_61") == 2
     assert "unknown checkpoint" in capsys.readouterr().err
+
+
+def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (7, 3):
+        assert coach("-p", FAKE, "-ntb", "--seed", seed, "--steps", 20) == 0
+    runs = Path("experiments/fake_preset")
+    (newest,) = runs.glob("line_seed3_*")
+    for run in runs.iterdir():  # both may be of the same second
+        manifest = json.loads((run / "manifest.json").read_text())
+        created = {"created": f"2026-05-01T10:00:{10 + (run == newest)}+00:00"}
+        (run / "manifest.json").write_text(json.dumps(manifest | created))
+    capsys.readouterr()
+    assert coach("evaluate", runs, "--episodes", 2) == 0
+    assert coach("-crd", runs, "--steps", 40, "-ntb") == 0
+    said = f"newest of 2 runs in {runs}: {newest.name}\n"
+    assert capsys.readouterr().out.count(said) == 2
+    assert (newest / "checkpoints" / "step_40").is_dir()
+    assert coach("-crd", "experiments") == 2
+    assert "it has runs of the experiments fake_preset" in capsys.readouterr().err
+
+
+def test_where_nothing_can_be_written_an_evaluation_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("-p", FAKE, "-ntb", "--steps", 20) == 0
+    (only_run() / "evaluations").touch()  # whoever runs this may be allowed to write anywhere
+    capsys.readouterr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert coach("evaluate", only_run()) == 0
+    out, err = capsys.readouterr()
+    assert "interquartile mean" in out
+    assert "written to" not in out
+    assert re.fullmatch(r"coach: warning: the evaluation cannot be written to .*: .*\n", err)
 
 
 def test_shortcuts_go_to_the_panel_or_into_the_parameters() -> None:
@@ -256,7 +293,7 @@ def test_names_and_places(tmp_path: Path) -> None:
 
 def test_tensorboard_unless_switched_off() -> None:
     assert coach("-p", FAKE, "--steps", 20) == 0
-    assert list((only_run() / "tensorboard").rglob("*tfevents*"))
+    assert list(only_run().glob("events.out.tfevents.*"))
 
 
 def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
