@@ -1,4 +1,4 @@
-"""What the command line does: train, resume, evaluate, describe."""
+"""The commands of the command line: train, resume, evaluate, describe."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -51,7 +51,7 @@ _SIGNAL_EXIT_CODE = 128
 
 
 def run_command(settings: Settings, words: Sequence[str]) -> int:
-    """Do what a command line says.
+    """Run the command of a command line.
 
     Args:
         settings: The command line, read; not to list presets, which `main` does without torch.

@@ -75,16 +75,16 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 
 @parameter_class
 class RunSettings:
-    """What does not change an experiment's numbers."""
+    """Settings that don't change an experiment's numbers."""
 
     checkpoint_seconds: float | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
-    """Whether to write TensorBoard files."""
+    """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
-    """How to film an episode of every evaluation; None films none."""
+    """Settings of a video of every evaluation; None films none."""
 
     def __post_init__(self) -> None:
         seconds = self.checkpoint_seconds
@@ -95,12 +95,12 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """How a run ended."""
+    """The result of a run."""
 
     folder: RunFolder
-    """Where everything is."""
+    """The run's folder."""
     environment_steps: int
-    """How far it came."""
+    """Environment steps at the end of the run."""
     signal: int | None
     """The signal that stopped it; None when it was finished."""
     summary: Summary | None
@@ -111,7 +111,7 @@ class RunResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Audience:
-    """Who hears of a run besides its own files."""
+    """Receivers of a run's records besides its own files."""
 
     sinks: tuple[Sink, ...] = ()
     """Further takers of log records; closed by whoever made them."""
@@ -193,7 +193,7 @@ def resume_experiment(
         audience: Who hears of it besides the run's files; None for nobody.
 
     Raises:
-        ConfigurationError: There is nothing to go on with, or nothing left to do.
+        ConfigurationError: There is nothing to continue with, or nothing left to do.
         CheckpointError: The manifest or the checkpoint cannot be read, or all have been deleted.
     """
     settings = settings or RunSettings()
@@ -291,7 +291,7 @@ class _Run:
         self.keeper.save(reason, record.environment_steps, reward)
 
     def _progress_and_checkpoint(self) -> str:
-        """How far the run came, and what is left of it."""
+        """Return the progress of the run, and the checkpoint that remains of it."""
         checkpoints = self.folder.checkpoints
         kept = (
             f"its last checkpoint, {find_checkpoint(checkpoints)}, was written before"

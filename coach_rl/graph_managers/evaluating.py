@@ -42,7 +42,7 @@ class Scores:
         """The metrics of the evaluation.
 
         Args:
-            with_success: Whether success is known to be told, so that none means failure.
+            with_success: Whether success is known to be reported, so that none means failure.
         """
         reward = self.episodes.reward
         low, high = bootstrap_interval(reward, interquartile_mean, rng=generator(0, "bootstrap"))
