@@ -223,8 +223,11 @@ def _console_of(arguments: Arguments) -> Console:
 
 
 def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
-    def on_start(graph_manager: GraphManager, folder: RunFolder) -> None:
-        console.plan(graph_manager.parameters.schedule.training.count)
+    def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
+        parameters = graph_manager.parameters
+        console.plan(parameters.schedule.training.count)
+        name, level = folder.path.parent.name, parameters.environment.level
+        print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
         print(f"run folder: {short(folder.path)}")
         if arguments.print_networks_summary:
             print(graph_manager.description())
@@ -233,6 +236,7 @@ def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
         sinks=(console,),
         on_start=on_start,
         announce=lambda text: console.announce(f"coach: {text}"),
+        on_activity=console.tell,
     )
 
 
