@@ -16,6 +16,7 @@ from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.activity import OnActivity
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import TransitionBatch
 
@@ -72,7 +73,13 @@ class LearnerContext:
     planned_updates: int
     """Gradient steps it is sure to make in the whole run."""
     owner: str
+<<<<<<< HEAD
     """Name of the networks' owner, for errors; see `LevelPlace.owner`."""
+=======
+    """Whose networks they are, for messages; see `LevelPlace.owner`."""
+    on_activity: OnActivity
+    """Told what takes long; see `AgentContext.on_activity`."""
+>>>>>>> slice/start
 
     @property
     def network_arguments(

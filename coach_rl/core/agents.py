@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
@@ -131,7 +132,13 @@ class AgentContext:
     planned_steps: int = 0
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
+<<<<<<< HEAD
     """The agent's place in the stack."""
+=======
+    """Where in the stack it decides."""
+    on_activity: OnActivity = untold
+    """Told what takes the agent long, e.g. compiling."""
+>>>>>>> slice/start
 
 
 class AgentParameters(Protocol):
