@@ -73,13 +73,9 @@ class LearnerContext:
     planned_updates: int
     """Gradient steps it is sure to make in the whole run."""
     owner: str
-<<<<<<< HEAD
     """Name of the networks' owner, for errors; see `LevelPlace.owner`."""
-=======
-    """Whose networks they are, for messages; see `LevelPlace.owner`."""
     on_activity: OnActivity
-    """Told what takes long; see `AgentContext.on_activity`."""
->>>>>>> slice/start
+    """Called with what takes long; see `AgentContext.on_activity`."""
 
     @property
     def network_arguments(

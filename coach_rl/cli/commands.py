@@ -242,18 +242,12 @@ def _console(*, plain: bool) -> Console:
     return Console(no_color=plain, highlight=False)
 
 
-<<<<<<< HEAD
 def _audience(output: Output, console: ConsoleSink) -> Audience:
-    def on_start(graph_manager: GraphManager, folder: RunFolder) -> None:
-        console.plan(graph_manager.parameters.schedule.training.count)
-=======
-def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
     def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
         parameters = graph_manager.parameters
         console.plan(parameters.schedule.training.count)
         name, level = folder.path.parent.name, parameters.environment.level
         print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
->>>>>>> slice/start
         print(f"run folder: {short(folder.path)}")
         if output.print_networks_summary:
             print(graph_manager.description())

@@ -132,13 +132,9 @@ class AgentContext:
     planned_steps: int = 0
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
-<<<<<<< HEAD
     """The agent's place in the stack."""
-=======
-    """Where in the stack it decides."""
     on_activity: OnActivity = untold
-    """Told what takes the agent long, e.g. compiling."""
->>>>>>> slice/start
+    """Called with what takes the agent long, e.g. compiling."""
 
 
 class AgentParameters(Protocol):

@@ -13,12 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-<<<<<<< HEAD
-from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, require
-=======
 from coach_rl.core.activity import OnActivity, untold
-from coach_rl.core.errors import ConfigurationError, DivergedError, require
->>>>>>> slice/start
+from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (

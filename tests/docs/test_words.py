@@ -37,8 +37,35 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/experiment/run_folder.py": ("goes on",),
 }
 NO_SUBJECT = set(
-    "what where who whose whom how whether which when why of from in into on at to by with as has "
-    "have is are was were shall".split()
+    [
+        "what",
+        "where",
+        "who",
+        "whose",
+        "whom",
+        "how",
+        "whether",
+        "which",
+        "when",
+        "why",
+        "of",
+        "from",
+        "in",
+        "into",
+        "on",
+        "at",
+        "to",
+        "by",
+        "with",
+        "as",
+        "has",
+        "have",
+        "is",
+        "are",
+        "was",
+        "were",
+        "shall",
+    ]
 )
 """First words of a docstring whose first sentence would lack its subject."""
 
