@@ -19,9 +19,9 @@ from coach_rl.core.update_modes import UpdateMode, cannot_run
 COMPILE_REPAID_AFTER = 40_000
 """Updates after which compiling has repaid itself: about 25 s at 0.6 ms saved per update."""
 INSIDE_A_MODULE = (".module", "._modules", "._parameters", "._buffers")
-"""What the compiler's name of a value contains if it is part of a network."""
+"""Part of the compiler's name of a value that belongs to a network."""
 ARGUMENTS = ("", "batch", "index", "scalars")
-"""What the compiler's name of a value begins with if it is an argument; nothing: global state."""
+"""Beginning of the compiler's name of a value that is an argument; nothing: global state."""
 CAPTURE_WARM_UP = 3
 """Steps run, and undone, before a CUDA graph is recorded: libraries allocate in the first ones."""
 

@@ -118,7 +118,7 @@ class Audience:
     on_start: Callable[[GraphManager, RunFolder], None] | None = None
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
-    """Told when a first Ctrl-C or SIGTERM is taken, inside the signal handler; None for nobody."""
+    """Called when a first Ctrl-C or SIGTERM is taken, inside the signal handler; or None."""
 
 
 def run_experiment(

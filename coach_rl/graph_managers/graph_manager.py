@@ -103,7 +103,7 @@ class GraphManager:
     def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
-        Builds the graph with default task parameters where that has not been done. Goes on from
+        Builds the graph with default task parameters where that has not been done. Continues from
         wherever the counters stand, so it also continues a restored run.
 
         Args:

@@ -62,7 +62,7 @@ class ConsoleSink:
         self._success = ""
         """Share of successes in the newest evaluation; empty where nobody says."""
         self._final = ""
-        """What the final evaluation came to; empty before."""
+        """Result of the final evaluation; empty before."""
         self._learned: dict[tuple[str, str], Mapping[str, float]] = {}
         """The newest training metrics by level and agent."""
 
