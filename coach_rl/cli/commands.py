@@ -243,8 +243,11 @@ def _console(*, plain: bool) -> Console:
 
 
 def _audience(output: Output, console: ConsoleSink) -> Audience:
-    def on_start(graph_manager: GraphManager, folder: RunFolder) -> None:
-        console.plan(graph_manager.parameters.schedule.training.count)
+    def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
+        parameters = graph_manager.parameters
+        console.plan(parameters.schedule.training.count)
+        name, level = folder.path.parent.name, parameters.environment.level
+        print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
         print(f"run folder: {short(folder.path)}")
         if output.print_networks_summary:
             print(graph_manager.description())
@@ -253,4 +256,5 @@ def _audience(output: Output, console: ConsoleSink) -> Audience:
         sinks=(console,),
         on_start=on_start,
         announce=lambda text: console.announce(f"coach: {text}"),
+        on_activity=console.tell,
     )

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
 from coach_rl.core.state import State
@@ -82,7 +83,13 @@ class GraphManager:
             raise ConfigurationError("the graph is built; call watch_evaluations() before that")
         self._recorder = recorder
 
-    def create_graph(self, task: TaskParameters | None = None, *, training: bool = True) -> None:
+    def create_graph(
+        self,
+        task: TaskParameters | None = None,
+        *,
+        training: bool = True,
+        on_activity: OnActivity = untold,
+    ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
 
         The task's threads and precision hold whenever the graph computes, and only then: between
@@ -92,11 +99,16 @@ class GraphManager:
             task: What is known only when a run starts; None takes its defaults.
             training: Whether to build environments to train in. A graph without them can be given
                 agents by `load_agents`, and evaluate.
+            on_activity: Told what takes long: compiling, evaluating.
         """
         if self._graph is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
         self._graph = Graph(
-            self.parameters, task or TaskParameters(), training=training, recorder=self._recorder
+            self.parameters,
+            task or TaskParameters(),
+            training=training,
+            recorder=self._recorder,
+            on_activity=on_activity,
         )
         self._progress, self._is_settled = Progress(self.parameters.schedule), True
 
@@ -172,6 +184,7 @@ class GraphManager:
                 seed=graph.evaluation_seed if seed is None else seed,
                 recorder=self._recorder,
                 is_stopped=is_stopped,
+                on_activity=graph.on_activity,
             )
         progress.evaluations_tell_success |= scores.reports_success
         with_success = self._success_is_reported()

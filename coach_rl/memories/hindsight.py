@@ -113,7 +113,7 @@ class Hindsight:
 
     @property
     def ledger(self) -> dict[str, Field]:
-        """Return the columns a store must keep of every transition for hindsight."""
+        """Columns that a store must keep of every transition for hindsight."""
         return {
             ACHIEVED: Field((len(self.goal.low),), np.float32),
             REACHED: Field((), np.bool_),

@@ -719,7 +719,7 @@ def _outcome_with(reward):
         "rows": np.array([3, 7]),
         "observation": {"x": np.array([[2.0], [4.0]])},
         "reward": reward,
-        "told": {"x": np.array([[1.0], [3.0]])},
+        "next_goal": {"x": np.array([[1.0], [3.0]])},
         "info": {"y": np.array([5, 6])},
     }
     rest = {each.name: flags for each in fields(Outcome) if each.name not in values}
