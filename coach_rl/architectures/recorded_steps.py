@@ -24,7 +24,7 @@ COMPILER_OPTIONS = {
     "cpp_cache_precompile_headers": False,
     "cpp.vec_isa_ok": True,
 }
-"""How torch's inductor compiles a step.
+"""Settings with which torch's inductor compiles a step.
 
 A step is one file of C++, which gains nothing from headers compiled before it: that takes as long
 as the step itself. The vector instructions that the processor has are used without compiling a

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -120,7 +120,7 @@ class Audience:
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
     """Called when a first Ctrl-C or SIGTERM is taken, inside the signal handler; or None."""
-    on_activity: OnActivity = untold
+    on_activity: OnActivity = ignore_activity
     """Called with what takes long: compiling, evaluating."""
 
 

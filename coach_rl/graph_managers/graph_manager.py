@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
 from coach_rl.core.state import State
@@ -88,7 +88,7 @@ class GraphManager:
         task: TaskParameters | None = None,
         *,
         training: bool = True,
-        on_activity: OnActivity = untold,
+        on_activity: OnActivity = ignore_activity,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
 
@@ -99,7 +99,7 @@ class GraphManager:
             task: What is known only when a run starts; None takes its defaults.
             training: Whether to build environments to train in. A graph without them can be given
                 agents by `load_agents`, and evaluate.
-            on_activity: Told what takes long: compiling, evaluating.
+            on_activity: Called with what takes long: compiling, evaluating.
         """
         if self._graph is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")

@@ -346,7 +346,7 @@ def test_a_member_without_ends_of_its_own_plays_to_the_real_end():
     manager.close()
 
 
-def test_a_stopped_run_goes_on_bit_for_bit():
+def test_a_stopped_run_resumes_bit_for_bit():
     """Stopped where one member of a row is over and the other is not."""
     params = experiment()
     whole = created(params)
