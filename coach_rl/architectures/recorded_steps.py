@@ -24,16 +24,16 @@ COMPILER_OPTIONS = {
     "cpp_cache_precompile_headers": False,
     "cpp.vec_isa_ok": True,
 }
-"""How torch's inductor compiles a step.
+"""Settings with which torch's inductor compiles a step.
 
 A step is one file of C++, which gains nothing from headers compiled before it: that takes as long
 as the step itself. The vector instructions that the processor has are used without compiling a
 trial program for each of them. Neither changes what is computed.
 """
 INSIDE_A_MODULE = (".module", "._modules", "._parameters", "._buffers")
-"""What the compiler's name of a value contains if it is part of a network."""
+"""Part of the compiler's name of a value that belongs to a network."""
 ARGUMENTS = ("", "batch", "index", "scalars")
-"""What the compiler's name of a value begins with if it is an argument; nothing: global state."""
+"""Beginning of the compiler's name of a value that is an argument; nothing: global state."""
 CAPTURE_WARM_UP = 3
 """Steps run, and undone, before a CUDA graph is recorded: libraries allocate in the first ones."""
 

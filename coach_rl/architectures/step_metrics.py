@@ -23,7 +23,7 @@ class StepMetrics:
         self.steps = 0
         """Gradient steps ever taken; who restores an engine sets it."""
         self._new: list[tuple[Names, Tensor]] = []
-        """Of the last steps, not yet in the sums."""
+        """Numbers of the last steps, not yet in the sums."""
         self._totals: dict[Names, FloatArray] = {}
         self._counts: dict[Names, int] = {}
         self._faults: dict[str, tuple[int, float]] = {}

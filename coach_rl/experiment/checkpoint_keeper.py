@@ -26,7 +26,7 @@ from coach_rl.experiment.run_logs import event_file_lengths, log_lengths
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]
-"""Why a checkpoint is written; all but periodic ones go when they are best or last no more."""
+"""Reason for a checkpoint; only periodic ones are kept once they are neither best nor last."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
 
 
 AT_MOST_LOST_SECONDS = 600.0
-"""How long a run goes without a checkpoint: what a killed process can lose."""
+"""Longest time without a checkpoint: what a killed process can lose."""
 
 
 class CheckpointKeeper:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
 
@@ -14,7 +14,7 @@ def live_graph(
     task: TaskParameters,
     *,
     training: bool = True,
-    on_activity: OnActivity = untold,
+    on_activity: OnActivity = ignore_activity,
 ) -> Iterator[None]:
     """The graph is built inside and closed afterwards, whatever happens.
 
@@ -22,7 +22,7 @@ def live_graph(
         graph_manager: Whose graph.
         task: What it is built with; its threads and precision hold while inside.
         training: Whether it has environments to train in; without them it can only evaluate.
-        on_activity: Told what takes long: compiling, evaluating.
+        on_activity: Called with what takes long: compiling, evaluating.
 
     Raises:
         ConfigurationError: The graph cannot be built.

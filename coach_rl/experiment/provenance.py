@@ -11,7 +11,7 @@ import torch
 from coach_rl.experiment.strict_json import Json
 
 PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
-"""Whose versions may change a run's numbers."""
+"""Packages whose versions may change a run's numbers."""
 
 _GIT_SECONDS = 10
 

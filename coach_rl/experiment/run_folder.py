@@ -37,7 +37,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
 SCHEMA_VERSION = 1
-"""Of the manifest; raised when an older reader could misread it."""
+"""Version of the manifest; raised when an older reader could misread it."""
 
 MANIFEST = "manifest.json"
 PRESET_COPY = "preset.py"
