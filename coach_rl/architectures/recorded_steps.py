@@ -173,7 +173,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _checks_kept(checks: Sequence[Any]) -> list[bool]:
-    """Which of the compiler's checks stay in front of every call of a compiled step.
+    """Select the compiler's checks that stay in front of every call of a compiled step.
 
     Kept are those of the arguments, of torch's global state, and of everything that a loss reads
     elsewhere except networks: when it changes, the step is compiled anew. Dropped are those of

@@ -166,7 +166,7 @@ class UpdateEngine(Generic[Batch]):
         """Adam's moments and powers, and the mode, which must not change during a run.
 
         Raises:
-            DivergedError: A gradient or a parameter is not finite; nobody could go on from it.
+            DivergedError: A gradient or a parameter is not finite; a run cannot continue.
         """
         self.require_finite()
         return {

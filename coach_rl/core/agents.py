@@ -13,7 +13,7 @@ from coach_rl.core.state import State, Stateful
 
 
 class RowState(Stateful, Protocol):
-    """What is remembered per row: pending observation, noise, hidden state, last choice."""
+    """The state kept per row: pending observation, noise, hidden state, last choice."""
 
 
 Rows = TypeVar("Rows", bound=RowState)
@@ -55,7 +55,7 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def trajectories(self) -> dict[str, Array]:
-        """What the agent's memory holds, by the paths of `memories.columns.shown_as`.
+        """Return the contents of the agent's memory, by the paths of `memories.columns.shown_as`.
 
         Empty where nothing is kept.
         """
@@ -76,7 +76,7 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def description(self) -> str:
-        """What it consists of, for people; may have several lines."""
+        """Human-readable description of the agent's parts; may have several lines."""
         ...
 
 
@@ -86,7 +86,7 @@ AnyAgent: TypeAlias = Agent[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPlace:
-    """Where in a stack an agent decides. By default it is alone, without goals of its own."""
+    """The place of an agent in a stack. By default it is alone, without goals of its own."""
 
     level: LevelDescription | None = None
     """Its own level."""
@@ -119,22 +119,22 @@ ALONE = LevelPlace()
 
 @dataclass(frozen=True, kw_only=True)
 class AgentContext:
-    """What is known only when an agent is built."""
+    """Context known only when an agent is built."""
 
     spaces: EnvironmentSpaces
-    """What its level sees and takes."""
+    """The spaces of its level."""
     num_envs: int
     """N of the stack it trains in."""
     device: str = "cpu"
-    """Where networks live, in PyTorch's words."""
+    """Device of the networks, in PyTorch's words."""
     seed: int = 0
     """Seed for everything random in the agent."""
     planned_steps: int = 0
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
-    """Where in the stack it decides."""
+    """The agent's place in the stack."""
     on_activity: OnActivity = untold
-    """Told what takes the agent long, e.g. compiling."""
+    """Called with what takes the agent long, e.g. compiling."""
 
 
 class AgentParameters(Protocol):

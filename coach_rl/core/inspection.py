@@ -1,4 +1,4 @@
-"""Which points of a sampler to look into, what for, how often."""
+"""Settings of sampler inspections: which points, which checks, how often."""
 
 import re
 from dataclasses import replace
@@ -18,7 +18,7 @@ _PART = re.compile(r"\s*(?P<check>\w+)\s*(?:@\s*(?P<every>\d+)\s*)?")
 
 @parameter_class
 class InspectParameters:
-    """What to check, where, how often."""
+    """The points to check, the checks, and their frequency."""
 
     point: str = END
     """The sampler unit to look behind; `sample` is what the learner gets."""
@@ -26,7 +26,7 @@ class InspectParameters:
     """nan: raise where a number is not finite. shape: raise where a column's shape or dtype
     changes. stats: report mean, std, min and max of each column."""
     every: int = 100
-    """Look at every so many-th batch, beginning with the first; the others cost nothing."""
+    """Check every k-th batch, beginning with the first; the others cost nothing."""
 
     def __post_init__(self) -> None:
         require(len(self.checks) > 0, "InspectParameters.checks is empty; name at least one check")

@@ -15,7 +15,7 @@ class MovableParameters(ABC):
 
     @abstractmethod
     def moved_to(self, device: str) -> Self:
-        """The same for a run that goes on elsewhere, without what cannot be done there.
+        """The same for a run that continues elsewhere, without what cannot be done there.
 
         Args:
             device: Where networks live from now on, e.g. `cpu` or `cuda:0`.
@@ -39,7 +39,7 @@ class LearnerParameters(ABC):
 
     @abstractmethod
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        """Why the agent would learn nothing in a run, and what to change; None where it would.
+        """Return why the agent would learn nothing in a run, and what to change; None if it learns.
 
         Args:
             num_envs: Environments in parallel.

@@ -1,4 +1,4 @@
-"""What observations and actions look like: Gymnasium's spaces, and batches of them."""
+"""Observation and action spaces of Gymnasium, and batches of their values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from coach_rl.core.records import Action, Array, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
 ActionUnit = Literal["half_range", "raw"]
-"""What sizes in a Box of actions are measured in: halves of each element's range, so that they mean
+"""The unit of sizes in a Box of actions: half-ranges of each element, so that they mean
 the same in every Box; or the Box's own units, the same number for all elements."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentSpaces:
-    """What an environment shows and what it takes, for one row."""
+    """The observation space and the action space of one row."""
 
     observation: spaces.Dict
     """A space per observation key; a plain, unnamed observation stands under `observation`."""
@@ -34,7 +34,7 @@ def check_action_unit(unit: ActionUnit, name: str) -> None:
 
 
 def uniform_size(space: Space) -> int:
-    """How many uniform numbers `actions_from_uniform` needs for one action."""
+    """Return the number of uniform numbers that `actions_from_uniform` needs per action."""
     match space:
         case spaces.Discrete():
             return 1
@@ -51,7 +51,7 @@ def uniform_size(space: Space) -> int:
 def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
     """Random actions over the whole of `space`.
 
-    A bounded side of a Box is covered evenly, a side without bounds gets a logistic number of scale
+    A bounded side of a Box is covered uniformly, a side without bounds gets a logistic number of scale
     1, a half-bounded side an exponential one beyond its bound.
 
     Args:
@@ -88,7 +88,7 @@ def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
 
 
 def first_action(space: Space) -> Array:
-    """What to add to a choice counted from 0 to get an action of a discrete space; 0 for a Box."""
+    """Return the offset from a choice counted from 0 to a discrete action; 0 for a Box."""
     match space:
         case spaces.Discrete() | spaces.MultiDiscrete():
             return np.asarray(space.start, np.int64)

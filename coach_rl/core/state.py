@@ -1,4 +1,4 @@
-"""What a saved state is made of, and what has one."""
+"""The types of a saved state, and the protocol of the objects that have one."""
 
 from typing import Any, Protocol
 
@@ -7,7 +7,7 @@ State = dict[str, Any]
 
 
 class Stateful(Protocol):
-    """Anything that must be saved to go on exactly where it stopped."""
+    """Anything that must be saved to continue exactly where it stopped."""
 
     def state_dict(self) -> State:
         """Everything mutable, as a `State` tree that shares no memory with the object."""

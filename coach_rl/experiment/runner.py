@@ -7,16 +7,18 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, untold
-from coach_rl.core.errors import ConfigurationError, DivergedError, require
+from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
+    UNFINISHED,
     Checkpoint,
     find_checkpoint,
     list_checkpoints,
@@ -74,16 +76,16 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 
 @parameter_class
 class RunSettings:
-    """What does not change an experiment's numbers."""
+    """Settings that don't change an experiment's numbers."""
 
     checkpoint_seconds: float | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
-    """Whether to write TensorBoard files."""
+    """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
-    """How to film an episode of every evaluation; None films none."""
+    """Settings of a video of every evaluation; None films none."""
 
     def __post_init__(self) -> None:
         seconds = self.checkpoint_seconds
@@ -94,12 +96,12 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """How a run ended."""
+    """The result of a run."""
 
     folder: RunFolder
-    """Where everything is."""
+    """The run's folder."""
     environment_steps: int
-    """How far it came."""
+    """Environment steps at the end of the run."""
     signal: int | None
     """The signal that stopped it; None when it was finished."""
     summary: Summary | None
@@ -110,7 +112,7 @@ class RunResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Audience:
-    """Who hears of a run besides its own files."""
+    """Receivers of a run's records besides its own files."""
 
     sinks: tuple[Sink, ...] = ()
     """Further takers of log records; closed by whoever made them."""
@@ -183,7 +185,8 @@ def resume_experiment(
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
     What the run wrote after that checkpoint, log lines and later checkpoints, is dropped, because
-    it will be written again. A run that was killed before its first checkpoint starts anew.
+    it will be written again. A run that was killed before its first checkpoint starts anew; one
+    whose checkpoints have been deleted is refused.
 
     Args:
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
@@ -196,8 +199,8 @@ def resume_experiment(
         audience: Who hears of it besides the run's files; None for nobody.
 
     Raises:
-        ConfigurationError: There is nothing to go on with, or nothing left to do.
-        CheckpointError: The manifest or the checkpoint cannot be read.
+        ConfigurationError: There is nothing to continue with, or nothing left to do.
+        CheckpointError: The manifest or the checkpoint cannot be read, or all have been deleted.
     """
     settings, audience = settings or RunSettings(), audience or Audience()
     folder, path = find_run(run)
@@ -211,6 +214,7 @@ def resume_experiment(
         graph_manager.require_savable()
         keeper = _keeper(graph_manager, task, folder, settings)
         if checkpoint is None:
+            _require_never_saved(folder)
             load_levels(graph_manager, manifest)
         else:
             graph_manager.load_state_dict(checkpoint.state)
@@ -292,7 +296,7 @@ class _Run:
         self.keeper.save(reason, record.environment_steps, reward)
 
     def _progress_and_checkpoint(self) -> str:
-        """How far the run came, and what is left of it."""
+        """Return the progress of the run, and the checkpoint that remains of it."""
         checkpoints = self.folder.checkpoints
         kept = (
             f"its last checkpoint, {find_checkpoint(checkpoints)}, was written before"
@@ -342,7 +346,7 @@ class _Run:
         sinks: list[Sink] = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
         if self.settings.tensorboard:
             done = self.graph_manager.clock.environment_steps
-            sinks.append(TensorBoardSink(self.folder.tensorboard, resumed_at=done or None))
+            sinks.append(TensorBoardSink(folder, resumed_at=done or None))
         for sink in sinks:
             stack.callback(sink.close)
         return sinks
@@ -364,7 +368,7 @@ def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
     notes = {"logs": {}, "event_files": {}} if checkpoint is None else checkpoint.notes
     cut_logs(folder.path, notes["logs"])
     if "event_files" in notes:  # not in checkpoints of earlier versions, whose files stay as is
-        cut_event_files(folder.tensorboard, notes["event_files"])
+        cut_event_files(folder.path, notes["event_files"])
 
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
@@ -384,6 +388,20 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
         raise ConfigurationError(
             f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
             f"steps; give a total above {done} with --steps"
+        )
+
+
+def _require_never_saved(folder: RunFolder) -> None:
+    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
+
+    One that was killed while it wrote its first has announced it, and left a part of it behind.
+    """
+    log = folder.path / "log.jsonl"
+    is_announced = log.exists() and re.search(r'"kind": ?"checkpoint"', log.read_text())
+    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
+        raise CheckpointError(
+            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
+            "start a new run, or delete its log.jsonl to begin this one anew"
         )
 
 

@@ -77,7 +77,7 @@ class BoxActions:
         self.half_range: FloatArray = self.high / 2 - self.low / 2  # [A]; no overflow
 
     def greedy(self, values: FloatArray) -> FloatArray:
-        """What the network says [R, A], inside the Box."""
+        """Return the network's output [R, A], clipped to the Box."""
         return self.clipped(values)
 
     def clipped(self, actions: FloatArray) -> FloatArray:
@@ -86,5 +86,5 @@ class BoxActions:
         return inside.astype(np.float32, copy=False)
 
     def even(self, uniform: FloatArray) -> FloatArray:
-        """Actions spread evenly over the Box, of numbers [R, A] in [0, 1)."""
+        """Uniformly distributed actions of the Box, from numbers [R, A] in [0, 1)."""
         return self.clipped(self.low + uniform * (2 * self.half_range))

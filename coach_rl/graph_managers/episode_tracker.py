@@ -1,4 +1,4 @@
-"""What each row's real episode has brought so far."""
+"""Reward and length of each row's real episode so far."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class FinishedEpisodes:
     length: IntArray
     """Simulator steps."""
     success: FloatArray
-    """1.0 where the last step was called a success; means something where `tells_success`."""
+    """1.0 where the last step was called a success; means something where `reports_success`."""
     success_any: FloatArray
     """1.0 where any step was."""
     agents: dict[str, FloatArray] = field(default_factory=dict)
@@ -37,8 +37,8 @@ class FinishedEpisodes:
 class EpisodeTracker:
     """Adds up rewards and steps per row, and notes success.
 
-    Many environments tell of success only when there is one, so a row that is not told of it has
-    none. That an environment tells of it at all is known from the first time it does.
+    Many environments report success only when there is one, so a row without a report has
+    none. That an environment reports it at all is known from the first time it does.
 
     Args:
         num_rows: N.
@@ -52,8 +52,8 @@ class EpisodeTracker:
         self._agents: dict[str, FloatArray] = {}
 
     @property
-    def tells_success(self) -> bool:
-        """Whether any row was ever told of success."""
+    def reports_success(self) -> bool:
+        """True if success was ever reported."""
         return self._tells_success
 
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
@@ -87,12 +87,12 @@ class EpisodeTracker:
         return finished
 
     def state_dict(self) -> State:
-        """Sums of the open episodes, and whether success is told."""
+        """Sums of the open episodes, and whether success is reported."""
         return {
             "reward": self._reward.copy(),
             "length": self._length.copy(),
             "succeeded": self._succeeded.copy(),
-            "tells_success": self._tells_success,
+            "reports_success": self._tells_success,
             "agents": {name: total.copy() for name, total in self._agents.items()},
         }
 
@@ -101,15 +101,15 @@ class EpisodeTracker:
         self._reward[:] = state["reward"]
         self._length[:] = state["length"]
         self._succeeded[:] = state["succeeded"]
-        self._tells_success = state.get("tells_success", False)  # older checkpoints don't say
+        self._tells_success = state.get("reports_success", False)  # older checkpoints don't say
         self._agents = {name: total.copy() for name, total in state["agents"].items()}
 
 
 def _success(info: Mapping[str, Array]) -> FloatArray | None:
-    """Success of the rows that answered, [R]; None where none of them was told."""
+    """Success of the rows that answered, [R]; None if none of them reported it."""
     key = next((key for key in SUCCESS_KEYS if key in info), None)
     if key is None:
         return None
     success = info[key].astype(np.float64)
-    told = info.get(f"_{key}")
-    return success if told is None else np.where(told, success, 0.0)
+    reported = info.get(f"_{key}")
+    return success if reported is None else np.where(reported, success, 0.0)

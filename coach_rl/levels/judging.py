@@ -1,4 +1,4 @@
-"""What decisions were worth at a level, and where its sub-episodes end: pure functions."""
+"""Rewards and ends of a level's sub-episodes, as pure functions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class Judgement(NamedTuple):
     truncated: BoolArray
     """[R] the sub-episode was cut off."""
     end: EndBits
-    """[R] why the sub-episode ended; 0 where it goes on."""
+    """[R] why the sub-episode ended; 0 where it continues."""
     is_over: BoolArray
     """[R] the sub-episode ended."""
     difference: FloatArray | None
@@ -83,13 +83,13 @@ def end_bits(where: BoolArray, bit: End) -> EndBits:
 def moved_goals(
     answer: EnvResponse, *, goal_space: GoalSpace, goal: FloatArray, end: EndBits
 ) -> Observation:
-    """What the agent sees of its goals from its next decision on; empty where none has moved.
+    """Return the moved goals as the agent sees them from its next decision on; empty if none moved.
 
     Args:
         answer: The environment's, which shows the goals it gives.
         goal_space: What they mean.
         goal: [R, G] the goals so far.
-        end: [R] 0 where the sub-episode goes on. A new sub-episode begins with a goal of its own,
+        end: [R] 0 where the sub-episode continues. A new sub-episode begins with a goal of its own,
             which is no move.
     """
     now = answer.first_observation[GOAL_KEY].reshape(goal.shape)

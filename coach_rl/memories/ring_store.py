@@ -33,7 +33,7 @@ LEDGER = {
 }
 """What every transition has; always on the host, where n-step returns are computed."""
 OPEN = 0
-"""The end of an episode that goes on."""
+"""The end of an episode that continues."""
 
 MakeTable = Callable[[int], Table]
 
@@ -45,7 +45,7 @@ class FrameStackField:
     key: str
     """The observation key."""
     field: Field
-    """Of the whole stack, as it is observed."""
+    """Column of the whole stack, as it is observed."""
 
 
 class RingStore:
@@ -197,7 +197,7 @@ class RingStore:
         return newest - (newest - slots) % self.row_capacity
 
     def positions_of(self, rows: IntArray, steps: IntArray) -> IntArray:
-        """Where the steps of rows stand, as long as they are kept, [...]."""
+        """Return the positions of the steps of rows, as long as they are kept, [...]."""
         return rows * self.row_capacity + steps % self.row_capacity
 
     def episodes_of(self, positions: IntArray) -> tuple[IntArray, IntArray]:
@@ -205,7 +205,7 @@ class RingStore:
 
         Returns:
             Its first step that is kept and the one after its last, [...] each; an episode that
-            goes on ends after its newest transition.
+            continues ends after its newest transition.
         """
         counts = self.counts[positions // self.row_capacity]
         first = np.maximum(self._begins[positions], counts - self.row_capacity)

@@ -21,7 +21,7 @@ Kind = Literal[
     "final_evaluation",
     "checkpoint",
 ]
-"""What a record speaks of.
+"""The subject of a record.
 
 phase: a phase begins. progress: speed and time, about every thousand environment steps. episode: a
 training episode has ended. train: an agent's `train` was due and has learned. level: how a level's
@@ -32,7 +32,7 @@ is over. final_evaluation: the one at a run's end is over. checkpoint: one was w
 
 @dataclass(frozen=True, kw_only=True)
 class LogRecord:
-    """What happened, where the run stood when it did, and the numbers that came of it."""
+    """An event of a run, the run's counters when it happened, and its metrics."""
 
     kind: Kind
     phase: Phase
@@ -44,11 +44,11 @@ class LogRecord:
     episodes: int
     """Finished training episodes so far."""
     wall_seconds: float
-    """Since the run's iterator started, earlier parts of a resumed run included."""
+    """Seconds since the run's iterator started, earlier parts of a resumed run included."""
     level: str = ""
-    """The level it speaks of; empty when it speaks of the whole graph."""
+    """The level it belongs to; empty if it is about the whole graph."""
     agent: str = ""
-    """The agent it speaks of; empty when it speaks of the whole level or graph."""
+    """The agent it belongs to; empty if it is about the whole level or graph."""
     scalars: Mapping[str, float] = field(default_factory=dict)
     """Numbers by `room/quantity`; booleans as 0 and 1."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
@@ -60,4 +60,4 @@ class Evaluation(LogRecord):
     """The record of an evaluation together with those of its levels."""
 
     levels: tuple[LogRecord, ...] = ()
-    """How the sub-episodes of each level of a hierarchy have gone, top first."""
+    """Statistics of the sub-episodes of each level of a hierarchy, top first."""

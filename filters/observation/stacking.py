@@ -15,15 +15,15 @@ from coach_rl.filters.stages import InputStage, RowMemory
 class ObservationStackingFilter:
     """The last `stack_size` observations of a row along a new axis, oldest first.
 
-    The first observation of an episode fills the whole stack. Stacks go on in TEST: they are what a
-    row has seen, not something learned. It may stand anywhere in the list; at the end it costs
-    least, as filters behind it would treat each observation `stack_size` times.
+    The first observation of an episode fills the whole stack. Stacks continue in TEST: they are
+    what a row has seen, not something learned. It may stand anywhere in the list; at the end it
+    costs least, as filters behind it would treat each observation `stack_size` times.
     """
 
     stack_size: int = 4
     """Observations shown at once, 1 or more."""
     axis: int = -1
-    """Where the new axis stands in what comes out, counted without the row axis."""
+    """Position of the new axis in the output, counted without the row axis."""
 
     def __post_init__(self) -> None:
         require(
@@ -32,7 +32,7 @@ class ObservationStackingFilter:
         )
 
     def build(self, space: Space) -> "ObservationStack":
-        """For any Box with at least as many axes as `axis` needs."""
+        """Build the filter for any Box with at least as many axes as `axis` needs."""
         source = box_of("ObservationStackingFilter", space)
         axes = len(source.shape) + 1
         if not -axes <= self.axis < axes:

@@ -686,7 +686,7 @@ def test_filters_that_change_goals_are_refused(filters):
             ),
             "both replace sub-goals",
         ),
-        (lambda: top_agent(memory=None), "needs ReplayMemoryParameters"),
+        (lambda: top_agent(memory=None), "memory must be MemoryParameters, got None"),
     ],
 )
 def test_parameters_that_cannot_be_are_refused(change, message):

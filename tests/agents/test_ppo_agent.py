@@ -408,7 +408,7 @@ def test_a_rollout_that_does_not_divide_by_the_rows_takes_what_came():
 @pytest.mark.parametrize("num_envs", [2, 4])  # of which six come, or eight
 def test_a_minibatch_is_never_larger_than_the_rollout_whatever_came(num_envs):
     agent, used = build(rollout=6, minibatch=100, epochs=2, num_envs=num_envs), []
-    agent.learn_from_batch = lambda data, index: used.append(len(set(index.tolist())))
+    agent.learn_from_batch = lambda batch: used.append(len(set(batch.positions.tolist())))
     agent.engine.drain_metrics = lambda: {"approx_kl": 0.0}
     Bandit(agent, flat_pay, num_envs=num_envs).round()
     assert used == [6, 6]
@@ -416,7 +416,7 @@ def test_a_minibatch_is_never_larger_than_the_rollout_whatever_came(num_envs):
 
 def test_every_transition_is_used_once_in_an_epoch():
     agent, used = build(rollout=8, epochs=3, minibatch=4), []
-    agent.learn_from_batch = lambda data, index: used.append(index.tolist())
+    agent.learn_from_batch = lambda batch: used.append(batch.positions.tolist())
     agent.engine.drain_metrics = lambda: {"approx_kl": 0.0}
     Bandit(agent, flat_pay).round()
     assert len(used) == 6
@@ -761,7 +761,7 @@ def test_the_description_says_what_it_consists_of():
         ({"discount": 1.1}, r"discount must lie in \[0, 1\], got 1.1"),
         ({"gae_lambda": -0.1}, r"gae_lambda must lie in \[0, 1\], got -0.1"),
         ({"clip": 0.0}, "clip must be more than 0, got 0.0"),
-        ({"objective": "both"}, "objective must be clip or kl, got 'both'"),
+        ({"objective": "both"}, "objective must be 'clip' or 'kl', got 'both'"),
         ({"stop_at_kl": 0.0}, "stop_at_kl must be more than 0 or None, got 0.0"),
         ({"value_clip": -1.0}, "value_clip must be more than 0 or None, got -1.0"),
     ],
