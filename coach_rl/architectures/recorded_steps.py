@@ -30,6 +30,11 @@ A step is one file of C++, which gains nothing from headers compiled before it: 
 as the step itself. The vector instructions that the processor has are used without compiling a
 trial program for each of them. Neither changes what is computed.
 """
+CPP_ERROR = "CppCompileError"
+"""What fails when the C++ compiler does, which may have been ended from outside and is tried again.
+
+A terminal sends Ctrl-C to the compiler too, and a run that is asked to stop finishes its step.
+"""
 INSIDE_A_MODULE = (".module", "._modules", "._parameters", "._buffers")
 """Part of the compiler's name of a value that belongs to a network."""
 ARGUMENTS = ("", "batch", "index", "scalars")
@@ -94,7 +99,12 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
         nonlocal is_new
         try:
             with torch.inference_mode(), _no_garbage_collection() if is_new else nullcontext():
-                result = fast_step(batch, index, scalars)
+                try:
+                    result = fast_step(batch, index, scalars)
+                except torch._dynamo.exc.TorchDynamoException as error:
+                    if CPP_ERROR not in str(error):
+                        raise
+                    result = fast_step(batch, index, scalars)
         except torch._dynamo.exc.TorchDynamoException as error:
             raise ConfigurationError(
                 f"this step cannot be compiled: {str(error).strip().splitlines()[0]}; change the "
