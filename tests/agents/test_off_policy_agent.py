@@ -659,14 +659,17 @@ def test_observations_are_normalised_alike_in_acting_learning_and_targets(kind):
         atol=1e-4,
     )
     for batch in batches(4, size=8):
-        raw = {
-            path: torch.from_numpy(known[:8]) + 0.1 * values if "observations" in path else values
-            for path, values in batch.items()
-        }
-        normal = {
-            path: torch.from_numpy(by_hand(values)) if "observations" in path else values
-            for path, values in raw.items()
-        }
+        before, after = (
+            known[:8] + 0.1 * seen["x"].numpy()
+            for seen in (batch.observation, batch.next_observation)
+        )
+        raw, normal = (
+            batch._replace(
+                observation={"x": torch.from_numpy(change(before))},
+                next_observation={"x": torch.from_numpy(change(after))},
+            )
+            for change in (np.array, by_hand)
+        )
         agent.learn_from_batch(raw)
         plain.learn_from_batch(normal)
     for name, each in agent.learner.networks.items():
@@ -870,7 +873,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(kind):
 def test_actor_and_critics_do_not_begin_alike():
     """They draw from one stream, one after the other."""
     critics = build("td3").learner.critics.module
-    for layer in critics.layers:
+    for layer in critics.values.layers:
         assert not torch.allclose(layer.weight[0], layer.weight[1])
 
 
