@@ -118,11 +118,11 @@ def constant_networks(agent, *, target_share, first, second):
     actor["head.0.bias"].copy_(torch.atanh(torch.tensor(target_share)))
     # relu(3 + share) - 3 = share for shares of -1 or more: element a goes through unit a
     for element in range(2):
-        critics["layers.0.weight"][:, 3 + element, element] = 1
-        critics["layers.0.bias"][:, 0, element] = 3
-        critics["layers.1.weight"][:, element, element] = 1
-        critics["layers.2.weight"][:, element, 0] = 1
-    critics["layers.2.bias"][:, 0, 0] = torch.tensor([first - 6, second - 6])
+        critics["values.layers.0.weight"][:, 3 + element, element] = 1
+        critics["values.layers.0.bias"][:, 0, element] = 3
+        critics["values.layers.1.weight"][:, element, element] = 1
+        critics["values.layers.2.weight"][:, element, 0] = 1
+    critics["values.layers.2.bias"][:, 0, 0] = torch.tensor([first - 6, second - 6])
 
 
 def test_the_lower_target_critic_is_believed_at_an_action_with_clipped_noise():
@@ -178,7 +178,7 @@ def test_errors_of_opposite_signs_do_not_cancel():
     named = agent.learner.critics.named(agent.learner.critics.online)
     for values in named.values():
         values.zero_()
-    named["layers.2.bias"][:, 0, 0] = torch.tensor([3.0, -3.0])
+    named["values.layers.2.bias"][:, 0, 0] = torch.tensor([3.0, -3.0])
     batch, noise = batch._replace(reward=torch.zeros(2), discount=torch.zeros(2)), torch.zeros(2, 2)
     _, said = agent.learner.critic_loss(agent.learner.critics.online, TD3Batch(batch, noise), {})
     assert said["td_error"].tolist() == [3.0, 3.0]
@@ -248,7 +248,7 @@ def test_its_parameters_survive_json():
         ({"policy_delay": 0}, "policy_delay must be 1 or more, got 0"),
         ({"target_noise": -0.1}, "target_noise must be 0 or more, got -0.1"),
         ({"target_noise_clip": -0.1}, "target_noise_clip must be 0 or more, got -0.1"),
-        ({"target_noise_unit": "box"}, "target_noise_unit must be half_range or raw, got 'box'"),
+        ({"target_noise_unit": "box"}, "must be 'half_range' or 'raw', got 'box'"),
         ({"huber": 0.0}, "huber must be more than 0 or None, got 0.0"),
     ],
 )
