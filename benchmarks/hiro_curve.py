@@ -1,6 +1,6 @@
 """What both levels of an AntMaze_HIRO run have learned so far, one line per evaluation.
 
-    python benchmarks/hiro_curve.py experiments/AntMaze_HIRO/2026-11-22_10-11-32
+    python benchmarks/hiro_curve.py experiments/AntMaze_HIRO/ant_maze_seed0_2026-11-22_10-11-32
 
 Sub-goals lie as much as 14 m away and hold for a second: none is ever reached. So the level below
 is judged by how far it gets towards them: by its log, over all 15 elements of a goal, and by the

@@ -1,4 +1,4 @@
-"""From a level's name to an environment.
+"""Environments by the name of a level.
 
 environment = make("half_cheetah", num_envs=8)
 description = parameters("point_mass", max_episode_steps=100)       # what a preset keeps

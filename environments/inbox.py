@@ -1,4 +1,4 @@
-"""What every simulator keeps track of: the decisions that wait in its rows, and the rows' seeds.
+"""Bookkeeping of every simulator: the decisions that wait in its rows, and the rows' seeds.
 
 inbox = Inbox(action_space, num_envs=4)
 inbox.start()                                   # after a reset
@@ -37,7 +37,7 @@ class Inbox:
 
     @property
     def is_started(self) -> bool:
-        """Whether decisions are taken."""
+        """True if decisions are accepted."""
         return not self._refusal
 
     @property
@@ -96,7 +96,7 @@ class Inbox:
         self._open[rows] = True
 
     def state_dict(self) -> State:
-        """What is open, and whether decisions are taken."""
+        """Return the open decisions, and whether decisions are accepted."""
         rows, action = self._joined()
         parts = action.values() if isinstance(action, dict) else [action]
         return {

@@ -1,10 +1,10 @@
-"""How many threads or worker processes are worth starting."""
+"""Number of threads or worker processes that are worth starting."""
 
 import os
 
 
 def usable_processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

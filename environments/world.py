@@ -25,7 +25,7 @@ WorldState = dict[str, Array]
 
 
 class WorldStep(NamedTuple):
-    """What one step of some rows leads to."""
+    """The result of one step of some rows."""
 
     state: WorldState
     reward: FloatArray
@@ -46,17 +46,17 @@ class World(Protocol):
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What one row shows and takes."""
+        """Observation and action space of one row."""
         ...
 
     @property
     def start_numbers(self) -> int:
-        """How many uniform numbers a start needs."""
+        """Number of uniform numbers that a start needs."""
         ...
 
     @property
     def step_numbers(self) -> int:
-        """How many uniform numbers a step needs."""
+        """Number of uniform numbers that a step needs."""
         ...
 
     def start(self, uniform: FloatArray) -> WorldState:
@@ -64,7 +64,7 @@ class World(Protocol):
         ...
 
     def observe(self, state: WorldState) -> Observation:
-        """What the states look like: new arrays, [R, ...] each."""
+        """Return the observations of the states: new arrays, [R, ...] each."""
         ...
 
     def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:
@@ -101,7 +101,7 @@ class WorldEnvironment:
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What one row shows and takes."""
+        """Observation and action space of one row."""
         return self.world.spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:

@@ -1,4 +1,4 @@
-"""What stands between an environment and an agent: filters for observations, rewards and actions.
+"""Filters between an environment and an agent: of observations, rewards and actions.
 
 Imports `coach_rl.core` and nothing else of ours. A preset lists frozen descriptions in an
 `InputFilter` and an `OutputFilter`; `build(space)` checks that they fit and returns the chains the

@@ -25,7 +25,7 @@ _Links = tuple[tuple[InputStage, tuple[tuple[str, str], ...]], ...]  # (stage, (
 
 @parameter_class
 class InputFilter:
-    """Which filters observations and rewards pass, in the order they are listed."""
+    """The filters that observations and rewards pass, in order."""
 
     observation: Mapping[str, tuple[InputStageParameters, ...]] = FrozenMapping[str]()
     """Filters by observation key, first to last; keys that are not named stay as they are."""

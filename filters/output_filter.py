@@ -17,7 +17,7 @@ from coach_rl.filters.stages import (
 
 @parameter_class
 class OutputFilter:
-    """Which filters actions pass, listed from the environment outwards.
+    """The filters that actions pass, listed from the environment outwards.
 
     The first filter is the one that touches the environment: it is built for the environment's
     space, the second for what the first leaves to the agent, and so on. An action therefore passes
@@ -59,13 +59,13 @@ class OutputFilterChain:
         self._inwards = self._outwards[::-1]
 
     def apply(self, action: Action) -> Action:
-        """From the agent's space to the environment's, [R, ...]."""
+        """Map actions from the agent's space to the environment's, [R, ...]."""
         for stage in self._inwards:
             action = stage.apply(_plain(action))
         return action
 
     def inverse(self, action: Action) -> Action:
-        """From the environment's space to the agent's, [R, ...].
+        """Map actions from the environment's space to the agent's, [R, ...].
 
         Raises:
             SpaceError: A filter has no way back.
@@ -76,7 +76,7 @@ class OutputFilterChain:
         return action
 
     def state_dict(self) -> State:
-        """What the filters that have a state save."""
+        """Return the states of the filters that have one."""
         return {"action": stage_states(self._outwards)}
 
     def load_state_dict(self, state: State) -> None:

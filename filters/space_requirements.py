@@ -1,4 +1,4 @@
-"""What a filter may ask of the space it is built for, and the one-line errors when it isn't so."""
+"""Requirements of a filter on the space it is built for, and their one-line errors."""
 
 from typing import Any
 

@@ -99,11 +99,11 @@ class ActionStage(Stateful, Protocol):
 
     @property
     def agent_space(self) -> Space:
-        """What comes in from the agent's side, for one row."""
+        """The space of actions on the agent's side, for one row."""
         ...
 
     def apply(self, action: Array) -> Array:
-        """From the agent's side to the environment's, [R, ...]."""
+        """Map actions from the agent's side to the environment's, [R, ...]."""
         ...
 
     def inverse(self, action: Array) -> Array:
@@ -131,11 +131,11 @@ class StatelessActionStage:
         self._forward, self._backward = forward, backward
 
     def apply(self, action: Array) -> Array:
-        """From the agent's side to the environment's, [R, ...]."""
+        """Map actions from the agent's side to the environment's, [R, ...]."""
         return self._forward(action)
 
     def inverse(self, action: Array) -> Array:
-        """From the environment's side to the agent's, [R, ...]."""
+        """Map actions from the environment's side to the agent's, [R, ...]."""
         return self._backward(action)
 
     def state_dict(self) -> State:

@@ -52,7 +52,7 @@ class Panel:
     steps: int = 10_000
     """Environment steps to train for, heat-up included."""
     hindsight: bool = True
-    """Whether it learns from other goals as well; False is the control, all else equal."""
+    """If True, it learns from other goals as well; False is the control, all else equal."""
     ratio: float = 4.0
     """Relabelled transitions for each one left as it was."""
     learning_rate: float = 1e-3

@@ -37,9 +37,9 @@ class Panel:
     discount: float = 0.99
     """Discount factor."""
     double: bool = True
-    """Whether the online network chooses the next action and the target network rates it."""
+    """If True, the online network chooses the next action and the target network rates it."""
     dueling: bool = False
-    """Whether the state's value and the advantages have separate streams."""
+    """If True, the state's value and the advantages have separate streams."""
     n_step: int = 1
     """Rewards summed before bootstrapping."""
     target_period: int = 250

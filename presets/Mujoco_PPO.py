@@ -79,7 +79,7 @@ class Panel(TaskPanel):
     gae_lambda: float | None = None
     """Lambda of generalised advantage estimation; None takes the task's own."""
     clip: float = 0.2
-    """How far the policy may move in a round, as a ratio."""
+    """Clip range of the policy's probability ratio."""
     rollout: int = 2048
     """Steps collected before each round of updates."""
     epochs: int = 10

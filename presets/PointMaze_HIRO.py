@@ -39,7 +39,7 @@ class Panel(HIROPanel):
     level: str = "point_maze_u"
     steps: int = 100_000
     reach: float = 1.5
-    """How far a sub-goal may lie away along x and y, in metres."""
+    """Largest distance of a sub-goal along x and y, in metres."""
     batch: int = 128
     upper_updates_per_step: float = 2.0
     noise: float = 0.2

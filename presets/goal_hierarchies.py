@@ -82,7 +82,7 @@ class GoalPanel:
         return TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
 
     def schedule(self, heatup: int = 0) -> ScheduleParameters:
-        """How long to train, how often to evaluate, after how many random steps."""
+        """Build the schedule: training length, evaluation interval, initial random steps."""
         return ScheduleParameters(
             heatup=EnvironmentSteps(heatup),
             training=EnvironmentSteps(self.steps),
@@ -96,11 +96,11 @@ class HACPanel(GoalPanel):
     """Settings of hierarchical actor-critic."""
 
     hierarchy: Literal["hac", "none"] = "hac"
-    """Whether there are levels, or one agent that acts alone, all else equal."""
+    """If True, there are levels; if False, one agent acts alone, all else equal."""
     levels: Literal[2, 3] = 2
     """Number of levels of the hierarchy."""
     hindsight: bool = True
-    """Whether it learns from other goals as well; False is the control, all else equal."""
+    """If True, it learns from other goals as well; False is the control, all else equal."""
     upper_updates_per_step: float = 4.0
     epsilon: float = 0.2
     """Fraction of random actions while exploring, at the lowest level."""
@@ -118,7 +118,7 @@ class HACPanel(GoalPanel):
 
 @dataclass(frozen=True, kw_only=True)
 class SubGoalLearning:
-    """How the levels above the lowest learn to choose sub-goals, by SAC."""
+    """Settings of the levels above the lowest, which learn to choose sub-goals by SAC."""
 
     entropy: float = -2.0
     """Target entropy in nats; the remaining spread must fit the thresholds of the sub-goals."""
@@ -266,9 +266,9 @@ class HIROPanel(GoalPanel):
     """Settings of HIRO."""
 
     hierarchy: Literal["hiro", "none"] = "hiro"
-    """Whether there are two levels, or TD3 alone, all else equal."""
+    """If True, there are two levels; if False, TD3 acts alone, all else equal."""
     correction: bool = True
-    """Whether sub-goals are corrected; False is the control."""
+    """If True, sub-goals are corrected; False is the control."""
     horizon: int = 10
     """Environment steps that a sub-goal holds for."""
     noise: float

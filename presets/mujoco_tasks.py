@@ -90,12 +90,12 @@ class OffPolicyPanel(TaskPanel):
 
     @property
     def learning(self) -> LearningParameters:
-        """When to learn and from how much."""
+        """The settings of learning: when, and from how much."""
         return LearningParameters(batch=self.batch, updates_per_step=self.updates_per_step)
 
     @property
     def replay_memory(self) -> ReplayMemoryParameters:
-        """What is learned from."""
+        """The parameters of the replay memory."""
         return ReplayMemoryParameters(capacity=self.memory)
 
     @property

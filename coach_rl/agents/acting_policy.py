@@ -1,4 +1,4 @@
-"""How off-policy agents act: a network, and an exploration policy that reads its outputs."""
+"""Acting of off-policy agents: a network, and an exploration policy that reads its outputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class ActingPolicy(Generic[Rows]):
         self.outputs, self.exploration = network, exploration
 
     def new_rows(self, num_envs: int, seed: int) -> Rows:
-        """What rows explore with; row i draws from streams of (seed, i) alone."""
+        """Create the exploration state of rows; row i draws from streams of (seed, i) alone."""
         rows: Rows = self.exploration.new_rows(num_envs, seed)
         return rows
 
@@ -59,7 +59,7 @@ class ActingPolicy(Generic[Rows]):
         )
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """What is worth logging now, e.g. `exploration/epsilon`."""
+        """Return the metrics to log now, e.g. `exploration/epsilon`."""
         return self.exploration.metrics(clock)
 
 

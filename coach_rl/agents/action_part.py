@@ -81,7 +81,7 @@ def _joined_discrete(parts: list[Space]) -> spaces.MultiDiscrete:
 
 
 def _choices(space: Space) -> tuple[Array, Array]:
-    """How many choices each element of a discrete space has, and the first of them, [A] each."""
+    """Return how many choices each element of a discrete space has, and its first one, [A] each."""
     match space:
         case spaces.Discrete():
             return np.array([space.n]), np.array([space.start])

@@ -1,4 +1,4 @@
-"""What DDPG, TD3 and SAC are built of: an actor, critics, their Adams and their targets."""
+"""The parts DDPG, TD3 and SAC share: an actor, critics, their Adams and their targets."""
 
 from collections.abc import Sequence
 from dataclasses import field
@@ -30,7 +30,7 @@ from coach_rl.exploration_policies import (
 
 @parameter_class
 class ActorCriticAgentParameters(OffPolicyAgentParameters):
-    """What the parameters of off-policy agents with an actor and critics have."""
+    """Parameters shared by off-policy agents with an actor and critics."""
 
     actor: ActorParameters = field(default_factory=ActorParameters)
     """The policy's network."""
@@ -44,12 +44,12 @@ class ActorCriticAgentParameters(OffPolicyAgentParameters):
 
 @parameter_class
 class DeterministicAgentParameters(ActorCriticAgentParameters):
-    """What the parameters of off-policy agents with a deterministic actor have."""
+    """Parameters shared by off-policy agents with a deterministic actor."""
 
     exploration: ExplorationPolicyParameters = field(default_factory=GaussianNoise)
-    """How it explores with its actions."""
+    """Exploration noise on the actions."""
     parameter_noise: ParameterExplorationParameters | None = None
-    """How it explores with its parameters, before the actions' noise; None: not at all."""
+    """Exploration noise on the parameters, applied before the action noise; None: no such noise."""
 
 
 class ActorCriticLearner(Generic[Batch]):

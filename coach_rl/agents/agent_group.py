@@ -43,7 +43,7 @@ class GroupMember:
     """One agent of a group, and which part of the level is its own."""
 
     agent: AgentParameters
-    """Who; its name is the member's name in logs and files."""
+    """The member's agent; its name is the member's name in logs and files."""
     actions: str | tuple[str, ...]
     """Its keys of the Dict action space. `left` stands for the key `left`, or else for every key
     below `left/`. Several keys make one action, see `ActionPart`."""
@@ -79,7 +79,7 @@ class AgentGroupParameters:
     """Agents that act together, each by its own algorithm."""
 
     members: tuple[GroupMember, ...]
-    """Who; every action key belongs to exactly one of them."""
+    """The members; every action key belongs to exactly one of them."""
     name: str = "group"
     """The group's name where it is spoken of as one agent."""
 
@@ -155,7 +155,7 @@ class Seat:
     observations: tuple[str, ...]
     """The keys it sees."""
     part: ActionPart
-    """Where it acts."""
+    """The part of the action space that the member controls."""
 
     @property
     def name(self) -> str:
@@ -163,7 +163,7 @@ class Seat:
         return self.member.agent.name
 
     def outcome(self, outcome: Outcome) -> tuple[Outcome, BoolArray]:
-        """What the level's outcome is to this member, and where its own episode has ended, [R]."""
+        """Return the member's view of an outcome, and where its own episode has ended, [R]."""
         terminated = self._flags(outcome, self.member.terminated)
         truncated = self._flags(outcome, self.member.truncated)
         ended = terminated | truncated
@@ -175,7 +175,9 @@ class Seat:
             terminated=np.where(ended, terminated, outcome.terminated),
             truncated=np.where(ended, truncated & ~terminated, outcome.truncated),
             end=outcome.end | bits,
-            told={key: goal for key, goal in outcome.told.items() if key in self.observations},
+            next_goal={
+                key: goal for key, goal in outcome.next_goal.items() if key in self.observations
+            },
         )
         return own, ended
 
@@ -220,7 +222,7 @@ class Seat:
 
 @dataclass(kw_only=True)
 class GroupRows:
-    """What a group remembers per row of one stack."""
+    """The state a group keeps per row of one stack."""
 
     members: dict[str, RowState]
     """Each member's own row state."""
@@ -316,7 +318,7 @@ class AgentGroup:
         )
 
     def trajectories(self) -> dict[str, Array]:
-        """What the members' memories hold by flat path, each member's below `/agents/<name>`.
+        """Return the members' memories by flat path, each member's below `/agents/<name>`.
 
         `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
         the other paths of `memories.columns.shown_as`, [N, T, ...] each; T and

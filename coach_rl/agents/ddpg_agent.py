@@ -34,7 +34,7 @@ class DDPGAlgorithmParameters(ClippedTargetParameters):
     """DDPG's settings. Defaults: those of Fujimoto et al. 2018 and Tianshou's MuJoCo benchmark."""
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
-    """How both targets follow."""
+    """Update rule of both target networks."""
     action_penalty: float = 0.0
     """Added to the actor's loss: this times the mean square of its actions as parts of the box."""
 
@@ -50,7 +50,7 @@ class DDPGAgentParameters(DeterministicAgentParameters):
     """A DDPG agent."""
 
     algorithm: DDPGAlgorithmParameters = field(default_factory=DDPGAlgorithmParameters)
-    """How it learns."""
+    """Settings of the algorithm."""
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""

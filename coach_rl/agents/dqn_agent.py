@@ -43,7 +43,7 @@ class DQNAlgorithmParameters(ClippedTargetParameters):
     double: bool = True
     """The online network chooses the next action, the target network says what it is worth."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(every=10_000))
-    """How the target network follows."""
+    """Update rule of the target network."""
     huber: float | None = 1.0
     """Errors beyond this count linearly; None squares all (quantiles: counts all linearly)."""
 
@@ -61,11 +61,11 @@ class DQNAgentParameters(OffPolicyAgentParameters):
     """A DQN agent. Defaults are those for Atari; small tasks want faster ones."""
 
     algorithm: DQNAlgorithmParameters = field(default_factory=DQNAlgorithmParameters)
-    """How it learns."""
+    """Settings of the algorithm."""
     learning: LearningParameters = field(default_factory=_nature_learning)
-    """When it learns, and on how much (Mnih et al. 2015)."""
+    """Schedule and batch size of learning (Mnih et al. 2015)."""
     exploration: ExplorationPolicyParameters = field(default_factory=EpsilonGreedy)
-    """How it explores."""
+    """The exploration policy."""
     network: QNetworkParameters = field(default_factory=QNetworkParameters)
     """Its network."""
     optimizer: AdamParameters = field(default_factory=_rainbow_adam)

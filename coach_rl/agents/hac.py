@@ -48,18 +48,21 @@ class HACAgentParameters(LearnerParameters):
     learner: DDPGAgentParameters | TD3AgentParameters | SACAgentParameters = field(
         default_factory=_paper_learner
     )
-    """Who learns, with what networks, exploration and memory. What is said here is left alone
-    there: its name, its memory's hindsight and, under `bound_values`, its critic's bounds. The
-    paper's has no target networks: target_sync with a rate of 1."""
+    """The off-policy agent that learns, with its networks, exploration and memory. HAC sets some of
+    its fields itself; leave these at their defaults: its name, its memory's hindsight and, under
+    `bound_values`, its critic's bounds. The paper has no target networks, which is a target_sync
+    with a rate of 1.
+    """
     strategy: Strategy = "future"
-    """Where hindsight goals are taken from: the same sub-episode's future."""
+    """Source of the hindsight goals: the future of the same sub-episode."""
     ratio: float = 3.0
     """Transitions with hindsight goals for each one with the goal it had."""
     actions: HindsightActionParameters | None = field(default_factory=HindsightActionParameters)
-    """How sub-goals are shown above the lowest level; None: as they were sent."""
+    """Display of sub-goals in batches above the lowest level; None: as they were sent."""
     bound_values: bool = True
-    """Whether values are squashed between minus the level's horizon and 0, and their targets
-    clipped to that, as the authors' program does; a learner's own clip_targets stay."""
+    """If True, values are squashed between minus the level's horizon and 0, and their targets are
+    clipped to that range, as in the authors' program; a learner's own clip_targets stay in force.
+    """
 
     def __post_init__(self) -> None:
         memory, bounds = self.learner.memory, self.learner.critic.bounds
@@ -93,7 +96,7 @@ class HACAgentParameters(LearnerParameters):
         )
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        """That of the learner."""
+        """Return the learner's obstacle to learning, if any."""
         learner = replace(self.learner, name=self.name)
         return learner.obstacle_to_learning(num_envs=num_envs, steps=steps, heatup=heatup)
 

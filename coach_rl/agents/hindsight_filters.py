@@ -1,4 +1,4 @@
-"""What an agent's filters may do where its memory learns in hindsight: leave goals as they are.
+"""Check of an agent's filters under hindsight: they must leave goals unchanged.
 
 Goals are read from what the agent keeps, put into it and rewarded by their distance, all in the
 units of the environment; sub-goals that were achieved go back through the OutputFilter.
@@ -66,7 +66,7 @@ def _named(keys: Set[str]) -> str:
 
 
 def _no_way_back(output_filter: OutputFilter, sub_goals: spaces.Box) -> str | None:
-    """Why sub-goals that an agent could have asked for cannot be found again; None: they can."""
+    """Return why sub-goals that an agent could have sent cannot be recovered; None if they can."""
     extent = sub_goals.high - sub_goals.low
     asked = (sub_goals.low + _PROBES * extent).astype(np.float32)  # [3, G]
     try:

@@ -42,7 +42,7 @@ LOW_BEGIN, LOW_END = "low_begin", "low_end"
 
 @parameter_class
 class SubGoalCorrectionParameters:
-    """Which candidates a sub-goal is corrected to. Defaults: those of the paper's code."""
+    """Candidates considered when a sub-goal is corrected. Defaults: those of the paper's code."""
 
     candidates: int = 10
     """The sub-goal that was sent, the change that was achieved, and samples around that."""
@@ -62,7 +62,7 @@ class HIROAgentParameters(TD3AgentParameters):
     correction: SubGoalCorrectionParameters | None = field(
         default_factory=SubGoalCorrectionParameters
     )
-    """How sub-goals are corrected; None leaves them as they were sent: plain TD3."""
+    """Correction of sub-goals; None leaves them as they were sent, which is plain TD3."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,7 +124,7 @@ class HIROAgent(OffPolicyAgent):
         self.correction = SubGoalCorrection(correction, low=low, seed=seed)
 
     def store(self, transition: Transition) -> None:
-        """Into the replay memory, with the interval of the level below."""
+        """Store transitions in the replay memory, with the interval of the level below."""
         begins, ends = self.correction.newest(transition.rows)
         extras = {**transition.extras, LOW_BEGIN: begins, LOW_END: ends}
         super().store(replace(transition, extras=extras))
@@ -134,7 +134,7 @@ class HIROAgent(OffPolicyAgent):
         return super().learn_from_batch(self._corrected(batch))
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """As of all off-policy agents, and how sub-goals were corrected."""
+        """Return the metrics of an off-policy agent, and those of the sub-goal correction."""
         return super().metrics(clock) | self.correction.drain()
 
     def state_dict(self) -> State:
@@ -175,20 +175,20 @@ class HIROAgent(OffPolicyAgent):
 
 
 class ReplayingAgent(Protocol):
-    """What the correction asks of the agent of the level below."""
+    """The methods that the correction needs from the agent of the level below."""
 
     @property
     def observation_space(self) -> spaces.Dict:
-        """What the agent sees behind its InputFilter."""
+        """The observation space behind the agent's InputFilter."""
         ...
 
     @property
     def action_space(self) -> Space:
-        """Where it acts, before its OutputFilter."""
+        """The agent's action space, before its OutputFilter."""
         ...
 
     def policy_actions(self, observation: Observation) -> Array:
-        """What its policy does in filtered observations [R, ...] each, without exploration."""
+        """Return the greedy actions of the policy for filtered observations [R, ...] each."""
         ...
 
 
@@ -199,16 +199,16 @@ class LevelBelow:
     goal: GoalSpace
     """Its goals."""
     agent: ReplayingAgent
-    """Who acts there."""
+    """The agent of that level."""
     history: RowHistory
-    """What that agent's memory has kept."""
+    """The history kept by that agent's memory."""
     half_range: FloatArray
-    """Of its actions, [A]."""
+    """Half-range of its actions, [A]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LowSteps:
-    """What the level below saw and did during B decisions, S steps in all."""
+    """Observations and actions of the level below during B decisions, S steps in all."""
 
     decision: IntArray
     """[S] which of the B decisions a step belongs to; they follow one another."""
@@ -280,7 +280,7 @@ class SubGoalCorrection:
         return corrected, replaced
 
     def steps(self, rows: IntArray, begins: IntArray, ends: IntArray) -> LowSteps:
-        """What the level below has kept of the steps [begin, end) of rows, [B] each."""
+        """Return the kept part of steps [begin, end) of rows, [B] each, from the level below."""
         counts = ends - begins
         decision = np.repeat(np.arange(len(rows)), counts)
         first = np.cumsum(counts) - counts
@@ -307,7 +307,7 @@ class SubGoalCorrection:
         return clipped
 
     def log_probs(self, candidates: FloatArray, seen: Observation, low: LowSteps) -> FloatArray:
-        """How likely the actions below are under each candidate, up to a constant, [K, B].
+        """Return the log-likelihood of the actions under each candidate, up to a constant, [K, B].
 
         Minus half the squared distances to what the policy below would do now, summed over the
         steps; in half-ranges of each action, so that elements of different units count alike.

@@ -1,4 +1,4 @@
-"""What an off-policy algorithm is made of: networks, their gradient step, and how they act.
+"""The parts of an off-policy algorithm: networks, their gradient step, and how they act.
 
 `OffPolicyAgent` decides when to learn and keeps the memory; a learner knows nothing of either.
 """
@@ -33,7 +33,7 @@ class Learner(Protocol):
 
     @property
     def acting(self) -> ActingPolicy[Any]:
-        """How its networks choose actions."""
+        """The acting policy of its networks."""
         ...
 
     @property
@@ -53,16 +53,16 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerContext:
-    """What is known only when a learner is built."""
+    """Context known only when a learner is built."""
 
     observation_space: spaces.Dict
-    """What the agent sees behind its InputFilter."""
+    """The observation space behind the agent's InputFilter."""
     action_space: Space
-    """Where the agent acts, before its OutputFilter."""
+    """The agent's action space, before its OutputFilter."""
     normaliser: ObservationNormaliser | None
     """Normalises inside the networks; None where observations are left as they are."""
     device: torch.device
-    """Where networks live."""
+    """Device of the networks."""
     seed: int
     """The agent's seed."""
     weights_rng: torch.Generator
@@ -72,13 +72,13 @@ class LearnerContext:
     planned_updates: int
     """Gradient steps it is sure to make in the whole run."""
     owner: str
-    """Whose networks they are, for errors; see `LevelPlace.owner`."""
+    """Name of the networks' owner, for errors; see `LevelPlace.owner`."""
 
     @property
     def network_arguments(
         self,
     ) -> tuple[spaces.Dict, Space, torch.Generator, ObservationNormaliser | None]:
-        """What networks are built from, in the order of their constructors' arguments."""
+        """The arguments of the networks' constructors, in order."""
         return self.observation_space, self.action_space, self.weights_rng, self.normaliser
 
     def noise(self, *shape: int) -> Tensor:

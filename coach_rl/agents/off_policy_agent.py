@@ -1,4 +1,4 @@
-"""What agents that learn from a replay memory share: when to learn, exploring, bookkeeping."""
+"""Shared half of agents with a replay memory: when to learn, exploration, bookkeeping."""
 
 import math
 from dataclasses import field, replace
@@ -40,7 +40,7 @@ from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 @parameter_class
 class LearningParameters:
-    """When and on how much an off-policy agent learns."""
+    """Schedule and batch size of an off-policy agent's learning."""
 
     batch: int = 256
     """Transitions per gradient step."""
@@ -73,7 +73,7 @@ class LearningParameters:
 
 @parameter_class
 class ValueLearningParameters:
-    """What the settings of all off-policy algorithms have."""
+    """Settings shared by all off-policy algorithms."""
 
     discount: float = 0.99
     """Gamma, per decision."""
@@ -90,7 +90,7 @@ class ValueLearningParameters:
 
 @parameter_class
 class ClippedTargetParameters(ValueLearningParameters):
-    """What the settings of algorithms have whose values count rewards alone."""
+    """Settings shared by algorithms whose values count rewards alone."""
 
     clip_targets: tuple[float, float] | None = None
     """Bounds of what an action can be worth, where they are known; None: those of the critic, if it
@@ -106,24 +106,24 @@ class ClippedTargetParameters(ValueLearningParameters):
 
 @parameter_class
 class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
-    """What the parameters of all off-policy agents have."""
+    """Parameters shared by all off-policy agents."""
 
     name: str = "agent"
     """The agent's name in logs and files."""
     learning: LearningParameters = field(default_factory=LearningParameters)
-    """When it learns, and on how much."""
+    """Schedule and batch size of learning."""
     memory: MemoryParameters = field(default_factory=ReplayMemoryParameters)
-    """Where transitions are kept."""
+    """The memory for transitions."""
     learning_rate_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
     """Multiplies every learning rate."""
     normalise_observations: float | None = None
     """Normalise inside the networks and clip to +- this; None leaves observations as they are."""
     input_filter: InputFilterParameters | None = None
-    """What happens to observations and rewards first; None: nothing."""
+    """Filter of observations and rewards, applied first; None: no filter."""
     output_filter: OutputFilterParameters | None = None
-    """What happens to actions last; None: nothing."""
+    """Filter of actions, applied last; None: no filter."""
     update_mode: UpdateMode = "auto"
-    """How gradient steps are run: auto, eager, compiled (CPU only) or captured (GPU only)."""
+    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
 
     def __post_init__(self) -> None:
         clip = self.normalise_observations
@@ -238,7 +238,7 @@ class OffPolicyAgent(FilteredAgent[Any]):
         return ActionInfo(action=action)
 
     def policy_actions(self, observation: Observation) -> Array:
-        """What the policy does in filtered observations [R, ...] each, without exploration."""
+        """Return the greedy actions of the policy for filtered observations [R, ...] each."""
         acting = self.learner.acting
         return acting.exploration.greedy(acting.outputs(observation))
 
@@ -247,13 +247,13 @@ class OffPolicyAgent(FilteredAgent[Any]):
         return True
 
     def store(self, transition: Transition) -> None:
-        """Into the replay memory; what it will show of it, into the statistics."""
+        """Store transitions in the replay memory and count what it will show in the statistics."""
         self.memory.add(transition)
         if self.normaliser is not None:
             self.normaliser.update(self.memory.as_shown(transition.observation))
 
     def observe(self, row_state: AgentRows[Any], outcome: Outcome, clock: Clock) -> None:
-        """As all agents do; decisions made in TRAIN earn gradient steps once learning has begun."""
+        """Observe; decisions made in TRAIN earn gradient steps once learning has begun."""
         if (
             clock.phase is not Phase.TEST
             and len(self.memory) >= self.params.learning.learning_starts
@@ -283,11 +283,11 @@ class OffPolicyAgent(FilteredAgent[Any]):
         return per_sample
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """What the memory and the exploration have to log since the last call."""
+        """Return the metrics of the memory and the exploration since the last call."""
         return self.memory.metrics() | self.learner.acting.metrics(clock)
 
     def trajectories(self) -> dict[str, Array]:
-        """What the memory holds by flat path, see `memories.columns.shown_as`."""
+        """Return the memory's contents by flat path, see `memories.columns.shown_as`."""
         return self.memory.trajectories(self.name)
 
     def state_dict(self) -> State:

@@ -101,11 +101,11 @@ class PPOAlgorithmParameters:
     value_clip: float | None = None
     """Keep value predictions within this of the old ones; None does not (better, as a rule)."""
     normalise_advantage: bool = True
-    """Give each minibatch's advantages mean 0 and deviation 1."""
+    """Give each minibatch's advantages mean 0 and standard deviation 1."""
     recompute_advantages: bool = False
     """Recompute values and advantages before each epoch (Andrychowicz et al. 2021)."""
     scale_returns: bool = False
-    """Let the critic predict returns divided by their running deviation."""
+    """Let the critic predict returns divided by their running standard deviation."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "minibatch"):
@@ -139,9 +139,9 @@ class PPOAgentParameters(MovableParameters, LearnerParameters):
     name: str = "agent"
     """The agent's name in logs and files."""
     algorithm: PPOAlgorithmParameters = field(default_factory=PPOAlgorithmParameters)
-    """How it learns."""
+    """Settings of the algorithm."""
     network: ActorCriticParameters = field(default_factory=ActorCriticParameters)
-    """What it learns with."""
+    """The network of policy and critic."""
     optimizer: AdamParameters = field(
         default_factory=lambda: AdamParameters(
             learning_rate=3e-4, epsilon=1e-5, max_gradient_norm=0.5
@@ -149,11 +149,11 @@ class PPOAgentParameters(MovableParameters, LearnerParameters):
     )
     """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
     input_filter: InputFilterParameters | None = None
-    """What happens to observations and rewards first; None: nothing."""
+    """Filter of observations and rewards, applied first; None: no filter."""
     output_filter: OutputFilterParameters | None = None
-    """What happens to actions last; None: nothing."""
+    """Filter of actions, applied last; None: no filter."""
     update_mode: UpdateMode = "auto"
-    """How gradient steps are run: auto, eager, compiled (CPU only) or captured (GPU only)."""
+    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
 
     def moved_to(self, device: str) -> Self:
         """The same; a way to run gradient steps that is not there becomes `auto`."""
@@ -250,7 +250,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return ActionInfo(action=action + self._first_action, extras=extras)
 
     def keeps_heatup(self) -> bool:
-        """On-policy: decisions made at random are dropped."""
+        """Return False: PPO is on-policy, so random decisions are dropped."""
         return False
 
     def store(self, transition: Transition) -> None:
@@ -322,7 +322,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return f"{self.network.summary()}\nupdates: {self.engine.mode}"
 
     def _when_the_rollout_began(self, clock: Clock) -> Clock:
-        """What schedules are read at: read now, one that falls to 0 would waste the last round."""
+        """Return the clock for schedules: read now, a fall to 0 would waste the last round."""
         steps = clock.environment_steps - self.memory.environment_steps
         return replace(clock, environment_steps=steps)
 
@@ -416,10 +416,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
             return float(self.distribution.kl(policy[:count], parameters).mean())
 
     def return_scale(self) -> float:
-        """What the critic's outputs are multiplied with to be returns."""
+        """Return the factor from the critic's outputs to returns."""
         if not self.params.algorithm.scale_returns:
             return 1.0
-        return float(1 / self.returns.inverse_deviation(1e-8))
+        return float(1 / self.returns.inverse_std(1e-8))
 
     def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""
@@ -455,7 +455,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
 
 def sampler_for(space: Space) -> Sampler:
-    """How actions of a space are drawn; the space is one `distribution_for` has accepted."""
+    """Return the sampler of a space's actions; `distribution_for` has accepted the space."""
     match space:
         case Discrete():
             return CategoricalSampler(sizes=(int(space.n),), single=True)

@@ -44,13 +44,13 @@ class SACAlgorithmParameters(ValueLearningParameters):
     """SAC's settings. Defaults: the paper's, table 1."""
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
-    """How the critics' targets follow."""
+    """Update rule of the critics' targets."""
     initial_temperature: float = 1.0
     """Alpha, what a nat of entropy is worth, at the start."""
     learn_temperature: bool = True
     """Adapt alpha so that the policy keeps the target entropy (section 5); else it stays."""
     target_entropy: float | None = None
-    """In nats, of actions normalised to [-1, 1]; None: minus the number of action elements."""
+    """Target entropy in nats, for actions in [-1, 1]; None: minus the number of action elements."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,7 +69,7 @@ class SACAgentParameters(ActorCriticAgentParameters):
     """A SAC agent."""
 
     algorithm: SACAlgorithmParameters = field(default_factory=SACAlgorithmParameters)
-    """How it learns."""
+    """Settings of the algorithm."""
     actor_optimizer: AdamParameters = field(default_factory=_slow_adam)
     """Adam of the actor."""
     critic_optimizer: AdamParameters = field(default_factory=_slow_adam)
@@ -112,7 +112,7 @@ class Temperature(nn.Module):
 
 
 class SACBatch(NamedTuple):
-    """What a step of SAC learns from."""
+    """The columns a step of SAC learns from."""
 
     transitions: TransitionBatch
     noise: Tensor

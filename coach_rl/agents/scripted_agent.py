@@ -59,9 +59,10 @@ class ScriptedAgentParameters:
     name: str = "script"
     """The agent's name in logs and files."""
     policy: Policy | str
-    """What it does: a function of (observations by key, [R, ...] each; action space) that returns
-    the actions [R, ...] of the R rows; `module:function`, or `still` or `desired_goal`. A function
-    must stand at the top of a file, or a run's manifest could not name it."""
+    """The policy: a function of (observations by key, [R, ...] each; action space) that returns the
+    actions [R, ...] of the R rows; `module:function`, or `still` or `desired_goal`. A function must
+    stand at the top level of a file, or a run's manifest could not name it.
+    """
 
     def __post_init__(self) -> None:
         policy = self.policy
@@ -106,7 +107,7 @@ class ScriptedAgent:
         return ScriptedRows()
 
     def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
-        """What the script says; ActionError names the script where that is no action."""
+        """Act as the script says; ActionError names the script if its action is invalid."""
         try:
             action = clipped_to_space(self._space, self._policy(request.observation, self._space))
             check_actions(self._space, action)

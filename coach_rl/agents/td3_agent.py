@@ -36,7 +36,7 @@ class TD3AlgorithmParameters(ClippedTargetParameters):
     """TD3's settings. Defaults: the paper's, section 6.1."""
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
-    """How all targets follow; counted in steps that move the actor."""
+    """Update rule of all targets; counted in steps that move the actor."""
     policy_delay: int = 2
     """Critic steps per step of the actor and the targets."""
     target_noise: float = 0.2
@@ -61,7 +61,7 @@ class TD3AgentParameters(DeterministicAgentParameters):
     """A TD3 agent."""
 
     algorithm: TD3AlgorithmParameters = field(default_factory=TD3AlgorithmParameters)
-    """How it learns."""
+    """Settings of the algorithm."""
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
@@ -74,7 +74,7 @@ class TD3AgentParameters(DeterministicAgentParameters):
 
 
 class TD3Batch(NamedTuple):
-    """What a step of TD3 learns from."""
+    """The columns a step of TD3 learns from."""
 
     transitions: TransitionBatch
     noise: Tensor

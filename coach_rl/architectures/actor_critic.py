@@ -26,7 +26,7 @@ class ActorCriticParameters:
     """Network of PPO and its relatives. Defaults: 64-64 tanh, as in the PPO paper's MuJoCo runs."""
 
     torso: AnyTorsoParameters = field(default_factory=TorsoParameters)
-    """How observations become features."""
+    """The torso: maps observations to features."""
     critic_torso: AnyTorsoParameters | None = None
     """The same for the value, where it differs: it may see other keys; None: as `torso`."""
     shared_torso: bool = False

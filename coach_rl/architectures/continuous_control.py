@@ -44,7 +44,7 @@ class ActorParameters:
     """A policy's network. Defaults: 256-256 relu with PyTorch's initial weights."""
 
     torso: AnyTorsoParameters = field(default_factory=_plain_torso)
-    """How observations become features."""
+    """The torso: maps observations to features."""
     final_bound: float | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
     log_std_bounds: tuple[float, float] = (-20.0, 2.0)
@@ -259,7 +259,7 @@ class ModuleCritics(nn.Module):
 
 
 def scale_to(space: Space) -> ScaleToBox:
-    """From [-1, 1] to an action space; SpaceError unless it is a flat, bounded Box of floats.
+    """Map from [-1, 1] to an action space; SpaceError unless it is a flat, bounded Box of floats.
 
     Each element needs room to move: of a range without width no action would be a share.
     """

@@ -1,4 +1,4 @@
-"""What to say of an agent whose numbers have ceased to be finite: what, since when, and why."""
+"""Reports on an agent whose numbers are no longer finite: which ones, since when, and why."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,16 @@ class Learner:
     """A network and how it is trained."""
 
     name: str
-    """Of its objective; empty where it is the only one."""
+    """Name of its objective; empty if there is only one."""
     network: NetworkWrapper
     learning_rate: float
-    """As it is now."""
+    """Current learning rate."""
     max_gradient_norm: float | None
     """None never clips."""
 
     @property
     def is_finite(self) -> bool:
-        """Whether all online parameters are."""
+        """True if all online parameters are finite."""
         return bool(torch.isfinite(self.network.online).all())
 
 

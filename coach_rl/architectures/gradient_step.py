@@ -46,7 +46,7 @@ class Objective(Generic[Batch]):
 
 
 class StepResult(NamedTuple):
-    """What a gradient step says about itself."""
+    """Results of a gradient step."""
 
     names: tuple[str, ...]
     """Names of the metrics that are averaged over steps."""
@@ -79,7 +79,7 @@ class GradientStep(Generic[Batch]):
     targets: tuple[tuple[NetworkWrapper, float], ...]
     """Networks whose targets move towards them by this rate."""
     gradient: Gradient[Batch] = eager_gradient
-    """How a gradient is taken."""
+    """Method that computes the gradient."""
 
     def __call__(self, data: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
         """Update parameters and targets in place.

@@ -50,7 +50,7 @@ class NetworkWrapper:
 
     @property
     def has_target(self) -> bool:
-        """Whether there is a target copy."""
+        """True if there is a target copy."""
         return self._target is not None
 
     @property

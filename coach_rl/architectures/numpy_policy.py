@@ -96,7 +96,7 @@ def numpy_policy(model: ActorCritic) -> Forward | None:
 
 
 def _layers(modules: nn.Module) -> list[Layer] | None:
-    """What the modules do, in numpy; None where one is not known here."""
+    """Return the modules as numpy functions; None if one of them is not known here."""
     layers: list[Layer] = []
     for module in modules.children():
         match module:

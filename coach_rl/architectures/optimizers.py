@@ -1,4 +1,4 @@
-"""How parameters move: Adam with clipping, and target networks that follow."""
+"""Updates of parameters: Adam with clipping, and target networks that follow."""
 
 import torch
 from torch import Tensor
@@ -43,7 +43,7 @@ class AdamParameters:
 
 @parameter_class
 class TargetSync:
-    """How a target network follows its online network."""
+    """Update rule of a target network: how it follows its online network."""
 
     rate: float = 1.0
     """Polyak's tau: target += rate * (online - target); 1 copies."""

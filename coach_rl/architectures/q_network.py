@@ -27,7 +27,7 @@ from coach_rl.functional.temporal_difference import dueling_values, regression_l
 
 
 class ReturnHead(Protocol):
-    """What the network says of an action's return: K numbers, and how they are learned.
+    """The network's output for an action's return: K numbers, and how they are learned.
 
     target = head.target(next_numbers, reward, discount, clip)
     loss, error = head.loss(numbers, target, weight, huber)
@@ -45,7 +45,7 @@ class ReturnHead(Protocol):
     def target(
         self, numbers: Tensor, reward: Tensor, discount: Tensor, clip: tuple[float, float] | None
     ) -> Tensor:
-        """What an action should have said, [B, K].
+        """Return the target of an action's output, [B, K].
 
         Args:
             numbers: Of the best action of the next observation, [B, K].
@@ -134,7 +134,7 @@ class CategoricalHead:
     """Probabilities of fixed returns (C51, Bellemare et al. 2017, arXiv:1707.06887)."""
 
     atoms: int = 51
-    """How many returns there are."""
+    """Number of atoms, i.e. possible returns."""
     low: float = -10.0
     """The smallest of them; -10 to 10 suits rewards clipped to +-1 with a discount of 0.99."""
     high: float = 10.0
@@ -188,13 +188,13 @@ class QNetworkParameters:
     """A network of action values. Defaults: that of Mnih et al. 2015 where there are images."""
 
     torso: AnyTorsoParameters = field(default_factory=_nature_torso)
-    """How observations become features."""
+    """The torso: maps observations to features."""
     dueling: bool = False
     """A stream for the state's value and one for advantages (Wang et al. 2016)."""
     streams: tuple[int, ...] = ()
     """Layers of each stream behind the torso; of the only one where there is no duel."""
     head: ReturnHead = field(default_factory=MeanHead)
-    """What it says of an action's return: MeanHead, QuantileHead or CategoricalHead."""
+    """The output for an action's return: MeanHead, QuantileHead or CategoricalHead."""
 
     def __post_init__(self) -> None:
         require(
@@ -213,7 +213,7 @@ class QNetworkParameters:
 
 
 class QNetwork(nn.Module):
-    """What each action's return is like: numbers [B, n, K]."""
+    """Return the numbers that describe each action's return, [B, n, K]."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class QNetwork(nn.Module):
         return self.joined(self.actions(features), state)
 
     def joined(self, actions: Tensor, state: Tensor | None) -> Tensor:
-        """What the streams said, [B, n * K] and [B, K], as numbers [B, n, K]."""
+        """Join the streams' outputs, [B, n * K] and [B, K], to numbers [B, n, K]."""
         each = actions.view(len(actions), -1, self.returns.size)
         return each if state is None else dueling_values(state.unsqueeze(1), each)
 

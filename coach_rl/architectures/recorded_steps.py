@@ -138,7 +138,7 @@ def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
 
 
 def _checks_kept(checks: Sequence[Any]) -> list[bool]:
-    """Which of the compiler's checks stay in front of every call of a compiled step.
+    """Select the compiler's checks that stay in front of every call of a compiled step.
 
     Kept are those of the arguments, of torch's global state, and of everything that a loss reads
     elsewhere except networks: when it changes, the step is compiled anew. Dropped are those of

@@ -1,4 +1,4 @@
-"""What the losses say over many gradient steps: means, and what of it was not finite."""
+"""Metrics of the losses over many gradient steps: means, and values that were not finite."""
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ class StepMetrics:
             self._fold()
 
     def faults(self) -> dict[str, tuple[int, float]]:
-        """Since the last `drain`: each metric that was not finite, when first, and what it was.
+        """Each metric that was not finite since the last `drain`, its first step and its value.
 
         In the order in which they came; waits for the device.
         """

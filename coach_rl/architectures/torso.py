@@ -1,4 +1,4 @@
-"""From an observation to features: one embedder per key, merged, through a middleware."""
+"""Torso, from observation to features: one embedder per key, merged, through a middleware."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -31,7 +31,7 @@ ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
 
 @parameter_class
 class TorsoParameters:
-    """How observations become features."""
+    """Networks that map observations to features."""
 
     embedder: tuple[int, ...] = ()
     """Dense layers each vector key goes through before the keys are merged; none by default."""
@@ -39,8 +39,9 @@ class TorsoParameters:
     """Layers that image keys go through: (channels, kernel, stride) each, or a name in
     `CONVOLUTIONS`."""
     images: ImageLayout = "auto"
-    """How observations with three axes are read: channels_last, channels_first, or flat, as
-    vectors. auto: bytes are images with the channels last, others need to be told."""
+    """Reading of observations with three axes: channels_last, channels_first, or flat, as vectors.
+    auto: bytes are images with the channels last, others need an explicit choice.
+    """
     middleware: tuple[int, ...] = (64, 64)
     """Dense layers after the keys are merged."""
     activation: Activation = "tanh"

@@ -1,168 +1,247 @@
-"""What the command line understands.
+"""From the words of a command line to the settings of one command.
+
+A command is named (`coach resume RUN`) or follows from its flags, as in Coach (`coach -crd RUN`).
+The parser knows every flag, so one that the command would ignore is refused by its name.
 
 Light on purpose: nothing here or in what it imports needs torch, so `--help` and a mistyped flag
 answer at once.
 """
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, NoReturn
 
+import coach_rl
+from coach_rl.cli.settings import (
+    DEFAULT_EPISODES,
+    Describe,
+    Evaluate,
+    EvaluateUntrained,
+    Film,
+    ListPresets,
+    Resume,
+    Settings,
+    Train,
+)
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-
-DEFAULT_EPISODES = 20
-"""Episodes of `--evaluate` without a number."""
+from coach_rl.experiment.presets import shipped_presets
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arguments:
-    """One command line, read; None and False stand for what was not given."""
-
-    describe: bool = False
-    list: bool = False
-    preset: str | None = None
-    level: str | None = None
-    experiment_name: str | None = None
-    experiment_path: Path | None = None
-    seed: int | None = None
-    num_envs: int | None = None
-    custom_parameter: str | None = None
-    inspect: str | None = None
-    checkpoint_restore: Path | None = None
-    evaluate: int | None = None
-    steps: int | None = None
-    checkpoint_seconds: float | None = None
-    no_tensorboard: bool = False
-    dump_gifs: bool = False
-    dump_mp4: bool = False
-    video_frames: int | None = None
-    video_skip: int | None = None
-    use_cpu: bool = False
-    device: str | None = None
-    threads: int | None = None
-    matmul_precision: Literal["highest", "high", "medium"] | None = None
-    plain: bool = False
-    print_networks_summary: bool = False
-    debug: bool = False
+@dataclass(frozen=True)
+class _Command:
+    usage: str
+    description: str
+    kind: type[Settings]
+    subject: str
+    """The field that a word without a flag fills."""
+    limits: str
+    """Why it takes no other flags."""
 
 
-_USAGE = """coach -p PRESET [flags]
-       coach -crd RUN [flags]
-       coach -l
-       coach describe PRESET [flags]"""
-_FLAGS = {
-    "preset": "-p",
-    "level": "-lvl",
-    "experiment_name": "-e",
-    "experiment_path": "-ep",
-    "seed": "--seed",
-    "num_envs": "-n",
-    "custom_parameter": "-cp",
-    "inspect": "--inspect",
-    "steps": "--steps",
-    "checkpoint_seconds": "-s",
-    "no_tensorboard": "-ntb",
-    "dump_gifs": "-dg",
-    "dump_mp4": "-dm",
-    "video_frames": "--video_frames",
-    "video_skip": "--video_skip",
-    "evaluate": "--evaluate",
-    "matmul_precision": "--matmul_precision",
-    "plain": "--plain",
+_COMMANDS = {
+    "train": _Command(
+        "coach train PRESET",
+        "Train a preset's experiment in a new run folder; in short `coach -p PRESET`.",
+        Train,
+        "preset",
+        "it begins a new run",
+    ),
+    "resume": _Command(
+        "coach resume RUN",
+        "Resume a run exactly where it stopped; in short `coach -crd RUN`.",
+        Resume,
+        "run",
+        "the run is rebuilt from its manifest and keeps its seed",
+    ),
+    "evaluate": _Command(
+        "coach evaluate RUN",
+        "Evaluate a run greedily; in short `coach --evaluate -crd RUN`. With -p PRESET instead of "
+        "RUN: a preset's agents before any training.",
+        Evaluate,
+        "run",
+        "it trains nothing, and rebuilds the run from its manifest",
+    ),
+    "describe": _Command(
+        "coach describe PRESET",
+        "Print a preset's control panel, resolved parameters, levels and networks.",
+        Describe,
+        "preset",
+        "it only builds the experiment",
+    ),
+    "list": _Command(
+        "coach list [WORD]",
+        "List the shipped presets, or those whose name contains WORD; in short `coach -l`.",
+        ListPresets,
+        "word",
+        "it lists the presets and does nothing else",
+    ),
 }
-_FIXED_BY_MANIFEST = (
+_UNTRAINED = _Command(
+    "coach evaluate -p PRESET",
+    "",
+    EvaluateUntrained,
     "preset",
-    "level",
-    "experiment_name",
-    "experiment_path",
-    "num_envs",
-    "custom_parameter",
-    "inspect",
-    "matmul_precision",
+    "agents are evaluated before any training, without a run folder",
 )
-_ONLY_FOR_TRAINING = (
-    "experiment_name",
-    "experiment_path",
-    "steps",
-    "checkpoint_seconds",
-    "no_tensorboard",
-)
-_FILMING = ("dump_gifs", "dump_mp4")
-_OF_VIDEOS = ("video_frames", "video_skip")
+_CHOOSING = {"list": "list", "episodes": "evaluate", "run": "resume", "preset": "train"}
+"""Coach's short form: the command by the first of these flags that is given."""
+_USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
+       coach resume RUN [flags]         or  coach -crd RUN [flags]
+       coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
+       coach describe PRESET [flags]
+       coach list [WORD]                or  coach -l"""
 
 
-def parse_arguments(arguments: Sequence[str]) -> Arguments:
+def parse_arguments(arguments: Sequence[str]) -> Settings:
     """Read a command line.
 
     Args:
         arguments: Without the program's name.
 
     Raises:
-        ConfigurationError: An unknown flag, a value that doesn't fit, or flags that contradict
-            each other.
-        SystemExit: `--help` was asked for and has been printed.
+        ConfigurationError: An unknown flag, a value that doesn't fit, a flag that the command
+            would ignore, or flags that contradict each other.
+        SystemExit: `--help` or `--version` was asked for and has been printed.
     """
-    if arguments[:1] == ["describe"]:
-        words = [word for word in arguments[1:] if word not in ("-p", "--preset")]
-        return _parse(_describe_parser(), words, describe=True)
-    read = _parse(_parser(), arguments)
-    _check_combination(read)
-    return read
-
-
-def _parse(
-    parser: argparse.ArgumentParser, arguments: Sequence[str], *, describe: bool = False
-) -> Arguments:
-    namespace, unknown = parser.parse_known_args(arguments)
-    for word in unknown:
-        if not word.startswith("-"):
-            raise ConfigurationError(
-                f"unexpected argument '{word}'; a preset is given with -p {word}, `coach "
-                "--help` shows all flags"
-            )
-        flag = word.partition("=")[0]
-        raise UnknownNameError("flag", flag, _all_flags(parser), "`coach --help` shows all")
-    given = {**vars(namespace), "describe": describe}
-    if given["custom_parameter"] is not None:
+    words = list(arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    name = words.pop(0) if words and words[0] in _COMMANDS else None
+    parser = _parser(name)
+    _refuse_single_dash(parser, words)
+    namespace, rest = parser.parse_known_args(words)
+    for word in rest:
+        if word.startswith("-"):
+            raise _unknown_flag(parser, word.partition("=")[0])
+    given = vars(namespace)
+    name = name or _command_of(given, rest)
+    is_untrained = name == "evaluate" and "preset" in given and "run" not in given
+    command = _UNTRAINED if is_untrained else _COMMANDS[name]
+    if rest and command.subject not in given:
+        subject = rest.pop(0)
+        given[command.subject] = Path(subject) if command.subject == "run" else subject
+    if rest:
+        raise _unexpected(words, rest)
+    given.pop("debug", None)  # read in `main`
+    if "custom_parameter" in given:
         given["custom_parameter"] = ";".join(given["custom_parameter"])
-    return Arguments(**given)
+    if name == "list":
+        given.pop("list", None)
+    _check(parser, name, command, given)
+    settings: Settings = _filled(command.kind, given)
+    return settings
 
 
-def _check_combination(read: Arguments) -> None:
-    if not (read.list or read.preset is not None or read.checkpoint_restore is not None):
+def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
+    """The command that the flags of the short form name."""
+    named = [name for flag, name in _CHOOSING.items() if flag in given]
+    if named:
+        return named[0]
+    if not rest:
         raise ConfigurationError(
             "nothing to do; give -p PRESET, -crd RUN or -l (`coach --help` shows all flags)"
         )
-    if read.checkpoint_restore is not None:
-        _refuse(read, _FIXED_BY_MANIFEST, "-crd rebuilds the experiment from its manifest")
-        if read.evaluate is None:
-            _refuse(read, ("seed",), "-crd keeps the run's own seed")
-    if read.evaluate is not None:
-        _refuse(read, _ONLY_FOR_TRAINING, "--evaluate trains nothing")
-        if read.checkpoint_restore is None:
-            _refuse(read, _FILMING, "--evaluate without -crd has no run folder for videos")
-    if not (read.dump_gifs or read.dump_mp4):
-        _refuse(read, _OF_VIDEOS, "no video is asked for by -dg or -dm")
-    if read.list and (read.preset is not None or read.checkpoint_restore is not None):
-        raise ConfigurationError("-l lists the presets and does nothing else; leave out the others")
+    word = rest[0]
+    by_lower = {preset.lower(): preset for preset in shipped_presets()}
+    if word.lower() in by_lower or word.endswith(".py"):
+        preset = by_lower.get(word.lower(), word)
+        raise ConfigurationError(f"'{word}' is a preset; did you mean `coach train {preset}`?")
+    if Path(word).is_dir():
+        raise ConfigurationError(f"'{word}' is a folder; did you mean `coach resume {word}`?")
+    raise UnknownNameError("command", word, [*_COMMANDS, "help"], "`coach --help` shows all")
 
 
-def _refuse(read: Arguments, names: Sequence[str], why: str) -> None:
-    for name in names:
-        if getattr(read, name) not in (None, False):
-            raise ConfigurationError(f"{why}; leave out {_FLAGS[name]}")
+def _check(
+    parser: argparse.ArgumentParser, name: str, command: _Command, given: Mapping[str, object]
+) -> None:
+    """Refuse flags that would be ignored, and a command without its subject."""
+    taken = _names(command.kind)
+    for ignored in (flag for flag in given if flag not in taken):
+        flag = _flag_of(parser, ignored)
+        raise ConfigurationError(f"`coach {name}` ignores {flag}: {command.limits}; leave it out")
+    if command.subject not in given and command.kind is not ListPresets:
+        advice = (
+            "`coach list` shows the presets"
+            if command.subject == "preset"
+            else "a folder such as experiments/NAME/RUN"
+        )
+        raise ConfigurationError(
+            f"`coach {name}` needs a {command.subject}: {command.usage} ({advice})"
+        )
+    if "dump_gifs" not in given and "dump_mp4" not in given:
+        for unused in _names(Film) & given.keys():
+            flag = _flag_of(parser, unused)
+            raise ConfigurationError(f"no video is asked for by -dg or -dm; leave out {flag}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _unexpected(words: Sequence[str], rest: Sequence[str]) -> ConfigurationError:
+    """The error about words that belong to no flag."""
+    before = words[: words.index(rest[0])]
+    flag = next((word for word in reversed(before) if word.startswith("-")), "")
+    if flag == "--seed":
+        return ConfigurationError(
+            f"unexpected argument '{rest[0]}': --seed takes one number; start one run for each seed"
+        )
+    if flag in ("-cp", "--custom_parameter"):
+        changes = "; ".join([before[-1], *rest])
+        return ConfigurationError(
+            f"unexpected argument '{rest[0]}': changes are one argument, separated by ';': "
+            f'{flag} "{changes}"'
+        )
+    return ConfigurationError(
+        f"unexpected argument '{rest[0]}'; `coach --help` shows what may stand there"
+    )
+
+
+def _refuse_single_dash(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Refuse `-seed 1`, which argparse would read as `-s eed`."""
+    for word in words:
+        flag = word.partition("=")[0]
+        if re.fullmatch(r"-[A-Za-z][A-Za-z_]+", flag) and flag not in _all_flags(parser):
+            raise _unknown_flag(parser, flag)
+
+
+def _unknown_flag(parser: argparse.ArgumentParser, flag: str) -> UnknownNameError:
+    flags = _all_flags(parser)
+    near = [f"-{flag}"] if f"-{flag}" in flags else []
+    return UnknownNameError("flag", flag, flags, "`coach --help` shows all", near=near)
+
+
+def _names(kind: type[Any]) -> set[str]:
+    """The flags from which settings are filled."""
+    names = set()
+    for each in fields(kind):
+        nested = isinstance(each.type, type) and is_dataclass(each.type)
+        names |= _names(each.type) if nested else {each.name}
+    return names
+
+
+def _filled(kind: type[Any], given: Mapping[str, object]) -> Any:
+    values = {}
+    for each in fields(kind):
+        if isinstance(each.type, type) and is_dataclass(each.type):
+            values[each.name] = _filled(each.type, given)
+        elif each.name in given:
+            values[each.name] = given[each.name]
+    return kind(**values)
+
+
+def _parser(name: str | None) -> argparse.ArgumentParser:
+    """The parser of all flags, whose help shows those of a command; None: of all commands."""
+    command = None if name is None else _COMMANDS[name]
     parser = _Parser(
-        prog="coach",
-        usage=_USAGE,
-        description="Train, resume and evaluate experiments described by presets.",
+        prog="coach" if command is None else f"coach {name}",
+        usage=_USAGE if command is None else f"{command.usage} [flags]",
+        description="Train, resume and evaluate experiments described by presets."
+        if command is None
+        else command.description,
         formatter_class=_Formatter,
         allow_abbrev=False,
         add_help=False,
+        argument_default=argparse.SUPPRESS,
     )
     what = parser.add_argument_group("what to run")
     what.add_argument(
@@ -176,11 +255,15 @@ def _parser() -> argparse.ArgumentParser:
         "-crd",
         "--checkpoint_restore",
         metavar="RUN",
+        dest="run",
         type=Path,
-        help="resume a run: its folder (last checkpoint) or one of its checkpoints",
+        help="resume a run: its folder (last checkpoint), one of its checkpoints, or a folder of "
+        "runs (the newest)",
     )
     what.add_argument(
         "--evaluate",
+        "--episodes",
+        dest="episodes",
         metavar="EPISODES",
         nargs="?",
         type=_positive,
@@ -222,25 +305,20 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="print levels and networks before starting",
     )
-    _add_general(parser.add_argument_group("general"))
-    return parser
-
-
-def _describe_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="coach describe",
-        usage="coach describe PRESET [flags]",
-        description="Print a preset's control panel, resolved parameters, levels and networks.",
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-        add_help=False,
+    general = parser.add_argument_group("general")
+    general.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    general.add_argument(
+        "--version",
+        action="version",
+        version=f"coach_rl {coach_rl.__version__}",
+        help="show the version and exit",
     )
-    parser.add_argument("preset", metavar="PRESET", help="as after -p, which may be written too")
-    changes = parser.add_argument_group("changing the experiment")
-    _add_changes(changes)
-    machine = parser.add_argument_group("where it is built")
-    _add_machine(machine)
-    _add_general(parser.add_argument_group("general"))
+    general.add_argument("-h", "--help", action="help", help="show this and exit")
+    if command is not None:
+        shown = _names(command.kind) | {"debug", "help"}
+        shown |= _names(EvaluateUntrained) if command.kind is Evaluate else set()
+        for action in parser._actions:
+            action.help = action.help if action.dest in shown else argparse.SUPPRESS
     return parser
 
 
@@ -293,7 +371,14 @@ def _add_videos(group: argparse._ArgumentGroup) -> None:
 
 def _add_machine(group: argparse._ArgumentGroup) -> None:
     device = group.add_mutually_exclusive_group()
-    device.add_argument("-c", "--use_cpu", action="store_true", help="use no GPU")
+    device.add_argument(
+        "-c",
+        "--use_cpu",
+        dest="device",
+        action="store_const",
+        const="cpu",
+        help="use no GPU",
+    )
     device.add_argument(
         "--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:N (default: auto)"
     )
@@ -310,11 +395,6 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         help="precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
         "where that is faster, which costs score)",
     )
-
-
-def _add_general(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    group.add_argument("-h", "--help", action="help", help="show this and exit")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -342,6 +422,12 @@ class _Formatter(argparse.HelpFormatter):
 
 def _all_flags(parser: argparse.ArgumentParser) -> list[str]:
     return [flag for action in parser._actions for flag in action.option_strings]
+
+
+def _flag_of(parser: argparse.ArgumentParser, name: str) -> str:
+    """The first of a setting's flags."""
+    flags = [flag for each in parser._actions if each.dest == name for flag in each.option_strings]
+    return flags[0] if flags else name
 
 
 def _whole(text: str) -> int:

@@ -1,12 +1,23 @@
 """What the command line does: train, resume, evaluate, describe."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 
 from rich.console import Console
 
-from coach_rl.cli.arguments import Arguments
 from coach_rl.cli.describe import describe_preset
+from coach_rl.cli.settings import (
+    Changes,
+    Describe,
+    Evaluate,
+    EvaluateUntrained,
+    Film,
+    Output,
+    Resume,
+    Settings,
+    Train,
+)
 from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import parse_inspections
@@ -19,8 +30,8 @@ from coach_rl.experiment.evaluation import (
 from coach_rl.experiment.inspections import inspected
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
-from coach_rl.experiment.presets import PresetReference
-from coach_rl.experiment.run_folder import Origin, RunFolder
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import Origin, RunFolder, runs_in
 from coach_rl.experiment.runner import (
     DEFAULT_ROOT,
     Audience,
@@ -39,14 +50,11 @@ _SIGNAL_EXIT_CODE = 128
 """A process stopped by signal n exits with this plus n."""
 
 
-def run_command(
-    arguments: Arguments, reference: PresetReference | None, words: Sequence[str]
-) -> int:
+def run_command(settings: Settings, words: Sequence[str]) -> int:
     """Do what a command line says.
 
     Args:
-        arguments: The command line, read; neither `--help` nor `-l`.
-        reference: The preset it names; None where it names none.
+        settings: The command line, read; not to list presets, which `main` does without torch.
         words: The command line as it was typed, for the manifest.
 
     Returns:
@@ -55,93 +63,121 @@ def run_command(
     Raises:
         CoachError: What was asked for cannot be done, or broke.
     """
-    if reference is None:
-        return _evaluate_run(arguments) if arguments.evaluate else _resume(arguments, words)
-    preset = load_preset(reference)
-    overrides = _overrides(arguments, preset)
-    graph_manager = preset.configure(overrides)
-    if arguments.inspect is not None:
-        graph_manager = inspected(graph_manager, parse_inspections(arguments.inspect))
-    if arguments.describe:
-        return _describe(arguments, preset, graph_manager)
-    if arguments.evaluate:
-        return _evaluate_untrained(arguments, graph_manager)
+    command = ("coach", *words)
+    match settings:
+        case Train():
+            return _train(settings, command)
+        case Resume():
+            return _resume(settings, command)
+        case Evaluate():
+            return _evaluate(settings)
+        case EvaluateUntrained():
+            return _evaluate_untrained(settings)
+        case Describe():
+            return _describe(settings)
+    raise AssertionError(f"{type(settings).__name__} is done by `main`")
+
+
+def _train(train: Train, command: tuple[str, ...]) -> int:
+    preset = load_preset(find_preset(train.preset))
+    overrides = overrides_of(train.changes, preset, train.steps)
+    graph_manager = _configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
-    panel = preset.panel_values(given)
-    return _train(
-        arguments, graph_manager, Origin(preset=preset, panel=panel, command=_command(words))
-    )
-
-
-def _train(arguments: Arguments, graph_manager: GraphManager, origin: Origin) -> int:
-    assert origin.preset is not None
-    with closing(_console(arguments)) as console:
+    with closing(_sink(train.output)) as console:
         result = run_experiment(
             graph_manager,
-            _task(arguments),
-            name=arguments.experiment_name or origin.preset.reference.name,
-            root=arguments.experiment_path or DEFAULT_ROOT,
-            origin=origin,
-            settings=_settings(arguments),
-            audience=_audience(arguments, console),
+            TaskParameters(
+                seed=train.seed,
+                device=train.device,
+                matmul_precision=train.matmul_precision,
+                threads=train.threads,
+            ),
+            name=train.experiment_name or preset.reference.name,
+            root=train.experiment_path or DEFAULT_ROOT,
+            origin=Origin(preset=preset, panel=preset.panel_values(given), command=command),
+            settings=_run_settings(train.output),
+            audience=_audience(train.output, console),
         )
-    return _conclude(arguments, result)
+    return _conclude(train.output, result)
 
 
-def _resume(arguments: Arguments, words: Sequence[str]) -> int:
-    assert arguments.checkpoint_restore is not None
-    with closing(_console(arguments)) as console:
+def _resume(resume: Resume, command: tuple[str, ...]) -> int:
+    with closing(_sink(resume.output)) as console:
         result = resume_experiment(
-            arguments.checkpoint_restore,
-            steps=None if arguments.steps is None else EnvironmentSteps(arguments.steps),
-            device=_device(arguments),
-            threads=arguments.threads,
-            command=_command(words),
-            settings=_settings(arguments),
-            audience=_audience(arguments, console),
+            _newest(resume.run),
+            steps=None if resume.steps is None else EnvironmentSteps(resume.steps),
+            device=resume.device,
+            threads=resume.threads,
+            command=command,
+            settings=_run_settings(resume.output),
+            audience=_audience(resume.output, console),
         )
-    return _conclude(arguments, result)
+    return _conclude(resume.output, result)
 
 
-def _evaluate_run(arguments: Arguments) -> int:
-    assert arguments.checkpoint_restore is not None
-    assert arguments.evaluate is not None
-    video = _video(arguments)
+def _evaluate(evaluate: Evaluate) -> int:
+    video = _video(evaluate.film)
     evaluation, file = evaluate_run(
-        arguments.checkpoint_restore,
-        episodes=EnvironmentEpisodes(arguments.evaluate),
-        seed=arguments.seed,
-        device=_device(arguments),
-        threads=arguments.threads,
+        _newest(evaluate.run),
+        episodes=EnvironmentEpisodes(evaluate.episodes),
+        seed=evaluate.seed,
+        device=evaluate.device,
+        threads=evaluate.threads,
         video=video,
     )
-    _console_of(arguments).print(evaluation_table(evaluation))
-    print(f"written to {file}")
-    for kind in () if video is None else video.formats:
-        print(f"filmed as  {evaluation_film(file)}.{kind}")
+    _console(plain=evaluate.plain).print(evaluation_table(evaluation))
+    if file is not None:
+        print(f"written to {short(file)}")
+        for kind in () if video is None else video.formats:
+            print(f"filmed as  {short(evaluation_film(file))}.{kind}")
     return 0
 
 
-def _evaluate_untrained(arguments: Arguments, graph_manager: GraphManager) -> int:
-    assert arguments.evaluate is not None
+def _evaluate_untrained(evaluate: EvaluateUntrained) -> int:
+    preset = load_preset(find_preset(evaluate.preset))
     evaluation = evaluate_untrained(
-        graph_manager,
-        _task(arguments),
-        episodes=EnvironmentEpisodes(arguments.evaluate),
+        preset.configure(overrides_of(evaluate.changes, preset)),
+        TaskParameters(
+            seed=evaluate.seed,
+            device=evaluate.device,
+            matmul_precision=evaluate.matmul_precision,
+            threads=evaluate.threads,
+        ),
+        episodes=EnvironmentEpisodes(evaluate.episodes),
     )
     print("agents as they are before any training:")
-    _console_of(arguments).print(evaluation_table(evaluation))
+    _console(plain=evaluate.plain).print(evaluation_table(evaluation))
     return 0
 
 
-def _describe(arguments: Arguments, preset: Preset, graph_manager: GraphManager) -> int:
-    with closing(graph_manager):
-        graph_manager.create_graph(_task(arguments))
+def _describe(describe: Describe) -> int:
+    preset = load_preset(find_preset(describe.preset))
+    overrides = overrides_of(describe.changes, preset, describe.steps)
+    with closing(_configured(preset, overrides, describe.inspect)) as graph_manager:
+        graph_manager.create_graph(TaskParameters(device=describe.device))
         print(describe_preset(preset, graph_manager))
     return 0
 
 
-def _conclude(arguments: Arguments, result: RunResult) -> int:
+def _configured(
+    preset: Preset, overrides: Mapping[str, object], inspections: str | None
+) -> GraphManager:
+    graph_manager = preset.configure(overrides)
+    if inspections is None:
+        return graph_manager
+    return inspected(graph_manager, parse_inspections(inspections))
+
+
+def _newest(run: Path) -> Path:
+    """The newest run of a folder of runs, which is said; any other path as it is."""
+    runs = runs_in(run)
+    if not runs:
+        return run
+    print(f"newest of {len(runs)} runs in {short(run.absolute())}: {runs[-1].name}")
+    return runs[-1]
+
+
+def _conclude(output: Output, result: RunResult) -> int:
     """Say how the run ended and what to do with it."""
     coach, folder = program("coach"), word(result.folder.path)
     if result.signal is not None:
@@ -151,23 +187,23 @@ def _conclude(arguments: Arguments, result: RunResult) -> int:
         )
         return _SIGNAL_EXIT_CODE + result.signal
     if result.summary is not None:
-        _console_of(arguments).print(result.summary.table())
+        _console(plain=output.plain).print(result.summary.table())
     print(f"run folder: {short(result.folder.path)}")
     print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
-    if _video(arguments) is not None:
+    if _video(output.film) is not None:
         print(f"videos:     {short(result.folder.videos)}")
-    if not arguments.no_tensorboard:
-        print(f"curves:     {program('tensorboard')} --logdir {folder}")
+    if not output.no_tensorboard:
+        print(f"curves:     {program('tensorboard')} --logdir {word(result.folder.path.parent)}")
     return 0
 
 
-def _overrides(arguments: Arguments, preset: Preset) -> dict[str, object]:
+def overrides_of(changes: Changes, preset: Preset, steps: int | None = None) -> dict[str, object]:
     """`-cp` and the flags short for it: to the panel where it has the name, else by path."""
-    overrides = parse_overrides(arguments.custom_parameter or "")
+    overrides = parse_overrides(changes.custom_parameter)
     shortcuts = (
-        ("-lvl", "level", "environment.level", arguments.level),
-        ("-n", "num_envs", "num_envs", arguments.num_envs),
-        ("--steps", "steps", "schedule.training", arguments.steps),
+        ("-lvl", "level", "environment.level", changes.level),
+        ("-n", "num_envs", "num_envs", changes.num_envs),
+        ("--steps", "steps", "schedule.training", steps),
     )
     for flag, name, path, value in shortcuts:
         if value is None:
@@ -179,54 +215,38 @@ def _overrides(arguments: Arguments, preset: Preset) -> dict[str, object]:
     return overrides
 
 
-def _task(arguments: Arguments) -> TaskParameters:
-    return TaskParameters(
-        seed=arguments.seed or 0,
-        device=_device(arguments) or "auto",
-        matmul_precision=arguments.matmul_precision or "highest",
-        threads=arguments.threads or 1,
-    )
-
-
-def _device(arguments: Arguments) -> str | None:
-    return "cpu" if arguments.use_cpu else arguments.device
-
-
-def _settings(arguments: Arguments) -> RunSettings:
+def _run_settings(output: Output) -> RunSettings:
     return RunSettings(
-        checkpoint_seconds=arguments.checkpoint_seconds,
-        tensorboard=not arguments.no_tensorboard,
-        video=_video(arguments),
+        checkpoint_seconds=output.checkpoint_seconds,
+        tensorboard=not output.no_tensorboard,
+        video=_video(output.film),
     )
 
 
-def _video(arguments: Arguments) -> VideoParameters | None:
-    asked: tuple[tuple[Format, bool], ...] = (
-        ("gif", arguments.dump_gifs),
-        ("mp4", arguments.dump_mp4),
-    )
+def _video(film: Film) -> VideoParameters | None:
+    asked: tuple[tuple[Format, bool], ...] = (("gif", film.dump_gifs), ("mp4", film.dump_mp4))
     formats = tuple(kind for kind, is_asked in asked if is_asked)
     if not formats:
         return None
-    given = {"frame_skip": arguments.video_skip, "max_frames": arguments.video_frames}
+    given = {"frame_skip": film.video_skip, "max_frames": film.video_frames}
     return VideoParameters(
         formats=formats, **{name: value for name, value in given.items() if value is not None}
     )
 
 
-def _console(arguments: Arguments) -> ConsoleSink:
-    return ConsoleSink(console=_console_of(arguments), plain=arguments.plain)
+def _sink(output: Output) -> ConsoleSink:
+    return ConsoleSink(console=_console(plain=output.plain), plain=output.plain)
 
 
-def _console_of(arguments: Arguments) -> Console:
-    return Console(no_color=arguments.plain, highlight=False)
+def _console(*, plain: bool) -> Console:
+    return Console(no_color=plain, highlight=False)
 
 
-def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
+def _audience(output: Output, console: ConsoleSink) -> Audience:
     def on_start(graph_manager: GraphManager, folder: RunFolder) -> None:
         console.plan(graph_manager.parameters.schedule.training.count)
         print(f"run folder: {short(folder.path)}")
-        if arguments.print_networks_summary:
+        if output.print_networks_summary:
             print(graph_manager.description())
 
     return Audience(
@@ -234,7 +254,3 @@ def _audience(arguments: Arguments, console: ConsoleSink) -> Audience:
         on_start=on_start,
         announce=lambda text: console.announce(f"coach: {text}"),
     )
-
-
-def _command(words: Sequence[str]) -> tuple[str, ...]:
-    return ("coach", *words)

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
-from coach_rl.core.errors import CoachError, CoachWarning, require_unix
+from coach_rl.cli.settings import Describe, EvaluateUntrained, ListPresets, Train
+from coach_rl.core.errors import CoachError, CoachWarning, UnknownNameError, require_unix
 from coach_rl.experiment.presets import describe_presets, find_preset
 
 _BROKEN_PIPE = 141
@@ -52,16 +53,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     require_unix()
-    arguments = parse_arguments(words)
-    if arguments.list:
-        for name, description in describe_presets():
-            print(f"{name:<24} {description}")
-        return 0
-    preset = None if arguments.preset is None else find_preset(arguments.preset)
+    settings = parse_arguments(words)
+    if isinstance(settings, ListPresets):
+        return _list(settings)
+    if isinstance(settings, Train | EvaluateUntrained | Describe):
+        find_preset(settings.preset)  # a misspelt name is told at once
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
     from coach_rl.cli.commands import run_command
 
-    return run_command(arguments, preset, words)
+    return run_command(settings, words)
+
+
+def _list(settings: ListPresets) -> int:
+    presets = dict(describe_presets())
+    found = [name for name in presets if settings.word.lower() in name.lower()]
+    if settings.word and not found:
+        raise UnknownNameError("preset", settings.word, presets)
+    for name in found:
+        print(f"{name:<24} {presets[name]}")
+    return 0
 
 
 def _show_warning(

@@ -1,4 +1,4 @@
-"""What an environment of several agents says of each of them, by the names of its info arrays.
+"""Names of the info arrays that report on each agent of a multi-agent environment.
 
 `agents/<name>/reward` [R] is the agent's own reward of the step. `agents/<name>/terminated` and
 `agents/<name>/truncated` [R] say how its own episode ended; they stay true until the real episode

@@ -12,7 +12,7 @@ from coach_rl.core.state import State, Stateful
 
 
 class RowState(Stateful, Protocol):
-    """What is remembered per row: pending observation, noise, hidden state, last choice."""
+    """The state kept per row: pending observation, noise, hidden state, last choice."""
 
 
 Rows = TypeVar("Rows", bound=RowState)
@@ -54,7 +54,7 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def trajectories(self) -> dict[str, Array]:
-        """What the agent's memory holds, by the paths of `memories.columns.shown_as`.
+        """Return the contents of the agent's memory, by the paths of `memories.columns.shown_as`.
 
         Empty where nothing is kept.
         """
@@ -75,7 +75,7 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def description(self) -> str:
-        """What it consists of, for people; may have several lines."""
+        """Human-readable description of the agent's parts; may have several lines."""
         ...
 
 
@@ -85,7 +85,7 @@ AnyAgent: TypeAlias = Agent[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPlace:
-    """Where in a stack an agent decides. By default it is alone, without goals of its own."""
+    """The place of an agent in a stack. By default it is alone, without goals of its own."""
 
     level: LevelDescription | None = None
     """Its own level."""
@@ -118,20 +118,20 @@ ALONE = LevelPlace()
 
 @dataclass(frozen=True, kw_only=True)
 class AgentContext:
-    """What is known only when an agent is built."""
+    """Context known only when an agent is built."""
 
     spaces: EnvironmentSpaces
-    """What its level sees and takes."""
+    """The spaces of its level."""
     num_envs: int
     """N of the stack it trains in."""
     device: str = "cpu"
-    """Where networks live, in PyTorch's words."""
+    """Device of the networks, in PyTorch's words."""
     seed: int = 0
     """Seed for everything random in the agent."""
     planned_steps: int = 0
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
-    """Where in the stack it decides."""
+    """The agent's place in the stack."""
 
 
 class AgentParameters(Protocol):

@@ -1,4 +1,4 @@
-"""Where an experiment stands: its phase and its counters."""
+"""The progress of an experiment: its phase and its counters."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +7,7 @@ from coach_rl.core.state import State
 
 
 class Phase(Enum):
-    """What a tick is for.
+    """The purpose of a tick.
 
     HEATUP: random actions, stored, nothing trained. TRAIN: exploration on, stored, trained.
     TEST: greedy, nothing stored, nothing changed.

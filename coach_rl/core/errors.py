@@ -28,7 +28,7 @@ class CoachError(Exception):
 
 
 class ConfigurationError(CoachError):
-    """What the user asked for cannot be done."""
+    """The user's settings cannot be used."""
 
     exit_code = 2
 
@@ -78,7 +78,7 @@ class NonFiniteError(RunError):
 
 
 class DivergedError(NonFiniteError):
-    """What an agent has learned is not finite any more: its gradients, parameters or answers."""
+    """An agent's gradients, parameters or answers are no longer finite."""
 
 
 class ActionError(RunError):
@@ -90,7 +90,7 @@ class CheckpointError(RunError):
 
 
 class CoachWarning(UserWarning):
-    """What the user should know, and nothing has to stop for."""
+    """A condition the user should know about that doesn't stop the run."""
 
 
 def suggestion(name: str, allowed: Iterable[str], limit: int = 12) -> str:

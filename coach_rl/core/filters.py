@@ -1,4 +1,4 @@
-"""What stands between an agent and its level: filters of observations, rewards and actions."""
+"""Filters between an agent and its level: of observations, rewards and actions."""
 
 from typing import Protocol
 
@@ -10,11 +10,11 @@ from coach_rl.core.state import Stateful
 
 
 class InputFilter(Stateful, Protocol):
-    """What an agent does to responses before it sees them."""
+    """An agent's filter of responses: observations and rewards pass it first."""
 
     @property
     def observation_space(self) -> spaces.Dict:
-        """What comes out of `observation`."""
+        """The space of the observations that `observation` returns."""
         ...
 
     @property
@@ -24,7 +24,7 @@ class InputFilter(Stateful, Protocol):
 
     @property
     def changes_reward(self) -> bool:
-        """Whether rewards may come out other than they go in."""
+        """True if rewards may be changed."""
         ...
 
     def new_rows(self, num_rows: int) -> dict[str, Array]:
@@ -73,19 +73,19 @@ class InputFilter(Stateful, Protocol):
 
 
 class OutputFilter(Stateful, Protocol):
-    """What an agent does to its actions before the environment sees them."""
+    """An agent's filter of actions: they pass it before the environment sees them."""
 
     @property
     def agent_space(self) -> Space:
-        """Where the agent acts."""
+        """The action space the agent acts in."""
         ...
 
     def apply(self, action: Action) -> Action:
-        """From the agent's space to the environment's, [R, ...]."""
+        """Map from the agent's space to the environment's, [R, ...]."""
         ...
 
     def inverse(self, action: Action) -> Action:
-        """From the environment's space to the agent's; SpaceError where the map has no inverse."""
+        """Map from the environment's space to the agent's; SpaceError if there is no inverse."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a level can be told: goals, when they are reached, what reaching them is worth; options."""
+"""Goals of a level, when they are reached and what reaching them is worth; options."""
 
 import math
 from functools import cached_property
@@ -15,7 +15,7 @@ GOAL_KEY = "desired_goal"
 """The observation key under which a level's own goal stands."""
 OPTION_KEY = "option"
 """The observation key under which a level's own option stands."""
-TOLD_KEYS = (GOAL_KEY, OPTION_KEY)
+DIRECTIVE_KEYS = (GOAL_KEY, OPTION_KEY)
 """What a level is told stands under one of these, and changes with every sub-episode."""
 
 
@@ -36,7 +36,7 @@ class GoalSpace:
     key: str = "observation"
     """The observation key that holds the achieved goal."""
     elements: tuple[int, ...] | None = None
-    """Which elements of the (flattened) key make the goal; None takes all of them."""
+    """The elements of the (flattened) key that make up the goal; None takes all of them."""
     angles: tuple[int, ...] = ()
     """Goal elements that are angles in radians: their differences are taken around the circle, and
     one out of bounds stands for the same angle within them."""
@@ -44,10 +44,11 @@ class GoalSpace:
     """The level above says how far to go, not where; goals are kept absolute either way, so that
     what is left to go changes as the state does (Nachum et al. 2018, section 3.1)."""
     reach: tuple[float, ...] | None = None
-    """How far the level above may ask to go in each element, if goals are relative; None: from any
-    bound to the other."""
+    """Largest distance of a relative goal in each element, as seen from the level above; None: from
+    any bound to the other.
+    """
     observed: Literal["absolute", "relative"] = "absolute"
-    """Whether the level's agent sees where the goal is, or how far away."""
+    """If True, the level's agent sees the goal's position or distance."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
     reached_within: Literal["elements", "ball"] = "elements"
@@ -94,14 +95,14 @@ class GoalSpace:
 
     @property
     def space(self) -> spaces.Box:
-        """Where the level above acts; differences when the goals are relative."""
+        """The action space of the level above; differences if the goals are relative."""
         if self.relative:
             return spaces.Box(-self._farthest, self._farthest, dtype=np.float32)
         return self._box
 
     @property
     def shown(self) -> dict[str, spaces.Box]:
-        """What the level's agent sees of its goal, by observation key."""
+        """The spaces under which the level's agent sees its goal, by observation key."""
         if self.observed == "relative":
             box: spaces.Box = spaces.Box(-self._widest, self._widest, dtype=np.float32)
         else:
@@ -187,17 +188,17 @@ class GoalSpace:
         return goal
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
-        """What the level's agent sees of its goals, by observation key, float32 [R, G]."""
+        """Return the goals as the level's agent sees them, by observation key, float32 [R, G]."""
         if self.observed == "relative":
             return {GOAL_KEY: -self.difference(goal, observation).astype(np.float32)}
         return {GOAL_KEY: goal}
 
     def difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """What is achieved minus the goal, angles within half a turn, [R, G]."""
+        """Return achieved minus goal, angles within half a turn, [R, G]."""
         return self._wrapped(self.achieved(observation) - goal)
 
     def reached_at(self, difference: FloatArray) -> BoolArray:
-        """Where a `difference` [R, G] is small enough, [R]."""
+        """Return which rows have a `difference` [R, G] that is small enough, [R] bool."""
         if self.reached_within == "ball":
             return np.asarray(((difference / self._thresholds) ** 2).sum(axis=1) <= 1.0)
         near = np.abs(difference) <= self._thresholds
@@ -207,7 +208,7 @@ class GoalSpace:
         return reached
 
     def reached(self, goal: FloatArray, observation: Observation) -> BoolArray:
-        """Where the goal is reached, [R]."""
+        """Return which rows have reached the goal, [R] bool."""
         return self.reached_at(self.difference(goal, observation))
 
     def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
@@ -215,7 +216,7 @@ class GoalSpace:
         return length_of(self.difference(goal, observation))
 
     def reward_at(self, difference: FloatArray, reached: BoolArray) -> FloatArray:
-        """What states with these differences are worth, float64 [R].
+        """Return the reward of states with these differences, float64 [R].
 
         Args:
             difference: [R, G].
@@ -224,7 +225,7 @@ class GoalSpace:
         return -length_of(difference) if self.reward == "dense" else reached - 1.0
 
     def goal_reward(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """What a state is worth under a goal, float64 [R]."""
+        """Return the reward of a state under a goal, float64 [R]."""
         difference = self.difference(goal, observation)
         return self.reward_at(difference, self.reached_at(difference))
 
@@ -282,12 +283,12 @@ class OptionSpace:
 
     @property
     def space(self) -> spaces.Discrete:
-        """Where the level above acts."""
+        """The action space of the level above."""
         return spaces.Discrete(self.count)
 
     @property
     def shown(self) -> dict[str, spaces.Box]:
-        """What the level's agent sees of its option: a one among zeros."""
+        """The space under which the level's agent sees its option: one-hot."""
         return {OPTION_KEY: spaces.Box(0, 1, (self.count,), np.float32)}
 
     @property
@@ -308,7 +309,7 @@ class OptionSpace:
         return np.eye(self.count, dtype=np.float32)[action]
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:  # noqa: ARG002 - as GoalSpace
-        """What the level's agent sees of its options, by observation key, [R, K]."""
+        """Return the options as the level's agent sees them, by observation key, one-hot [R, K]."""
         return {OPTION_KEY: goal}
 
 

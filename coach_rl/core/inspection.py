@@ -1,4 +1,4 @@
-"""Which points of a sampler to look into, what for, how often."""
+"""Settings of sampler inspections: which points, which checks, how often."""
 
 import re
 from dataclasses import replace
@@ -18,7 +18,7 @@ _PART = re.compile(r"\s*(?P<check>\w+)\s*(?:@\s*(?P<every>\d+)\s*)?")
 
 @parameter_class
 class InspectParameters:
-    """What to check, where, how often."""
+    """The points to check, the checks, and their frequency."""
 
     point: str = END
     """The sampler unit to look behind; `sample` is what the learner gets."""

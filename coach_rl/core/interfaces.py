@@ -32,7 +32,7 @@ class Environment(Stateful, Protocol):
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What one row shows and takes."""
+        """Observation and action space of one row."""
         ...
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
@@ -82,7 +82,7 @@ class MarkRenderable(Protocol):
         ...
 
     def render_ended(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
-        """As `render`, of the last state of the row's last episode, which it has left.
+        """Render the last state of the row's previous episode, see `render`.
 
         Known where `render` drew the row before that episode ended.
         """
@@ -91,7 +91,7 @@ class MarkRenderable(Protocol):
     def goal_place(
         self, key: str, elements: tuple[int, ...] | None, goal: FloatArray
     ) -> Place | None:
-        """Where a goal lies in the scene; None where that cannot be said.
+        """Return the goal's position in the scene; None if it has none.
 
         Args:
             key: The observation key that shows what is achieved of the goal.

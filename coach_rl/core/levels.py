@@ -1,4 +1,4 @@
-"""What a level is like, whoever decides on it."""
+"""Properties of a level that don't depend on who decides on it."""
 
 from coach_rl.core.errors import require
 from coach_rl.core.goals import LevelSpace
@@ -7,24 +7,27 @@ from coach_rl.core.parameter_classes import parameter_class
 
 @parameter_class
 class LevelDescription:
-    """What a level of a stack has to know about itself."""
+    """The facts a level of a stack needs to know about itself."""
 
     name: str = "main"
     """The level's name in logs."""
     goal_space: LevelSpace | None = None
-    """What the level above acts in. At the top, and only there, it may be None; a GoalSpace there
-    means that the environment's desired goals are the level's, and reward it."""
+    """The action space of the level above. At the top, and only there, it may be None; a GoalSpace
+    there means that the level's goals are the environment's desired goals, and that they define its
+    reward.
+    """
     horizon: int | None = None
     """Decisions after which a sub-episode ends; None for no limit. At the top the agent's episode
     is cut there, and the simulator goes on."""
     real_end_is_terminal: bool = False
-    """Whether a real termination cuts the bootstrap where the level has goals of its own. If so,
-    dying early is the best policy under rewards of -1 and 0."""
+    """If True, a real termination cuts the bootstrap also where the level has goals of its own.
+    Then dying early is the best policy under rewards of -1 and 0.
+    """
     testing_rate: float | None = None
     """Share of the decisions in training during which nobody below explores: HAC's lambda. None: 0,
     but above the lowest level of a HAC stack the rate of the stack."""
     frozen: bool = False
-    """Whether the agent only acts, and neither explores nor learns."""
+    """If True, the agent only acts, and neither explores nor learns."""
 
     def __post_init__(self) -> None:
         require(

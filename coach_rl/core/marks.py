@@ -13,9 +13,9 @@ class Mark:
     """A ball in a scene; it takes no part in what is simulated."""
 
     place: Place
-    """Where its middle is."""
+    """Position of its centre."""
     colour: Colour
-    """What it looks like."""
+    """Its colour."""
     size: float | None = None
     """Its radius, in the scene's unit of length; None: what suits the size of the scene."""
     label: str = ""

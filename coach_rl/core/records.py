@@ -1,4 +1,4 @@
-"""What flows between the rooms: records of arrays, a row of each array per environment.
+"""The records that pass between the rooms: records of arrays, with one row per environment.
 
 Downwards goes a `Directive`, upwards an `EnvResponse`; a level tells its agent the `Outcome` of
 each decision; the agent answers an observation with an `ActionInfo`, and its memory keeps
@@ -27,7 +27,7 @@ Action = Array | dict[str, Array]
 
 
 class End(IntFlag):
-    """Why a (sub-)episode ended; more than one may be true at once."""
+    """The reasons why a (sub-)episode ended; several may apply at once."""
 
     GOAL = 1
     """This level's own goal was reached."""
@@ -43,7 +43,7 @@ class End(IntFlag):
 
 @dataclass(frozen=True, kw_only=True)
 class Directive:
-    """What an environment is told to do, row by row.
+    """The command to an environment, row by row.
 
     For a simulator `action` is its action. For a level it is the goal its rows shall reach, in the
     level's goal space.
@@ -59,7 +59,7 @@ class Directive:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvResponse:
-    """What an environment answers for the rows that have finished what they were told.
+    """The answer of an environment for the rows that have finished their directive.
 
     After `reset` both observations are equal and `duration` is 0. Simulators answer with
     `EnvResponse.reset(...)` and `EnvResponse.step(...)`.
@@ -182,7 +182,7 @@ class ActionRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a finished decision was worth at one level; what that level's agent learns from."""
+    """The result of a finished decision at one level; that level's agent learns from it."""
 
     rows: IntArray
     """[R]."""
@@ -202,7 +202,7 @@ class Outcome:
     """[R] bits of `End` that the level below reported for this decision."""
     tested: BoolArray
     """[R] the decision was tested: nobody below explored while carrying it out."""
-    told: Observation = field(default_factory=dict)
+    next_goal: Observation = field(default_factory=dict)
     """[R, ...] each: where the environment has moved a goal and the sub-episode goes on, what this
     level is told from its next decision on; `observation` still shows the goal of this one. Empty
     where nothing has moved."""
@@ -221,7 +221,7 @@ class Outcome:
             end=self.end[index],
             below=self.below[index],
             tested=self.tested[index],
-            told=take(self.told, index),
+            next_goal=take(self.next_goal, index),
             info=take(dict(self.info), index),
         )
 
@@ -256,7 +256,7 @@ class Transition:
     """Goes on where the row's transition before it ended: in the same episode, under the same goal,
     with no decision left out between them. None: not known, taken as true within an episode."""
     extras: dict[str, Array] = field(default_factory=dict)
-    """What the ActionInfo carried."""
+    """The extras of the ActionInfo."""
 
     @property
     def follows_or_all(self) -> BoolArray:
@@ -266,12 +266,12 @@ class Transition:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingReport:
-    """What one round of learning did."""
+    """The report of one round of learning."""
 
     training_steps: int
     """Gradient updates made."""
     metrics: Mapping[str, float]
-    """What there is to log, by the names in docs/metrics.md; empty when it is not yet time."""
+    """The metrics to log, by their names in docs/metrics.md; empty until a report is due."""
     members: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """The same of each agent of a group, by its name; empty where the agent is but one."""
 

@@ -39,7 +39,7 @@ class LearnerParameters(ABC):
 
     @abstractmethod
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        """Why the agent would learn nothing in a run, and what to change; None where it would.
+        """Return why the agent would learn nothing in a run, and what to change; None if it learns.
 
         Args:
             num_envs: Environments in parallel.

@@ -1,4 +1,4 @@
-"""What observations and actions look like: Gymnasium's spaces, and batches of them."""
+"""Observation and action spaces of Gymnasium, and batches of their values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ the same in every Box; or the Box's own units, the same number for all elements.
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentSpaces:
-    """What an environment shows and what it takes, for one row."""
+    """The observation space and the action space of one row."""
 
     observation: spaces.Dict
     """A space per observation key; a plain, unnamed observation stands under `observation`."""
@@ -34,7 +34,7 @@ def check_action_unit(unit: ActionUnit, name: str) -> None:
 
 
 def uniform_size(space: Space) -> int:
-    """How many uniform numbers `actions_from_uniform` needs for one action."""
+    """Return the number of uniform numbers that `actions_from_uniform` needs per action."""
     match space:
         case spaces.Discrete():
             return 1
@@ -88,7 +88,7 @@ def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
 
 
 def first_action(space: Space) -> Array:
-    """What to add to a choice counted from 0 to get an action of a discrete space; 0 for a Box."""
+    """Return the offset from a choice counted from 0 to a discrete action; 0 for a Box."""
     match space:
         case spaces.Discrete() | spaces.MultiDiscrete():
             return np.asarray(space.start, np.int64)

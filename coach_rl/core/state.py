@@ -1,4 +1,4 @@
-"""What a saved state is made of, and what has one."""
+"""The types of a saved state, and the protocol of the objects that have one."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol

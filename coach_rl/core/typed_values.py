@@ -89,6 +89,8 @@ def describe_type(annotation: Any) -> str:
         return describe_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
         return " or ".join(repr(value) for value in get_args(annotation))
+    if get_origin(annotation) is Callable:
+        return "a function"
     if arguments := get_args(annotation):
         parts = ("..." if part is Ellipsis else describe_type(part) for part in arguments)
         return f"{get_origin(annotation).__name__}[{', '.join(parts)}]"
@@ -122,7 +124,7 @@ def _convert(value: object, annotation: Any, current: object) -> Any:
 
 
 def _convert_to_member(value: object, members: tuple[Any, ...], current: object) -> Any:
-    """As the class the value already has, else as the current value's, else the first that fits."""
+    """Convert to the value's own class, else to the current value's, else the first to fit."""
     for member in members:
         if isinstance(member, type) and member is not float and _is_already(value, member):
             return value
@@ -202,6 +204,8 @@ def _is_already(value: object, annotation: Any) -> bool:
         return False
     if isinstance(value, type) and getattr(annotation, "_is_protocol", False):
         return False  # a class has the methods that its instances have
+    if get_origin(annotation) is Callable:
+        return callable(value)  # with which arguments, whoever calls it checks
     try:
         check_type(
             value,

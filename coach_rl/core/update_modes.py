@@ -8,12 +8,12 @@ UpdateMode = Literal["auto", "eager", "compiled", "captured"]
 
 
 def compiler_present() -> bool:
-    """Whether torch.compile finds a C++ compiler: `$CXX`, else `g++`, on the PATH."""
+    """Return whether torch.compile finds a C++ compiler: `$CXX`, else `g++`, on the PATH."""
     return shutil.which(os.environ.get("CXX", "g++")) is not None
 
 
 def cannot_run(mode: UpdateMode, device: str) -> str | None:
-    """Why steps in this mode cannot be taken here; None where they can.
+    """Return why steps cannot run in this mode here; None if they can.
 
     Args:
         mode: The way to run a step.

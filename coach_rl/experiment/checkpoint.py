@@ -45,6 +45,9 @@ LAST = "last"
 BEST = "best"
 POINTERS = (LAST, BEST)
 
+UNFINISHED = ".step_*.new-*"
+"""Pattern of what is left of a checkpoint that was not written to its end."""
+
 _ABOUT = "checkpoint.json"
 _STATE = "state.json"
 _TENSORS = "tensors.safetensors"

@@ -148,7 +148,7 @@ class CheckpointKeeper:
             "best": None if self.best is None else vars(self.best),
             "seed": self._seed,
             "logs": log_lengths(self._folder.path),
-            "event_files": event_file_lengths(self._folder.tensorboard),
+            "event_files": event_file_lengths(self._folder.path),
         }
 
     def _remove_unwanted(self) -> None:

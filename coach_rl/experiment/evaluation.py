@@ -3,10 +3,11 @@
 evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(100))
 """
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.checkpoint import read_checkpoint
@@ -34,7 +35,7 @@ def evaluate_run(
     device: str | None = None,
     threads: int | None = None,
     video: VideoParameters | None = None,
-) -> tuple[Evaluation, Path]:
+) -> tuple[Evaluation, Path | None]:
     """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
 
     Agents and their filters are loaded, and nothing of the environments they were trained in, so
@@ -49,7 +50,8 @@ def evaluate_run(
         video: How to film the first of the episodes, see `evaluation_film`; None films none.
 
     Returns:
-        The evaluation, and the file in the run's folder that holds it.
+        The evaluation, and the file in the run's folder that holds it; None where the folder
+        cannot be written to, which a `CoachWarning` says.
     """
     folder, path = find_run(run)
     if path is None:
@@ -63,10 +65,18 @@ def evaluate_run(
     with live_graph(graph_manager, task, training=False):
         graph_manager.load_agents(checkpoint.state)
         evaluation = final_evaluation(graph_manager, task, episodes, seed=seed)
-    folder.evaluations.mkdir(exist_ok=True)
-    file = _free_file(folder.evaluations, path.name)
-    document = {"created": now(), "checkpoint": path.name, "seed": seed}
-    write_json(file, document | evaluation_json(evaluation))
+    try:
+        folder.evaluations.mkdir(exist_ok=True)
+        file = _free_file(folder.evaluations, path.name)
+        document = {"created": now(), "checkpoint": path.name, "seed": seed}
+        write_json(file, document | evaluation_json(evaluation))
+    except OSError as error:
+        warnings.warn(
+            f"the evaluation cannot be written to {folder.path}: {error.strerror}",
+            CoachWarning,
+            stacklevel=2,
+        )
+        return evaluation, None
     if videos is not None:
         videos.write(evaluation_film(file))
     return evaluation, file

@@ -1,7 +1,7 @@
 """Levels that start from what a level of another run has learned.
 
-    LevelParameters(name="low", load="experiments/walk/2026-05-01_10-00-00", ...)
-    LevelParameters(name="low", load=".../2026-05-01_10-00-00/checkpoints/best:legs", ...)
+    LevelParameters(name="low", load="experiments/walk/line_seed0_2026-05-01_10-00-00", ...)
+    LevelParameters(name="low", load="experiments/walk/.../checkpoints/best:legs", ...)
 
 Networks and the statistics of filters come along, memory, counters and optimisers do not.
 """

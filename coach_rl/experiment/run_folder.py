@@ -1,11 +1,12 @@
 """A run's folder and the manifest that can rebuild the run.
 
-    experiments/<name>/<time-stamp>/
+    experiments/<name>/<level>_seed<seed>_<time-stamp>/
         manifest.json          everything the run was made from
         preset.py              the preset's source, where there was one (not of files it imports)
         checkpoints/           see `checkpoint`
         log.jsonl, *.csv       what the run said
-        tensorboard/, videos/  where asked for
+        events.out.tfevents.*  the same for TensorBoard, which names a run by its folder
+        videos/                where asked for
         summary.json           what the run came to
 
 The folder appears with its manifest in one step, so there is never one without.
@@ -41,6 +42,9 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 PRESET_COPY = "preset.py"
 
+_LEVEL_LENGTH = 40
+"""Characters of a level's name in a folder's at most."""
+
 _REQUIRED = (
     "schema_version",
     "name",
@@ -59,7 +63,7 @@ class RunFolder:
     """Where the parts of a run are."""
 
     path: Path
-    """`experiments/<name>/<time-stamp>`."""
+    """`experiments/<name>/<level>_seed<seed>_<time-stamp>`."""
 
     @property
     def manifest(self) -> Path:
@@ -85,11 +89,6 @@ class RunFolder:
     def evaluations(self) -> Path:
         """The folder of evaluations made afterwards; exists once there is one."""
         return self.path / "evaluations"
-
-    @property
-    def tensorboard(self) -> Path:
-        """The folder of TensorBoard's event files; exists once there is one."""
-        return self.path / "tensorboard"
 
     @property
     def videos(self) -> Path:
@@ -135,7 +134,7 @@ def create_run_folder(root: Path, name: str, manifest: Json, preset: Preset | No
             write_text(unfinished / PRESET_COPY, preset.source)
         write_json(unfinished / MANIFEST, manifest)
         unfinished.chmod(0o755)
-        return RunFolder(_publish(unfinished, parent))
+        return RunFolder(_publish(unfinished, parent, manifest))
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
@@ -167,6 +166,7 @@ def make_manifest(
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
+        "level": graph_manager.parameters.environment.level,
         "created": now(),
         "command": list(origin.command),
         "preset": None if origin.preset is None else _preset_entry(origin.preset),
@@ -251,9 +251,17 @@ def find_run(run: Path) -> tuple[RunFolder, Path | None]:
     folder = RunFolder(run.parent.parent)
     if run.parent == folder.checkpoints and folder.manifest.is_file():
         return folder, find_checkpoint(folder.checkpoints, run.name)
+    experiments = sorted({path.parent.parent.name for path in run.glob(f"*/*/{MANIFEST}")})
     raise ConfigurationError(
         f"{run} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
+        + (f"; it has runs of the experiments {', '.join(experiments)}" if experiments else "")
     )
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs right below a folder, in the order in which they were begun."""
+    runs = [manifest.parent for manifest in folder.expanduser().glob(f"*/{MANIFEST}")]
+    return sorted(runs, key=lambda run: (read_manifest(RunFolder(run))["created"], run.name))
 
 
 def read_manifest(folder: RunFolder) -> Json:
@@ -272,12 +280,16 @@ def read_manifest(folder: RunFolder) -> Json:
     return manifest
 
 
-def _publish(unfinished: Path, parent: Path) -> Path:
-    """Name the folder by the time, with a number where another run took the same second."""
+def _publish(unfinished: Path, parent: Path, manifest: Json) -> Path:
+    """Name the folder by level, seed and time; numbered where another run took the same second.
+
+    So runs of an experiment sort by what they are, and those that only repeat another by time.
+    """
     stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
+    name = f"{_short_level(manifest['level'])}_seed{manifest['task']['seed']}_{stamp}"
     attempt = 1
     while True:
-        path = parent / (stamp if attempt == 1 else f"{stamp}_{attempt}")
+        path = parent / (name if attempt == 1 else f"{name}_{attempt}")
         try:
             os.rename(unfinished, path)
         except OSError:
@@ -287,6 +299,12 @@ def _publish(unfinished: Path, parent: Path) -> Path:
         else:
             sync_folder(parent)
             return path
+
+
+def _short_level(level: str) -> str:
+    """A level's name as part of a folder's: `MyEnv` of `my_module:MyEnv`, `ALE_Pong-v5`."""
+    name = re.sub(r"[^\w.-]+", "_", level.rpartition(":")[2]).strip("._-")
+    return name[:_LEVEL_LENGTH] or "level"
 
 
 def _task_now(recorded: TaskParameters, device: str | None, threads: int | None) -> TaskParameters:

@@ -41,7 +41,7 @@ def cut_logs(folder: Path, lengths: dict[str, int]) -> None:
 
 
 def event_file_lengths(folder: Path) -> dict[str, int]:
-    """Bytes of every event file in a TensorBoard folder, by file name."""
+    """Bytes of every event file in a run's folder, by file name."""
     return {path.name: path.stat().st_size for path in _event_files(folder)}
 
 
@@ -53,7 +53,7 @@ def cut_event_files(folder: Path, lengths: dict[str, int]) -> None:
     last.
 
     Args:
-        folder: The run's TensorBoard folder; need not exist.
+        folder: The run's folder.
         lengths: What `event_file_lengths` said when the checkpoint was taken.
 
     Raises:

@@ -7,15 +7,17 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coach_rl.core.errors import ConfigurationError, DivergedError, require
+from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
+    UNFINISHED,
     Checkpoint,
     find_checkpoint,
     list_checkpoints,
@@ -177,7 +179,8 @@ def resume_experiment(
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
     What the run wrote after that checkpoint, log lines and later checkpoints, is dropped, because
-    it will be written again. A run that was killed before its first checkpoint starts anew.
+    it will be written again. A run that was killed before its first checkpoint starts anew; one
+    whose checkpoints have been deleted is refused.
 
     Args:
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
@@ -191,7 +194,7 @@ def resume_experiment(
 
     Raises:
         ConfigurationError: There is nothing to go on with, or nothing left to do.
-        CheckpointError: The manifest or the checkpoint cannot be read.
+        CheckpointError: The manifest or the checkpoint cannot be read, or all have been deleted.
     """
     settings = settings or RunSettings()
     folder, path = find_run(run)
@@ -205,6 +208,7 @@ def resume_experiment(
         graph_manager.require_savable()
         keeper = _keeper(graph_manager, task, folder, settings)
         if checkpoint is None:
+            _require_never_saved(folder)
             load_levels(graph_manager, manifest)
         else:
             graph_manager.load_state_dict(checkpoint.state)
@@ -337,7 +341,7 @@ class _Run:
         sinks: list[Sink] = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
         if self.settings.tensorboard:
             done = self.graph_manager.clock.environment_steps
-            sinks.append(TensorBoardSink(self.folder.tensorboard, resumed_at=done or None))
+            sinks.append(TensorBoardSink(folder, resumed_at=done or None))
         for sink in sinks:
             stack.callback(sink.close)
         return sinks
@@ -359,7 +363,7 @@ def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
     notes = {"logs": {}, "event_files": {}} if checkpoint is None else checkpoint.notes
     cut_logs(folder.path, notes["logs"])
     if "event_files" in notes:  # not in checkpoints of earlier versions, whose files stay as is
-        cut_event_files(folder.tensorboard, notes["event_files"])
+        cut_event_files(folder.path, notes["event_files"])
 
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
@@ -379,6 +383,20 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
         raise ConfigurationError(
             f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
             f"steps; give a total above {done} with --steps"
+        )
+
+
+def _require_never_saved(folder: RunFolder) -> None:
+    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
+
+    One that was killed while it wrote its first has announced it, and left a part of it behind.
+    """
+    log = folder.path / "log.jsonl"
+    is_announced = log.exists() and re.search(r'"kind": ?"checkpoint"', log.read_text())
+    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
+        raise CheckpointError(
+            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
+            "start a new run, or delete its log.jsonl to begin this one anew"
         )
 
 

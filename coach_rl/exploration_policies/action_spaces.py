@@ -77,7 +77,7 @@ class BoxActions:
         self.half_range: FloatArray = self.high / 2 - self.low / 2  # [A]; no overflow
 
     def greedy(self, values: FloatArray) -> FloatArray:
-        """What the network says [R, A], inside the Box."""
+        """Return the network's output [R, A], clipped to the Box."""
         return self.clipped(values)
 
     def clipped(self, actions: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ def _nature_dqn() -> Schedule:
 
 @parameter_class
 class EpsilonGreedy:
-    """With probability epsilon any action, evenly, else the greedy one (Watkins 1989)."""
+    """Epsilon-greedy: with probability epsilon any action, uniformly (Watkins 1989)."""
 
     epsilon: Schedule = field(default_factory=_nature_dqn)
     """Probability of the draw, in [0, 1]; the greedy action is among those drawn. The default is
@@ -31,7 +31,7 @@ class EpsilonGreedy:
         check_ends(self.epsilon, "EpsilonGreedy.epsilon", high=1)
 
     def build(self, action_space: Space) -> "EpsilonGreedyPolicy":
-        """For a Discrete space."""
+        """Build the policy for a Discrete space."""
         return EpsilonGreedyPolicy(self, DiscreteActions(action_space, policy="EpsilonGreedy"))
 
 

@@ -28,7 +28,7 @@ def _fetch_noise() -> ExplorationPolicyParameters:
 
 @parameter_class
 class EpsilonGreedyNoise:
-    """With probability epsilon an action from anywhere in the Box, else that of another policy.
+    """Epsilon-greedy in a Box: a uniform action with probability epsilon, else another policy's.
 
     Values of Plappert et al. 2018, "Multi-Goal Reinforcement Learning", appendix A, for the Fetch
     tasks; Andrychowicz et al. 2017 (hindsight experience replay) take 0.2 and a scale of 0.1.
@@ -43,14 +43,14 @@ class EpsilonGreedyNoise:
         check_ends(self.epsilon, "EpsilonGreedyNoise.epsilon", high=1)
 
     def build(self, action_space: Space) -> "EpsilonGreedyNoisePolicy":
-        """For a flat, bounded Box of floats."""
+        """Build the policy for a flat, bounded Box of floats."""
         actions = BoxActions(action_space, policy="EpsilonGreedyNoise")
         return EpsilonGreedyNoisePolicy(self, actions, self.noise.build(action_space))
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonGreedyNoiseRows:
-    """What rows remember."""
+    """The state kept per row."""
 
     draws: RowNoise
     """1 + A uniform numbers a decision: whether, and the action."""

@@ -1,4 +1,4 @@
-"""What an off-policy agent needs of an exploration policy."""
+"""The interface between an off-policy agent and an exploration policy."""
 
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -50,7 +50,7 @@ class ExplorationPolicy(Protocol[Rows]):
         ...
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """What is worth logging now, e.g. `exploration/epsilon`."""
+        """Return the metrics to log now, e.g. `exploration/epsilon`."""
         ...
 
 

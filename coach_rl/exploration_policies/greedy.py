@@ -16,7 +16,7 @@ class Greedy:
     """The network's choice: the largest action value (the first of equals), or the action."""
 
     def build(self, action_space: Space) -> AnyExplorationPolicy:
-        """For a Discrete space or a bounded Box of floats."""
+        """Build the policy for a Discrete space or a bounded Box of floats."""
         if isinstance(action_space, spaces.Discrete):
             return GreedyPolicy(DiscreteActions(action_space, policy="Greedy"))
         return GreedyPolicy(BoxActions(action_space, policy="Greedy"))

@@ -34,7 +34,7 @@ class OrnsteinUhlenbeckNoise:
     """Time of a decision. The paper does not say; 0.01 is that of Coach and OpenAI Baselines. 1
     gives noise that forgets in 7 decisions."""
     mean: float = 0.0
-    """What x is pulled towards, in half-ranges of each element; 0 is the action itself."""
+    """The mean x is pulled towards, in half-ranges of each element; 0 is the action itself."""
 
     def __post_init__(self) -> None:
         require(
@@ -51,14 +51,14 @@ class OrnsteinUhlenbeckNoise:
         check_ends(self.sigma, "OrnsteinUhlenbeckNoise.sigma")
 
     def build(self, action_space: Space) -> "OrnsteinUhlenbeckPolicy":
-        """For a flat, bounded Box of floats."""
+        """Build the policy for a flat, bounded Box of floats."""
         actions = BoxActions(action_space, policy="OrnsteinUhlenbeckNoise")
         return OrnsteinUhlenbeckPolicy(self, actions)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrnsteinUhlenbeckRows:
-    """Where each row's process stands."""
+    """The state of each row's process."""
 
     noise: RowNoise
     """A standard normal number for each element and decision."""

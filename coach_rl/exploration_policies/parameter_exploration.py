@@ -1,4 +1,4 @@
-"""What an off-policy agent needs to explore with its parameters rather than with its actions."""
+"""The interface of exploration with the parameters rather than with the actions."""
 
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -51,7 +51,7 @@ class ParameterExploration(Protocol[Rows]):
         ...
 
     def metrics(self, state: Rows) -> dict[str, float]:
-        """What is worth logging now, means over the rows."""
+        """Return the metrics to log now, means over the rows."""
         ...
 
 

@@ -54,7 +54,7 @@ class ParameterNoise:
         )
 
     def build(self, action_space: Space, *, perturbable: BoolArray) -> "ParameterNoiseExploration":
-        """For a flat, bounded Box of floats.
+        """Build the policy for a flat, bounded Box of floats.
 
         Args:
             action_space: The agent's.

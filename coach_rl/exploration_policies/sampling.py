@@ -16,16 +16,16 @@ _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class Sampler(Protocol):
-    """How actions are drawn from one family of distributions."""
+    """Sampler of actions from one family of distributions."""
 
     @property
     def noise_size(self) -> int:
-        """How many random numbers one draw takes."""
+        """Return the number of random numbers that one draw takes."""
         ...
 
     @property
     def noise_kind(self) -> Literal["normal", "uniform"]:
-        """What kind of random numbers."""
+        """The kind of random numbers that a draw takes."""
         ...
 
     def draw(self, parameters: FloatArray, noise: FloatArray) -> tuple[Array, FloatArray]:
@@ -55,7 +55,7 @@ class GaussianSampler:
         return self.size
 
     def draw(self, parameters: FloatArray, noise: FloatArray) -> tuple[Array, FloatArray]:
-        """Mean plus deviation times noise."""
+        """Mean plus standard deviation times noise."""
         mean, log_std = parameters[:, : self.size], parameters[:, self.size :]
         action = mean + np.exp(log_std) * noise
         log_prob = -(0.5 * noise * noise + log_std).sum(axis=1) - self.size * _LOG_SQRT_TWO_PI

@@ -23,13 +23,13 @@ class Boltzmann:
     """
 
     temperature: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
-    """In units of the action values, 0 or more: large is even, small is greedy, 0 is greedy."""
+    """Temperature in units of the action values, 0 or more: large is near uniform, 0 is greedy."""
 
     def __post_init__(self) -> None:
         check_ends(self.temperature, "Boltzmann.temperature")
 
     def build(self, action_space: Space) -> "SoftmaxPolicy":
-        """For a Discrete space."""
+        """Build the policy for a Discrete space."""
         actions = DiscreteActions(action_space, policy="Boltzmann")
         return SoftmaxPolicy(actions, temperature=self.temperature)
 
@@ -39,7 +39,7 @@ class Categorical:
     """An action by its probability; the values are logits."""
 
     def build(self, action_space: Space) -> "SoftmaxPolicy":
-        """For a Discrete space."""
+        """Build the policy for a Discrete space."""
         return SoftmaxPolicy(DiscreteActions(action_space, policy="Categorical"), temperature=None)
 
 

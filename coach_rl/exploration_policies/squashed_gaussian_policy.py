@@ -19,7 +19,7 @@ class SquashedGaussianSampling:
     """Log standard deviations are kept within."""
 
     def build(self, action_space: Space) -> "SquashedGaussianPolicy":
-        """For a bounded Box, which the agent has checked."""
+        """Build the policy for a bounded Box, which the agent has checked."""
         assert isinstance(action_space, spaces.Box)
         return SquashedGaussianPolicy(self, action_space)
 

@@ -11,7 +11,7 @@ def td_target(
     next_value: Tensor,
     clip: tuple[float, float] | None = None,
 ) -> Tensor:
-    """What an action was worth: reward + discount * value of where it led.
+    """The value an action had in hindsight: reward + discount * value of the next observation.
 
     Args:
         reward: [B].
@@ -53,7 +53,7 @@ def dueling_values(value: Tensor, advantage: Tensor) -> Tensor:
 
 
 def of_actions(values: Tensor, action: Tensor) -> Tensor:
-    """What belongs to one action each, [B, K].
+    """Select the entries of one action each, [B, K].
 
     Args:
         values: [B, n, K].

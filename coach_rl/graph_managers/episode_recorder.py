@@ -97,7 +97,7 @@ class _Camera:
         self._levels = stack.levels[1:]
 
     def frame(self) -> Array:
-        """What is there to see now."""
+        """Render the current state."""
         if self._marking is None:
             return self._plain.render(_ROW)
         return self._marking.render(_ROW, self._marks(self._marking))
@@ -177,7 +177,7 @@ class _Take:
         return lines
 
     def _ending(self, ended: FinishedEpisodes) -> str:
-        if not self._tracker.tells_success:
+        if not self._tracker.reports_success:
             return "the end"
         return "success" if ended.success[ended.rows == _ROW][0] else "no success"
 

@@ -29,14 +29,14 @@ def never() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What the episodes of an evaluation came to."""
+    """The scores of an evaluation's episodes."""
 
     episodes: FinishedEpisodes
     """All of them, in the order in which they ended."""
-    tells_success: bool
-    """Whether the environment told of success in any of them."""
+    reports_success: bool
+    """True if the environment reported success in any of them."""
     levels: Mapping[str, Mapping[str, float]]
-    """How the sub-episodes of each level of a hierarchy have gone; see `level_metrics`."""
+    """Statistics of the sub-episodes of each level of a hierarchy; see `level_metrics`."""
 
     def metrics(self, *, with_success: bool = False) -> dict[str, float]:
         """The metrics of the evaluation.
@@ -55,7 +55,7 @@ class Scores:
             "evaluation/reward_iqm_high": high,
             "evaluation/length_mean": float(self.episodes.length.mean()),
         }
-        if with_success or self.tells_success:
+        if with_success or self.reports_success:
             metrics["evaluation/success_rate"] = float(self.episodes.success.mean())
             metrics["evaluation/success_any_rate"] = float(self.episodes.success_any.mean())
         for name, own in self.episodes.agents.items():
@@ -69,7 +69,7 @@ class Scores:
             "episode/reward": episodes.reward,
             "episode/length": episodes.length,
         }
-        if with_success or self.tells_success:
+        if with_success or self.reports_success:
             arrays["episode/success"] = episodes.success
             arrays["episode/success_any"] = episodes.success_any
         return arrays | {f"episode/reward/{name}": own for name, own in episodes.agents.items()}
@@ -120,13 +120,13 @@ def play(
             played.append(_selected(finished, counted))
     return Scores(
         episodes=_joined(played),
-        tells_success=tracker.tells_success,
+        reports_success=tracker.reports_success,
         levels=level_metrics(stack, "evaluation_level"),
     )
 
 
 def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
-    """How the sub-episodes of each level have gone since the last call, by the level's name.
+    """Return statistics of each level's sub-episodes since the last call, by the level's name.
 
     Levels with nothing to say are left out, and so is a single level whose sub-episodes are the
     episodes.

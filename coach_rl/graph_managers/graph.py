@@ -35,7 +35,7 @@ MAX_EVALUATION_ENVS = 16
 
 
 class Graph:
-    """What a graph manager runs.
+    """The agents and stacks that a graph manager runs.
 
     Args:
         parameters: The experiment.

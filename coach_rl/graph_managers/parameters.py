@@ -1,4 +1,4 @@
-"""What describes an experiment: its levels, its environment, its schedule, its acceptance test."""
+"""Parameters of an experiment: its levels, environment, schedule and acceptance test."""
 
 from dataclasses import field, replace
 
@@ -13,7 +13,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 @parameter_class
 class ScheduleParameters:
-    """When what happens."""
+    """Lengths of the phases and intervals between evaluations and records."""
 
     training: EnvironmentSteps = EnvironmentSteps(1_000_000)
     """Environment steps after which the run is over, heat-up included."""
@@ -78,7 +78,7 @@ class LevelParameters(LevelDescription):
     """One level of a stack, with the agent that decides on it."""
 
     agent: AgentParameters = field(metadata={ADVICE: _describe_agent})
-    """Who decides on this level."""
+    """The agent that acts on this level (required)."""
     load: str | None = None
     """A run, or one of its checkpoints, whose agent of the level of this name it starts from;
     `RUN:LEVEL` for a level of another name. None: from nothing."""
@@ -93,13 +93,13 @@ class GraphParameters:
     environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
     """The simulator under the lowest level."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
-    """When what happens."""
+    """Lengths of the phases and intervals between evaluations and records."""
     num_envs: int = 1
     """Environments in parallel."""
     evaluation_environment: EnvironmentParameters | None = field(
         default=None, metadata={ADVICE: _describe_environment}
     )
-    """What evaluations are played in, with the same spaces; None: the environment of training."""
+    """Environment of the evaluations, with the same spaces; None: that of training."""
     reward_discount: float = 1.0
     """Discount of rewards per simulator step, where a level adds them up for the one above; one
     factor for all levels, because factors of single levels do not compose."""
@@ -127,11 +127,11 @@ class BasicGraphParameters(GraphParameters):
     """The usual experiment: one agent, one level, one environment."""
 
     agent: AgentParameters = field(metadata={ADVICE: _describe_agent})
-    """Who learns."""
+    """The agent that learns."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
     reward_discount: float = field(init=False, default=1.0, repr=False)
-    """Not needed: one level adds nothing up."""
+    """Discount without effect here: one level adds nothing up."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", (LevelParameters(agent=self.agent),))
@@ -154,7 +154,7 @@ class HACGraphParameters(GraphParameters):
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The stack, with the testing rates filled in."""
     reward_discount: float = field(init=False, default=1.0, repr=False)
-    """Not needed: no level learns from rewards that were added up."""
+    """Discount without effect here: no level learns from rewards that were added up."""
 
     def __post_init__(self) -> None:
         require(

@@ -1,4 +1,4 @@
-"""How far an experiment is, and the log records that say so."""
+"""The progress of an experiment, and the log records that report it."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _SAVED = (
 
 
 class Progress:
-    """What an experiment has to remember besides what its clock counts.
+    """The progress of an experiment beyond the counters of its clock.
 
     Args:
         schedule: The experiment's; the first evaluation comes an interval after heat-up.
@@ -52,7 +52,7 @@ class Progress:
         self._since = time.perf_counter() - self.wall_seconds
 
     def is_due(self, clock: Clock) -> bool:
-        """Whether a progress record is due; if so, the next one is due an interval later."""
+        """Return whether a progress record is due; if so, the next one is due an interval later."""
         is_due = clock.environment_steps >= self.next_progress
         while self.next_progress <= clock.environment_steps:
             self.next_progress += self._progress_interval

@@ -31,7 +31,7 @@ class Stack:
 
     @property
     def simulators(self) -> Environment:
-        """What the lowest level acts on."""
+        """The environment that the lowest level acts on."""
         return self.levels[-1].environment
 
     @property

@@ -1,4 +1,4 @@
-"""What is known only when a run starts: its seed, its device, and how torch computes."""
+"""Settings known only when a run starts: its seed, its device, and how torch computes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ MatmulPrecision = Literal["highest", "high", "medium"]
 
 @parameter_class
 class TaskParameters:
-    """What is known only when a run starts."""
+    """Settings known only when a run starts."""
 
     seed: int = 0
-    """Of everything random in the run, 0 or more."""
+    """Seed of every random generator of the run, 0 or more."""
     device: str = "auto"
-    """Where networks live: auto (a GPU where there is one), cpu, cuda or cuda:N."""
+    """Device of the networks: auto (a GPU if there is one), cpu, cuda or cuda:N."""
     matmul_precision: MatmulPrecision = "highest"
-    """How exactly float32 matrices are multiplied, in PyTorch's words; sums are always float32.
+    """Precision of float32 matrix products, in PyTorch's words; sums are always float32.
 
     `highest` takes all 24 bits of the factors. `high` may take TF32's 11 on GPUs. `medium` may take
     bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.

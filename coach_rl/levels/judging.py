@@ -1,4 +1,4 @@
-"""What decisions were worth at a level, and where its sub-episodes end: pure functions."""
+"""Rewards and ends of a level's sub-episodes, as pure functions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -83,7 +83,7 @@ def end_bits(where: BoolArray, bit: End) -> EndBits:
 def moved_goals(
     answer: EnvResponse, *, goal_space: GoalSpace, goal: FloatArray, end: EndBits
 ) -> Observation:
-    """What the agent sees of its goals from its next decision on; empty where none has moved.
+    """Return the moved goals as the agent sees them from its next decision on; empty if none moved.
 
     Args:
         answer: The environment's, which shows the goals it gives.

@@ -36,7 +36,7 @@ from coach_rl.levels.sub_episodes import SubEpisodes
 
 @dataclass(frozen=True, kw_only=True)
 class LevelGoals:
-    """What a level is after, row by row; read only."""
+    """The current goals of a level, row by row; read only."""
 
     goal_space: GoalSpace
     goal: FloatArray
@@ -110,7 +110,7 @@ class LevelManager:
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What the level above sees (what the simulator shows) and where it acts (our goals)."""
+        """The level above sees the simulator's observations and acts in our goal space."""
         below, space = self.environment.spaces, self.params.goal_space
         action = below.action if self._is_top or space is None else space.space
         return EnvironmentSpaces(observation=below.observation, action=action)
@@ -235,23 +235,23 @@ class LevelManager:
         self.environment.close()
 
     def agent_spaces(self) -> EnvironmentSpaces:
-        """What this level's agent sees (its goal included) and where it acts."""
+        """The observation space (with the goal) and action space of this level's agent."""
         return agent_spaces(self.environment.spaces, self.params.goal_space)
 
     @property
     def _tests_now(self) -> bool:
-        """Whether the level tests some of its decisions of its own accord."""
+        """True if the level tests some of its decisions of its own accord."""
         return bool(self.params.testing_rate) and self._clock.phase is Phase.TRAIN
 
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
-        """What the agent learns from."""
-        told: Observation = {}
+        """Build the outcome that the agent learns from."""
+        next_goal: Observation = {}
         shown, space = answer.observation, self.params.goal_space
         if space is not None:
             goal = self._rows.goal.take(answer.rows, axis=0)
             shown = shown | space.show(goal, shown)
             if self._is_top and isinstance(space, GoalSpace):  # the environment may move its goals
-                told = moved_goals(answer, goal_space=space, goal=goal, end=judgement.end)
+                next_goal = moved_goals(answer, goal_space=space, goal=goal, end=judgement.end)
         return Outcome(
             rows=answer.rows,
             observation=shown,
@@ -262,7 +262,7 @@ class LevelManager:
             end=judgement.end,
             below=answer.end,
             tested=self._rows.decision_tested[answer.rows],
-            told=told,
+            next_goal=next_goal,
             info=answer.info,
         )
 

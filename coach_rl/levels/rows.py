@@ -1,4 +1,4 @@
-"""What a level remembers of its rows."""
+"""The state a level keeps of its rows."""
 
 import copy
 import dataclasses
@@ -18,7 +18,7 @@ RowIndex = IntArray | slice
 
 @dataclass(kw_only=True)
 class LevelRows:
-    """Where each of N rows is in its sub-episode; the first axis of every array is N."""
+    """The position of each of N rows in its sub-episode; the first axis of every array is N."""
 
     row: IntArray
     """[N] its number."""

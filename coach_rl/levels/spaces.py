@@ -1,4 +1,4 @@
-"""What a level's agent sees, and whether a level fits on what is below it."""
+"""The spaces of a level's agent, and the check that a level fits on the one below it."""
 
 from gymnasium import spaces
 
@@ -9,7 +9,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 
 
 def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
-    """What an agent sees and does; the goal or option it receives is part of its observation.
+    """Return the agent's spaces; the goal or option it receives is part of its observation.
 
     Args:
         below: What the simulator or the level below shows and takes.

@@ -1,4 +1,4 @@
-"""How a level's sub-episodes have gone: what there is to log of them."""
+"""Statistics of a level's sub-episodes, for the log."""
 
 import numpy as np
 

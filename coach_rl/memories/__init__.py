@@ -1,4 +1,4 @@
-"""Where transitions are kept until they are learned from.
+"""Memories: transitions are kept here until they are learned from.
 
 `RolloutMemory` for on-policy agents, `ReplayMemory` for off-policy ones: struct-of-arrays, sampled
 by chains of small units. May import core only. Start with `memory` (what an agent needs) and

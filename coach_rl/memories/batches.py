@@ -1,4 +1,4 @@
-"""What is learned from: batches of transitions, rollouts and minibatches of them, as tensors."""
+"""Tensors to learn from: batches of transitions, rollouts and minibatches of them."""
 
 from typing import NamedTuple
 
@@ -32,18 +32,19 @@ class TransitionBatch(NamedTuple):
     reward: Tensor
     """Rewards summed and discounted over the n steps of the return, float32 [B]."""
     discount: Tensor
-    """What the value of the next observation counts, float32 [B]: 0 where the episode terminated,
-    gamma^n otherwise."""
+    """Discount of the next observation's value, float32 [B]: 0 where the episode terminated,
+    gamma^n otherwise.
+    """
     next_observation: Tensors
     """The true observation after those steps, [B, ...] each."""
     weight: Tensor
     """Weight of each transition in the loss, float32 [B]; 1 unless prioritised."""
     position: Tensor
-    """Where in the memory each transition stands, int64 [B]: what `note_errors` wants back."""
+    """Position of each transition in the memory, int64 [B]; pass it to `note_errors`."""
     action_parts: Tensors = {}  # noqa: RUF012 (nobody writes to it)
-    """Of a Dict action space: its parts, [B, ...] each."""
+    """Parts of a Dict action space, [B, ...] each."""
     extras: Tensors = {}  # noqa: RUF012 (nobody writes to it)
-    """What the agent has kept with its actions, and columns of the user's own, [B, ...] each."""
+    """Arrays the agent has kept with its actions, and columns of the user's own, [B, ...] each."""
 
 
 def as_batch(columns: Columns) -> TransitionBatch:
@@ -70,13 +71,13 @@ class Rollout(NamedTuple):
     """
 
     observation: Tensors
-    """By observation key."""
+    """Observations by key."""
     action: Tensor
-    """As the agent chose it."""
+    """Action as the agent chose it."""
     reward: Tensor
     """[C]."""
     next_observation: Tensors
-    """By observation key: the true observation that the action led to."""
+    """Next observations by key: the true observation that the action led to."""
     terminated: Tensor
     """[C] bool."""
     truncated: Tensor
@@ -84,26 +85,26 @@ class Rollout(NamedTuple):
     duration: Tensor
     """Simulator steps, [C]."""
     follows: Tensor
-    """Whether it goes on where its row's transition before ended, [C] bool."""
+    """True where a transition begins where its row's previous one ended, [C] bool."""
     extras: Tensors
-    """What the agent has kept with its actions, by name."""
+    """Arrays the agent has kept with its actions, by name."""
 
 
 class RolloutBatch(NamedTuple):
     """All transitions of a rollout with what the current round learns from, [C, ...] each."""
 
     observation: Tensors
-    """By observation key."""
+    """Observations by key."""
     action: Tensor
-    """As the policy's distribution counts them: Discrete actions from 0."""
+    """Actions as the policy's distribution counts them: Discrete actions from 0."""
     log_prob: Tensor
     """Log-probability of the action under the policy that chose it, [C]."""
     advantage: Tensor
     """[C]."""
     target: Tensor
-    """What the critic is to predict, in its own scale, [C]."""
+    """Target of the critic, in its own scale, [C]."""
     value: Tensor
-    """What the critic predicted before this round, in its own scale, [C]."""
+    """Prediction of the critic before this round, in its own scale, [C]."""
     policy: Tensor | None
     """Parameters of the distribution that the action was drawn from, [C, P]; None where the
     objective does not need them."""
@@ -114,4 +115,4 @@ class Minibatch(NamedTuple):
 
     rollout: RolloutBatch
     positions: Tensor
-    """Which transitions, int64 [B]."""
+    """Indices of the transitions, int64 [B]."""

@@ -170,7 +170,7 @@ class FrameRing:
         self._lasts[positions] = 0
 
     def _keep_lasts(self, frames: Array) -> IntArray:
-        """Where in the pool frames [K, ...] now stand, [K]."""
+        """Write frames [K, ...] to the pool and return their slots, [K]."""
         places = []
         for _ in range(len(frames)):
             if not self._free:
@@ -188,7 +188,7 @@ class FrameRing:
         self._pool.grow(self._pool_length)
 
     def _in_use(self, counts: IntArray) -> IntArray:
-        """Where the frames stand that kept transitions need."""
+        """Return the slots of the frames that kept transitions need."""
         places = []
         for row, count in enumerate(counts.tolist()):
             if count:

@@ -38,11 +38,12 @@ Strategy = Literal["future", "final", "episode", "random"]
 
 @parameter_class
 class HindsightParameters:
-    """Which goals replace the wanted one, and how often."""
+    """Choice of the goals that replace the desired one, and how often."""
 
     goal: GoalSpace | None = None
-    """Where achieved goals stand in the observation, and what reaching one is worth; None takes the
-    goals of the agent's own level."""
+    """Space of achieved goals in the observation, and their reward; None takes the goals of the
+    agent's own level.
+    """
     strategy: Strategy = "future"
     """future: achieved at or after this transition. final: at the episode's end. episode: anywhere
     in the episode. random: by any transition kept."""
@@ -58,7 +59,7 @@ class HindsightParameters:
         )
 
     def at(self, place: LevelPlace) -> "Hindsight":
-        """What this means at a place in a stack.
+        """Resolve these parameters for a place in a stack.
 
         Raises:
             ConfigurationError: The goals are to be the level's own, and it has none.
@@ -82,9 +83,9 @@ class Hindsight:
     """`HindsightParameters` at a place in a stack."""
 
     goal: GoalSpace
-    """Where achieved goals stand in the observation, and what reaching one is worth."""
+    """Space of achieved goals in the observation, and their reward."""
     strategy: Strategy
-    """Where goals are taken from."""
+    """Source of the goals."""
     ratio: float
     """Relabelled transitions for each one left as it was."""
     goal_ends_episode: bool
@@ -112,7 +113,7 @@ class Hindsight:
 
     @property
     def ledger(self) -> dict[str, Field]:
-        """What a store must keep of every transition for hindsight."""
+        """Return the columns a store must keep of every transition for hindsight."""
         return {
             ACHIEVED: Field((len(self.goal.low),), np.float32),
             REACHED: Field((), np.bool_),
@@ -140,7 +141,7 @@ class HindsightGoals(SamplerUnit):
         self, store: RingStore, rng: np.random.Generator, *, strategy: Strategy, ratio: float
     ) -> None:
         self._store, self._rng, self._strategy = store, rng, strategy
-        self.share = ratio / (ratio + 1)
+        self.fraction = ratio / (ratio + 1)
         """Of a batch that is relabelled."""
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
@@ -156,8 +157,8 @@ class HindsightGoals(SamplerUnit):
         return mixed
 
     def _draw(self, positions: IntArray) -> tuple[BoolArray, FloatArray]:
-        """Whether to relabel transitions, [B], and the goals that they would get, [B, G]."""
-        relabelled = self._rng.random(len(positions)) < self.share
+        """Draw which transitions to relabel, [B], and the goals that they would get, [B, G]."""
+        relabelled = self._rng.random(len(positions)) < self.fraction
         source = self._sources(positions)
         return relabelled, self._store.ledger[ACHIEVED].take(source, axis=0)
 
@@ -253,7 +254,7 @@ def relabelled(
     reached: BoolArray,
     goal_ends_episode: bool,
 ) -> tuple[FloatArray, BoolArray]:
-    """What transitions are worth under other goals, and whether they are terminal under them.
+    """Return rewards of transitions under other goals, and whether they are terminal under them.
 
     Where goals end episodes, an end that came from reaching the old goal doesn't count any more,
     one that came from anything else does.

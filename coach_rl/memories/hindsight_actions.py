@@ -39,14 +39,16 @@ from coach_rl.memories.tables import Field
 
 @parameter_class
 class HindsightActionParameters:
-    """How the sub-goals that an upper level asked for are shown in batches."""
+    """Settings of hindsight actions: how an upper level's sub-goals are shown in batches."""
 
     penalty: float | None = None
-    """What a tested sub-goal is worth that the level below used up its horizon for; None: minus the
-    level's own horizon, the least that a sub-episode of -1 a decision can be worth."""
+    """Reward of a tested sub-goal for which the level below used up its horizon; None: minus the
+    level's own horizon, the lowest return of a sub-episode with -1 a decision.
+    """
     keep_untested: bool = False
-    """Whether sub-goals that were missed untested are shown as they were asked for as often as in
-    hindsight. False is the paper's way: they would teach what the level below cannot do yet."""
+    """If True, sub-goals that were missed untested are shown as they were sent as often as in
+    hindsight. False is the paper's way: they would teach what the level below cannot do yet.
+    """
 
     def __post_init__(self) -> None:
         require(
@@ -57,7 +59,7 @@ class HindsightActionParameters:
     def at(
         self, place: LevelPlace, goal: GoalSpace, output_filter: OutputFilter | None
     ) -> "HindsightActions":
-        """What this means at a place in a stack.
+        """Resolve these parameters for a place in a stack.
 
         Args:
             place: Where in a stack the agent decides.
@@ -100,15 +102,15 @@ class HindsightActions:
     sub_goal: GoalSpace
     """The goals of the level below."""
     penalty: float
-    """What a missed test is worth."""
+    """Reward of a missed test."""
     keep_untested: bool
-    """Whether what was missed untested is shown as asked for, too."""
+    """If True, sub-goals missed untested are shown as they were sent, too."""
     output_filter: OutputFilter | None
-    """What stands between the agent and what it asks for; None: nothing."""
+    """The agent's output filter, which its sub-goals pass; None: no filter."""
 
     @property
     def ledger(self) -> dict[str, Field]:
-        """What a store must keep of every transition."""
+        """Return the columns a store must keep of every transition."""
         return {
             ACHIEVED_ACTIONS: Field((self.sub_goal.size,), np.float32),
             MISSED: Field((), np.bool_),
@@ -162,12 +164,12 @@ class SubGoalTests(SamplerUnit):
         self, store: RingStore, rng: np.random.Generator, params: HindsightActions, ratio: float
     ) -> None:
         self._ledger, self._rng, self._params = store.ledger, rng, params
-        self._share = 1 / (2 + ratio)
+        self._fraction = 1 / (2 + ratio)
 
     def __call__(self, batch: Columns, size: int) -> Columns:
-        """Which goals to relabel, which to show as tests, which actions to keep, bool [B] each."""
+        """Draw which goals to relabel, which to show as tests, which actions to keep, bool [B]."""
         positions = batch[POSITIONS].numpy()
-        drawn = self._rng.random(size) < self._share
+        drawn = self._rng.random(size) < self._fraction
         tests = drawn & self._ledger[PENALISED].take(positions)
         missed = self._ledger[MISSED].take(positions)
         keeps = ~missed | tests

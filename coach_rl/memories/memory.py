@@ -1,4 +1,4 @@
-"""What an off-policy agent needs of a memory."""
+"""The interface between an off-policy agent and a memory."""
 
 from typing import Protocol
 
@@ -35,7 +35,7 @@ class Memory(Stateful, Protocol):
 
     @property
     def is_prioritised(self) -> bool:
-        """Whether `note_errors` changes anything: learners need not compute errors otherwise."""
+        """True if `note_errors` changes anything: learners need not compute errors otherwise."""
         ...
 
     def add(self, transition: Transition) -> None:
@@ -62,7 +62,7 @@ class Memory(Stateful, Protocol):
         ...
 
     def metrics(self) -> dict[str, float]:
-        """What the inspectors have found since the last call, and other news, by metric name."""
+        """Return the inspectors' findings since the last call, and other metrics, by name."""
         ...
 
     def clear(self) -> None:

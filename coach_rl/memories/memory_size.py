@@ -1,4 +1,4 @@
-"""How much a memory takes, and whether there is so much, before anything is allocated."""
+"""Size of a memory, checked against what is free before anything is allocated."""
 
 import re
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class MemorySize:
     """Bytes a memory takes when it is full."""
 
     host: int
-    """In the machine's memory."""
+    """Bytes in the machine's memory."""
     device: int
-    """On the learner's device, where its columns lie there."""
+    """Bytes on the learner's device, if its columns lie there."""
 
 
 def check_size(size: MemorySize, *, capacity: int, device: torch.device) -> None:
@@ -45,7 +45,7 @@ def check_size(size: MemorySize, *, capacity: int, device: torch.device) -> None
 
 
 def free_host_bytes() -> int:
-    """What this process can still take: of the machine, and of its control group's limit."""
+    """Return the bytes this process can still take, within the limit of its control group."""
     free = int(psutil.virtual_memory().available)
     try:
         limit = (CGROUP / "memory.max").read_text().strip()
@@ -60,7 +60,7 @@ def free_host_bytes() -> int:
 
 
 def free_device_bytes(device: torch.device) -> int:
-    """What is still free on a device."""
+    """Return the free bytes of a device."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return free_host_bytes()

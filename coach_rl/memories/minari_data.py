@@ -227,7 +227,7 @@ def _check_spaces(
 
 
 def _form(space: Space) -> str:
-    """What two spaces must have in common, for people."""
+    """Describe the properties that two spaces must share, for people."""
     match space:
         case spaces.Dict():
             parts = ", ".join(f"{key}: {_form(part)}" for key, part in sorted(space.items()))

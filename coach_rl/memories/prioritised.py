@@ -19,9 +19,9 @@ class PrioritisedParameters:
     """Proportional prioritisation; defaults of the paper's table 3, proportional variant."""
 
     alpha: float = 0.6
-    """How much priorities matter: 0 is uniform, 1 fully in proportion."""
+    """Exponent of the priorities: 0 is uniform, 1 fully in proportion."""
     beta: float = 0.4
-    """How much importance weights correct at the start; 1 corrects fully."""
+    """Initial exponent of the importance weights; 1 corrects fully."""
     anneal_beta_over: EnvironmentSteps | None = EnvironmentSteps(1_000_000)
     """Environment steps added to the memory until beta has risen to 1; None: it stays."""
     epsilon: float = 1e-6
@@ -45,7 +45,7 @@ class PrioritisedParameters:
 
 
 class PrioritisedPositions(SamplerUnit):
-    """Positions in proportion to (|error| + epsilon) ** alpha, one from each of B equal shares.
+    """Positions in proportion to (|error| + epsilon) ** alpha, one from each of B equal strata.
 
     A new transition gets the greatest priority there has been. Weights are divided by the greatest
     of the batch, so they only ever shrink a step and need no minimum over the whole memory (Schaul
@@ -65,20 +65,20 @@ class PrioritisedPositions(SamplerUnit):
 
     @property
     def beta(self) -> float:
-        """How much the weights correct now."""
+        """Current exponent of the importance weights."""
         params = self._params
         if params.anneal_beta_over is None:
             return params.beta
-        share = min(1.0, self._steps_added / params.anneal_beta_over.count)
-        return params.beta + (1.0 - params.beta) * share
+        progress = min(1.0, self._steps_added / params.anneal_beta_over.count)
+        return params.beta + (1.0 - params.beta) * progress
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Positions and weights, [B] each."""
         total = self._tree.total
         if not total:
             raise RunError("the memory is empty; add transitions before sampling")
-        shares = np.arange(size) + self._rng.random(size)
-        positions = self._tree.find(shares * (total / size))
+        strata = np.arange(size) + self._rng.random(size)
+        positions = self._tree.find(strata * (total / size))
         weights = importance_weights(self._tree[positions], self.beta)
         return {POSITIONS: torch.from_numpy(positions), WEIGHTS: torch.from_numpy(weights)}
 
@@ -102,7 +102,7 @@ class PrioritisedPositions(SamplerUnit):
         self._greatest = max(self._greatest, float(priorities.max(initial=0.0)))
 
     def priorities(self, positions: IntArray) -> FloatArray:
-        """What the probabilities are in proportion to, float64 [B]."""
+        """Return the priorities that the probabilities are in proportion to, float64 [B]."""
         priorities: FloatArray = self._tree[positions]
         return priorities
 

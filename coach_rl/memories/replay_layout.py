@@ -1,4 +1,4 @@
-"""What a replay memory keeps of a transition: its columns, and the room they take."""
+"""Layout of a replay memory: the columns kept of each transition, and their size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,32 +39,32 @@ class ReplayLayout:
     keeps: bool
     """False for an agent that only acts: nothing is kept, no room is taken."""
     is_on_device: bool
-    """Whether the big columns lie on the learner's device."""
+    """True if the big columns lie on the learner's device."""
     is_prioritised: bool
-    """Whether a priority is kept of each transition."""
+    """True if a priority is kept of each transition."""
     observation_space: spaces.Dict
-    """What the agent sees."""
+    """The agent's observation space."""
     action_space: Space
-    """Where it acts."""
+    """The agent's action space."""
     extras: tuple[str, ...]
-    """What is kept of what the agent notes with its actions."""
+    """Columns of the extras kept with the agent's actions."""
     frame_stack: tuple[str, ...]
     """Observation keys whose frames are kept once each."""
     keeps_follows: bool
-    """Whether it is kept that a transition follows on its row's one before; n-step returns do."""
+    """True if each transition's `follows` is kept, for n-step returns."""
     hindsight: Hindsight | None
-    """How goals are relabelled; None: not at all."""
+    """Relabelling of goals; None: no relabelling."""
     hindsight_actions: HindsightActions | None
-    """How sub-goals are shown in hindsight; None: as they were sent."""
+    """Hindsight actions, i.e. how sub-goals are shown; None: as they were sent."""
 
     @cached_property
     def observations(self) -> dict[str, Field]:
-        """Of every observation key."""
+        """The columns of every observation key."""
         return {key: _field(part) for key, part in self.observation_space.spaces.items()}
 
     @cached_property
     def actions(self) -> dict[str, Field]:
-        """Of the action's columns, by path."""
+        """The columns of the action, by path."""
         if isinstance(self.action_space, spaces.Dict):
             parts = self.action_space.spaces.items()
             return {f"{ACTION_PARTS}{key}": _field(part) for key, part in parts}
@@ -77,7 +77,7 @@ class ReplayLayout:
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        """Of the big columns but extras and frames, by path."""
+        """The big columns except extras and frames, by path."""
         fields = dict(self.actions)
         for key, field in self.observations.items():
             if key not in self.frame_stack:
@@ -86,7 +86,7 @@ class ReplayLayout:
 
     @cached_property
     def ledger(self) -> dict[str, Field]:
-        """Of the small columns beside those that every store has, by path."""
+        """The small columns beyond those that every store has, by path."""
         fields: dict[str, Field] = {}
         if self.keeps_follows:
             fields[FOLLOWS] = Field((), np.bool_)
@@ -108,7 +108,7 @@ class ReplayLayout:
 
     @property
     def size(self) -> MemorySize:
-        """What the memory takes when it is full."""
+        """The memory's size when it is full."""
         if not self.keeps:
             return MemorySize(host=0, device=0)
         entries = self.num_rows * self.row_capacity
@@ -138,7 +138,7 @@ class ReplayLayout:
         below: Array | None = None,
         tested: BoolArray | None = None,
     ) -> dict[str, Array]:
-        """What hindsight keeps of transitions, [R, ...] each.
+        """Return the columns that hindsight keeps of transitions, [R, ...] each.
 
         Args:
             columns: The transitions' other columns.

@@ -61,12 +61,12 @@ class ReplayMemory:
 
     @property
     def is_prioritised(self) -> bool:
-        """Whether `note_errors` changes anything."""
+        """True if `note_errors` changes anything."""
         return self.priorities is not None
 
     @property
     def history(self) -> RowHistory:
-        """What is kept, by rows and their steps."""
+        """The kept transitions, by rows and their steps."""
         return RowHistory(self.store)
 
     def rows_of(self, positions: Tensor) -> IntArray:
@@ -93,7 +93,7 @@ class ReplayMemory:
 
     def as_shown(self, observation: Observation) -> Observation:
         """Observations [R, ...] each as batches will show them; see `Memory.as_shown`."""
-        if self._relabel is None or not self._relabel.share:
+        if self._relabel is None or not self._relabel.fraction:
             return observation
         return {**observation, GOAL_KEY: self._relabel.mixed_in(observation[GOAL_KEY])}
 
@@ -105,7 +105,7 @@ class ReplayMemory:
             )
 
     def metrics(self) -> dict[str, float]:
-        """How much is kept, and the metrics of the sampler's units."""
+        """Return the fill level and the metrics of the sampler's units."""
         return {"memory/transitions": float(len(self)), **self.sampler.metrics()}
 
     def clear(self) -> None:
@@ -166,7 +166,7 @@ class ReplayMemory:
         return {**shown, MASK: mask}
 
     def state_dict(self) -> State:
-        """What is kept, the sampler and its random stream."""
+        """Return the kept transitions, the sampler and its random stream."""
         return {
             "store": self.store.state_dict(),
             "sampler": self.sampler.state_dict(),

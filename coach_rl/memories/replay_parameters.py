@@ -85,13 +85,13 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     frame_stack: tuple[str, ...] = ()
     """Observation keys stacked by ObservationStackingFilter (last axis): frames are kept once."""
     extras: tuple[str, ...] = ()
-    """What the agent notes with its actions and wants back, as the `extras` of a batch."""
+    """Extras of the agent's actions to keep, as the `extras` of a batch."""
     prefill: str | None = None
     """A Minari data set, by id or path, whose transitions are there from the start."""
     units: tuple[SamplerUnitParameters, ...] = ()
     """Sampler units of your own."""
     inspect: tuple[InspectParameters, ...] = ()
-    """Where to look into the sampler."""
+    """Points of the sampler to inspect."""
 
     def __post_init__(self) -> None:
         for name in ("capacity", "n_step"):
@@ -229,7 +229,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         relabel: HindsightGoals | None,
         discount: float,
     ) -> list[SamplerUnit]:
-        """From positions to rewards, discounts and where the returns end."""
+        """Build the units from positions to rewards, discounts and the ends of the returns."""
         by_duration = self.discount_by_duration
         if self.n_step == 1 and relabel is None:
             return [OneStep(store, discount=discount, by_duration=by_duration)]

@@ -45,7 +45,7 @@ class FrameStackField:
     key: str
     """The observation key."""
     field: Field
-    """Of the whole stack, as it is observed."""
+    """Column of the whole stack, as it is observed."""
 
 
 class RingStore:
@@ -197,7 +197,7 @@ class RingStore:
         return newest - (newest - slots) % self.row_capacity
 
     def positions_of(self, rows: IntArray, steps: IntArray) -> IntArray:
-        """Where the steps of rows stand, as long as they are kept, [...]."""
+        """Return the positions of the steps of rows, as long as they are kept, [...]."""
         return rows * self.row_capacity + steps % self.row_capacity
 
     def episodes_of(self, positions: IntArray) -> tuple[IntArray, IntArray]:

@@ -1,4 +1,4 @@
-"""On-policy memory: transitions in the order they came, from rows that may be irregular."""
+"""Rollout memory of on-policy agents: transitions in order, from rows that may be irregular."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ from coach_rl.memories.columns import (
 
 @dataclass(frozen=True, kw_only=True)
 class RowGrid:
-    """Where each row's transitions lie in a memory, time-major and padded.
+    """Positions of each row's transitions in a memory, time-major and padded.
 
     T is the longest row's number of transitions, N the number of rows that have any.
     """
@@ -76,7 +76,7 @@ class RolloutMemory:
 
     @property
     def environment_steps(self) -> int:
-        """How many steps of the simulator the transitions took, over all rows."""
+        """Number of simulator steps that the transitions took, over all rows."""
         return int(self.columns[DURATIONS][: self._length].sum()) if self._length else 0
 
     def add(self, transition: Transition) -> None:
@@ -115,7 +115,7 @@ class RolloutMemory:
         return RowGrid(index=index, valid=valid)
 
     def trajectories(self, agent: str = "agent") -> dict[str, Array]:
-        """By flat path, [N, T, ...] each; `/mask` [N, T] is false where a row is shorter.
+        """Return arrays [N, T, ...] by flat path; `/mask` [N, T] is false where a row is shorter.
 
         Args:
             agent: Under whose name actions and extras are shown.

@@ -1,4 +1,4 @@
-"""What rows did step by step, as far as a replay memory still has it."""
+"""History of rows step by step, as far as a replay memory still has it."""
 
 from collections.abc import Iterable
 
@@ -24,20 +24,20 @@ class RowHistory:
         return begins, ends
 
     def has_kept(self, rows: IntArray, steps: IntArray) -> BoolArray:
-        """Whether the steps of rows have not been overwritten, [...]."""
+        """Return whether the steps of rows have not been overwritten, [...]."""
         kept: BoolArray = steps >= self._store.counts[rows] - self._store.row_capacity
         return kept
 
     def observations(self, rows: IntArray, steps: IntArray, keys: Iterable[str]) -> Observation:
-        """What rows saw before each of these steps, [..., ...] each."""
+        """Return the observations of rows before each of these steps, [..., ...] each."""
         return {key: self._read(f"{OBSERVATIONS}{key}", rows, steps) for key in keys}
 
     def next_observation(self, rows: IntArray, steps: IntArray, key: str) -> Array:
-        """What rows saw under one key after each of these steps, [..., ...]."""
+        """Return the observations of rows under one key after each of these steps, [..., ...]."""
         return self._read(f"{NEXT_OBSERVATIONS}{key}", rows, steps)
 
     def actions(self, rows: IntArray, steps: IntArray) -> FloatArray:
-        """What rows did in each of these steps, [..., A]."""
+        """Return the actions of rows in each of these steps, [..., A]."""
         return self._read(ACTIONS, rows, steps)
 
     def _read(self, path: str, rows: IntArray, steps: IntArray) -> Array:

@@ -40,7 +40,7 @@ class SamplerUnit(ABC):
         return {}
 
     def state_dict(self) -> State:
-        """What it must remember to go on."""
+        """Return the unit's state."""
         return {}
 
     def load_state_dict(self, state: State) -> None:  # noqa: B027 (most units have no state)
@@ -95,7 +95,7 @@ class SamplerChain:
         return {name: value for unit in self.units for name, value in unit.metrics().items()}
 
     def state_dict(self) -> State:
-        """What the units must remember, by name."""
+        """Return the units' states, by name."""
         return {unit.name: unit.state_dict() for unit in self.units}
 
     def load_state_dict(self, state: State) -> None:

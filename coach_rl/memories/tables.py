@@ -15,21 +15,21 @@ from coach_rl.memories.columns import Columns
 
 @dataclass(frozen=True)
 class Field:
-    """What one entry of a column looks like."""
+    """Shape and dtype of one entry of a column."""
 
     shape: tuple[int, ...]
-    """Without the axis of entries."""
+    """Shape without the axis of entries."""
     dtype: npt.DTypeLike
-    """As it is kept."""
+    """Dtype in which it is kept."""
 
     @property
     def bytes(self) -> int:
-        """Of one entry."""
+        """Size of one entry in bytes."""
         return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
 
 
 def kept_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
-    """How values of a dtype are kept: float64 as float32, everything else as it is."""
+    """Return the dtype in which values are kept: float32 for float64, else the values' own."""
     dtype = np.dtype(dtype)
     return np.dtype(np.float32) if dtype == np.float64 else dtype
 

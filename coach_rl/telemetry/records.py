@@ -32,7 +32,7 @@ is over. final_evaluation: the one at a run's end is over. checkpoint: one was w
 
 @dataclass(frozen=True, kw_only=True)
 class LogRecord:
-    """What happened, where the run stood when it did, and the numbers that came of it."""
+    """An event of a run, the run's counters when it happened, and its metrics."""
 
     kind: Kind
     phase: Phase
@@ -44,7 +44,7 @@ class LogRecord:
     episodes: int
     """Finished training episodes so far."""
     wall_seconds: float
-    """Since the run's iterator started, earlier parts of a resumed run included."""
+    """Seconds since the run's iterator started, earlier parts of a resumed run included."""
     level: str = ""
     """The level it speaks of; empty when it speaks of the whole graph."""
     agent: str = ""
@@ -60,4 +60,4 @@ class Evaluation(LogRecord):
     """The record of an evaluation together with those of its levels."""
 
     levels: tuple[LogRecord, ...] = ()
-    """How the sub-episodes of each level of a hierarchy have gone, top first."""
+    """Statistics of the sub-episodes of each level of a hierarchy, top first."""

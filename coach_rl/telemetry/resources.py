@@ -1,4 +1,4 @@
-"""What a run takes of the machine: processor, memory, GPU memory."""
+"""Resources a run uses on the machine: processor, memory, GPU memory."""
 
 import time
 

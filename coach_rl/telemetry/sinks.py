@@ -1,4 +1,4 @@
-"""Where log records go."""
+"""Sinks: objects that take log records and write them somewhere."""
 
 from typing import Protocol
 

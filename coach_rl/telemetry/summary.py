@@ -1,4 +1,4 @@
-"""What a run came to: the numbers of summary.json and of the table at its end."""
+"""Summary of a run: the numbers of summary.json and of the table at its end."""
 
 from dataclasses import dataclass
 
@@ -62,7 +62,7 @@ class Summary:
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
-    """Mean, deviation, interquartile mean with its interval, success, and a line for each level."""
+    """A table of mean, standard deviation, interquartile mean, success, and one line per level."""
     scalars = evaluation.scalars
     low, high = scalars["evaluation/reward_iqm_low"], scalars["evaluation/reward_iqm_high"]
     table = Table(show_header=False, title="Evaluation", title_justify="left")
@@ -86,7 +86,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 
 
 def _level_line(level: LogRecord) -> str:
-    """How a level's sub-episodes went."""
+    """Return the line about a level's sub-episodes."""
     of = {_short(name): value for name, value in level.scalars.items()}
     line = f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"
     if of["goal_share"] == of["distance"] == 0:  # a level without goals, which is nowhere near one

@@ -45,7 +45,7 @@ _MP4_QUALITY = 7
 
 @parameter_class
 class VideoParameters:
-    """What is recorded of an evaluation, and how it is kept."""
+    """Settings of an evaluation's video."""
 
     formats: tuple[Format, ...] = ("gif",)
     """gif, mp4 or both."""
@@ -86,7 +86,7 @@ class CaptionLine(NamedTuple):
     text: str
     colour: RGB = WHITE
     has_dot: bool = False
-    """Whether a dot of that colour stands in front, as in a legend."""
+    """True if a dot of that colour stands in front, as in a legend."""
 
 
 class Shot(NamedTuple):
@@ -115,7 +115,7 @@ class Film:
         self._max_frames = max_frames
 
     def wants(self, step: int) -> bool:
-        """Whether the frame after that many steps of the episode belongs in the film."""
+        """Return whether the film includes the frame after that many steps of the episode."""
         return step % self.frame_skip == 0
 
     def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
@@ -215,7 +215,7 @@ def _colours(images: list[Image.Image]) -> Image.Image:
 
 
 def _palette(pixels: Array, colours: int, method: Image.Quantize) -> list[int]:
-    """At most so many colours for pixels [P, 3], as flat red, green and blue."""
+    """Return a palette for pixels [P, 3], at most so many colours, as flat red, green and blue."""
     reduced = Image.fromarray(pixels[None].astype(np.uint8)).quantize(colors=colours, method=method)
     return list(reduced.getpalette() or ())
 

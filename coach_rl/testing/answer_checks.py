@@ -1,4 +1,4 @@
-"""What an environment's answers promise: their form, their ends, and whose memory they are."""
+"""Checks of an environment's answers: their form, their ends, and who owns their memory."""
 
 from copy import deepcopy
 

@@ -1,4 +1,4 @@
-"""What every simulator promises, one check per promise.
+"""The promises of every simulator, one check per promise.
 
     check_environment(lambda num_envs: MyParameters().build(num_envs=num_envs))
 
@@ -133,7 +133,7 @@ class EnvironmentContract:
 
     @property
     def trial(self) -> Trial:
-        """What the checks try."""
+        """The trial that the checks run."""
         return Trial(
             build=self.build,
             steps=self.steps,

@@ -1,4 +1,4 @@
-"""What saving and closing promise: a run goes on exactly, and `close` is harmless."""
+"""Checks of saving and closing: a run resumes exactly, and `close` is harmless."""
 
 from copy import deepcopy
 from typing import Any
@@ -52,7 +52,7 @@ def state_replaces_everything(trial: Trial) -> None:
 
 
 def open_decisions_are_saved(trial: Trial) -> None:
-    """What was sent and not answered when the state was saved is answered by the copy as well."""
+    """Decisions sent but not answered when the state was saved are answered by the copy as well."""
     if not trial.saves:
         return
     half = trial.steps // 2

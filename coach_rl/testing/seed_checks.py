@@ -1,4 +1,4 @@
-"""What seeds promise: the same run again, and rows that live alone as among others."""
+"""Checks of seeds: the same run again, and rows that don't depend on each other."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def same_seed_same_numbers(trial: Trial) -> None:
 
 
 def different_seeds_differ_if_anything_does(trial: Trial) -> None:
-    """Where rows differ by their seeds, other seeds give other runs."""
+    """Other seeds give other runs if rows with different seeds differ."""
     with trial.environment() as environment:
         run = played(environment, trial)
         rows_differ = any(

@@ -1,4 +1,4 @@
-"""What sending and receiving promise: the right rows, and refusals that change nothing."""
+"""Checks of sending and receiving: the right rows, and refusals that change nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whether two saved states are the same, for tests that stop a run and go on with it."""
+"""Comparison of two saved states, for tests that stop and resume a run."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the checks of an environment try, and the runs they play."""
+"""The trial that the checks of an environment run, and how they play it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,20 +20,20 @@ SEED_OF_TRIAL = -1
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What the checks try, and how long."""
+    """The environment and settings of the checks."""
 
     build: Callable[[int], Environment]
     """Makes a fresh environment with that many rows."""
     steps: int = 60
     """Steps per row; an episode must end within them."""
     seed: int = 7
-    """Of the environment and of the actions."""
+    """Seed of the environment and of the actions."""
     partial_sends: bool = True
-    """Whether rows can be sent to one by one; False for a simulator that steps all rows at once."""
+    """True if rows can be sent to one by one; False for a simulator that steps all rows at once."""
     saves: bool = True
-    """Whether the state can be saved."""
+    """True if the state can be saved."""
     seeds_rows: bool = True
-    """Whether each row has a random stream of its own; False where rows share one."""
+    """True if each row has a random stream of its own; False if rows share one."""
 
     @contextmanager
     def environment(self, rows: int = ROWS) -> Iterator[Environment]:

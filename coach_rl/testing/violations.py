@@ -1,4 +1,4 @@
-"""What a broken promise raises, and the plain comparisons that find one."""
+"""The error of a broken promise, and the plain comparisons that find one."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def expect(condition: bool, message: str) -> None:
 
 
 def equal_arrays(left: Array, right: Array) -> bool:
-    """Whether dtype, shape and every bit agree."""
+    """Return whether dtype, shape and every bit agree."""
     same_form = left.dtype == right.dtype and left.shape == right.shape
     return same_form and left.tobytes() == right.tobytes()
 

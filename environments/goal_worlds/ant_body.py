@@ -43,7 +43,7 @@ _COLOR, _TORSO_COLOR = (0.2, 0.55, 0.85, 1), (0.15, 0.4, 0.7, 1)
 
 @dataclass(frozen=True)
 class _Leg:
-    """Where a leg leads, and which way its ankle bends down."""
+    """A leg's direction, and the direction in which its ankle bends down."""
 
     number: int
     direction: tuple[int, int]
@@ -68,7 +68,7 @@ _MOTORS = (4, 1, 2, 3)
 
 
 def elements(*names: str) -> tuple[int, ...]:
-    """Where these stand in the observation, e.g. for `GoalSpace.elements`; see `OBSERVED`.
+    """Return the indices of named observation elements, e.g. for `GoalSpace`; see `OBSERVED`.
 
     Raises:
         UnknownNameError: No element has such a name.

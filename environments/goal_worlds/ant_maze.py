@@ -57,7 +57,7 @@ class AntMaze(AntTask):
     """Kilograms."""
 
     terminate: bool = False
-    """Whether reaching the goal ends the episode."""
+    """If True, reaching the goal ends the episode."""
     reward_type: str = "dense"
     """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
     goal after the step."""
@@ -66,17 +66,17 @@ class AntMaze(AntTask):
     cell_size: float = 8.0
     """Side of a cell, in metres."""
     block_height: float = 4.0
-    """Of walls and blocks, and depth of gaps, in metres."""
+    """Height of walls and blocks, and depth of gaps, in metres."""
     goal_radius: float = 5.0
     """Distance at which the goal is reached, in metres."""
     targets: str = "training"
-    """Where goals are drawn from: `training` or `evaluation`."""
+    """Distribution of the goals: `training` or `evaluation`."""
     training_targets: tuple[Range, ...] = ((-4.0, 20.0), (-4.0, 20.0))
     """A range for each element of a goal, drawn evenly, in metres."""
     evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (16.0, 16.0))
     """The same where `targets` is `evaluation`."""
     observe_block: bool = False
-    """Whether the places of the blocks stand at the end of the observation; HIRO hid them."""
+    """If True, the positions of the blocks end the observation; HIRO hid them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,7 +119,7 @@ class AntMaze(AntTask):
 
     @property
     def floor_height(self) -> float:
-        """Of the ground to walk on, in metres."""
+        """Height of the ground to walk on, in metres."""
         return self.block_height if self.map.cells(_GAP) else 0.0
 
     @property
@@ -155,7 +155,7 @@ class AntMaze(AntTask):
         )
 
     def place(self, cell: Cell) -> FloatArray:
-        """Where the middle of a cell is, [2]."""
+        """Return the centre of a cell, [2]."""
         row, column = self.start
         return self.cell_size * np.array([cell[1] - column, row - cell[0]], np.float64)
 
@@ -207,7 +207,7 @@ class AntMaze(AntTask):
         return np.concatenate((motion, self._block_places(state)), axis=1)
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Where the distance is within the goal's radius, [...]."""
+        """Return where the distance is within the goal's radius, [...]."""
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
 
     @property

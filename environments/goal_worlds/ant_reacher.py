@@ -50,9 +50,9 @@ class HACAntTask(AntTask):
     subgoal_velocity_threshold: float = 0.5
     """Largest difference in each velocity at which a sub-goal is reached, in metres per second."""
     half_side: float = 12.0
-    """From the middle to the middle of an outer wall, in metres."""
+    """Distance from the centre to the middle of an outer wall, in metres."""
     wall_height: float = 0.8
-    """In metres."""
+    """Height of the walls in metres."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,7 +61,7 @@ class HACAntTask(AntTask):
 
     @property
     def free_half_side(self) -> float:
-        """From the middle to the face of an outer wall, in metres."""
+        """Distance from the centre to the face of an outer wall, in metres."""
         return self.half_side - _WALL / 2
 
     @property
@@ -89,7 +89,7 @@ class HACAntTask(AntTask):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Where an episode starts and where its goal lies, [2] each."""
+        """Draw the start and the goal of an episode, [2] each."""
 
     def spec(self) -> mujoco.MjSpec:
         """An ant among walls; a mark as large as the thresholds where the goal is."""
@@ -114,7 +114,7 @@ class HACAntTask(AntTask):
         data.mocap_pos[0] = data.userdata
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Where every element is within its threshold, [...]."""
+        """Return where every element is within its threshold, [...]."""
         return each_within(np.asarray(achieved_goal) - desired_goal, self.threshold)
 
     def _add_walls(self, spec: mujoco.MjSpec) -> None:
@@ -141,7 +141,7 @@ class AntReacher(HACAntTask):
     field: float = 9.5
     """Starts and goals lie within this distance of the middle along x and y, in metres."""
     min_distance: float = 8.0
-    """Between a start and its goal at least, in metres."""
+    """Smallest distance between a start and its goal, in metres."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,15 +179,15 @@ class AntFourRooms(HACAntTask):
     subgoal_velocity_threshold: float = 0.8
     """Largest difference in each velocity at which a sub-goal is reached, in metres per second."""
     half_side: float = 8.25
-    """From the middle to the middle of an outer wall, in metres."""
+    """Distance from the centre to the middle of an outer wall, in metres."""
     wall_height: float = 2.0
-    """In metres."""
+    """Height of the walls in metres."""
     inner_wall: float = 1.0
     """Thickness of the walls between rooms, in metres."""
     door: Range = (3.5, 6.5)
-    """Where a wall between two rooms is open, in metres from the middle."""
+    """Opening in a wall between two rooms, in metres from the centre."""
     room: Range = (3.0, 6.5)
-    """Where starts and goals lie in their room, in metres from the middle along x and y."""
+    """Range of starts and goals in their room, in metres from the centre along x and y."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

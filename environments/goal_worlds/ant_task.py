@@ -1,4 +1,4 @@
-"""What the ant worlds have in common: the ant, what it sees, and boxes in its way."""
+"""The parts shared by the ant worlds: the ant, its observation, and boxes in its way."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -49,7 +49,7 @@ class AntTask(GoalTask):
         return np.concatenate((state.qpos[:, :POSITIONS], state.qvel[:, :VELOCITIES]), axis=1)
 
     def achieved_goal(self, state: MujocoState) -> FloatArray:
-        """Where the torso is, [R, G]."""
+        """Return the position of the torso, [R, G]."""
         return np.asarray(state.qpos[:, : self.goal_size])
 
 

@@ -45,19 +45,19 @@ class GoalPendulum(GoalTask):
     timestep: float = 0.002
     """Seconds of a simulator step."""
     length: float = 0.5
-    """From the hinge to the mass, in metres."""
+    """Length from the hinge to the mass, in metres."""
     mass: float = 1.0
-    """Of the ball at the end, in kilograms; the pole has none."""
+    """Mass of the ball at the end, in kilograms; the pole has none."""
     damping: float = 0.1
-    """Of the hinge, in newton metres per radian and second."""
+    """Damping of the hinge, in newton metres per radian and second."""
     max_torque: float = 2.0
-    """Of the motor, in newton metres; holding the pole level takes 9.81 * mass * length."""
+    """Largest torque in newton metres; holding the pole level takes 9.81 * mass * length."""
     start_angle: Range = (np.pi / 4, 7 * np.pi / 4)
-    """Where episodes start, in radians from upright."""
+    """Range of start angles, in radians from upright."""
     start_velocity: Range = (-0.05, 0.05)
     """Velocity at the start, in radians per second."""
     goal_angle: Range = (0.0, 0.0)
-    """Where goals lie, in radians from upright; (-pi / 8, pi / 8) for Coach's random goals."""
+    """Range of goal angles, in radians from upright; (-pi / 8, pi / 8) for Coach's random goals."""
     goal_velocity: Range = (0.0, 0.0)
     """Velocity of goals, in radians per second; (-0.2, 0.2) for Coach's random goals."""
     threshold: tuple[float, ...] = (0.075, 0.075, 0.75)
@@ -137,7 +137,7 @@ class GoalPendulum(GoalTask):
         return self._goal(state.qpos[:, 0], state.qvel[:, 0])
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Where every element is within its threshold, [...]."""
+        """Return where every element is within its threshold, [...]."""
         return each_within(np.asarray(achieved_goal) - desired_goal, self.threshold)
 
     def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
@@ -153,7 +153,7 @@ class GoalPendulum(GoalTask):
         return _on_the_circle(angle, velocity)
 
     def _tip(self, angle: float) -> Place:
-        """Where the ball at the end of the pole is."""
+        """Return the position of the ball at the end of the pole."""
         x, z = self.length * np.sin(angle), self.length * np.cos(angle)
         return float(x), 0.0, float(_HINGE_HEIGHT + z)
 
@@ -168,7 +168,7 @@ class AngleGoalPendulum(GoalPendulum):
     """
 
     goal_angle: Range = (float(np.deg2rad(-16)), float(np.deg2rad(16)))
-    """Where goals lie, in radians from upright."""
+    """Range of goal angles, in radians from upright."""
     goal_velocity: Range = (-0.6, 0.6)
     """Velocity of goals, in radians per second."""
     threshold: tuple[float, ...] = (float(np.deg2rad(9.5)), 0.6)
@@ -186,7 +186,7 @@ class AngleGoalPendulum(GoalPendulum):
         )
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Where angle and velocity are within their thresholds, [...]."""
+        """Return where angle and velocity are within their thresholds, [...]."""
         return each_within(_difference(achieved_goal, desired_goal), self.threshold)
 
     def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
@@ -210,7 +210,7 @@ def _on_the_circle(angle: FloatArray, velocity: FloatArray) -> FloatArray:
 
 
 def _difference(achieved_goal: Array, desired_goal: Array) -> FloatArray:
-    """Of angles and velocities [..., 2], angles within half a turn."""
+    """Return the difference of angles and velocities [..., 2], angles within half a turn."""
     difference = np.array(np.asarray(achieved_goal) - desired_goal, np.float64)
     difference[..., 0] = _wrapped(difference[..., 0])
     return difference

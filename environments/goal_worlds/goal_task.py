@@ -1,4 +1,4 @@
-"""What all goal worlds have in common: where the goal is kept, and what reaching it is worth."""
+"""The parts shared by all goal worlds: the goal's storage, and the reward for reaching it."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -25,13 +25,14 @@ class GoalTask(MujocoTask):
 
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "userdata")
     place_elements: ClassVar[int] = 2
-    """With how many elements of a place observations and goals begin: 2 for x and y, 3 for z as
-    well; 0 where they begin with something else."""
+    """Number of elements of a place at the beginning of observations and goals: 2 for x and y, 3
+    for z as well; 0 if they begin with something else.
+    """
     mark_height: ClassVar[float] = 0.0
-    """Where a goal without z is drawn, in metres above the ground."""
+    """Height at which a goal without z is drawn, in metres above the ground."""
 
     terminate: bool = True
-    """Whether reaching the goal ends the episode."""
+    """If True, reaching the goal ends the episode."""
     reward_type: str = "sparse"
     """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
     goal after the step."""
@@ -60,11 +61,11 @@ class GoalTask(MujocoTask):
     @property
     @abstractmethod
     def subgoal_space(self) -> GoalSpace:
-        """What a level above the lowest may ask for."""
+        """The goals that a level above the lowest may send."""
 
     @abstractmethod
     def motion(self, state: MujocoState) -> FloatArray:
-        """What is seen apart from goals, [R, O]."""
+        """Return the observation apart from goals, [R, O]."""
 
     @abstractmethod
     def achieved_goal(self, state: MujocoState) -> FloatArray:
@@ -72,7 +73,7 @@ class GoalTask(MujocoTask):
 
     @abstractmethod
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Where one goal is as good as the other, [...].
+        """Return where one goal is as good as the other, [...].
 
         Args:
             achieved_goal: [..., G].
@@ -80,7 +81,7 @@ class GoalTask(MujocoTask):
         """
 
     def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
-        """How far one goal is from the other, Euclidean unless a world says otherwise, [...].
+        """Return the distance between goals, Euclidean unless a world defines it otherwise, [...].
 
         Args:
             achieved_goal: [..., G].
@@ -111,7 +112,7 @@ class GoalTask(MujocoTask):
     def judge(
         self, before: MujocoState, action: FloatArray, after: MujocoState
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
-        """What the step led to is worth; terminated at the goal if asked to."""
+        """Return reward, termination and info of a step; see `terminate`."""
         del before, action
         achieved = self.achieved_goal(after)
         success = self.reached(achieved, after.userdata)
@@ -133,7 +134,7 @@ class GoalTask(MujocoTask):
         desired_goal: Array,
         info: Any = None,  # noqa: ARG002 - part of the convention
     ) -> FloatArray:
-        """What being at one goal is worth when another is wanted, float64 [...].
+        """Return the reward of being at one goal when another is desired, float64 [...].
 
         Args:
             achieved_goal: [..., G].
@@ -185,7 +186,7 @@ def damp(joint: Any, damping: float) -> None:
 
 
 def each_within(difference: Array, threshold: tuple[float, ...]) -> BoolArray:
-    """Where every element of a difference [..., G] is within its threshold, [...]."""
+    """Return where every element of a difference [..., G] is within its threshold, [...]."""
     return np.asarray((np.abs(difference) <= np.array(threshold)).all(axis=-1))
 
 

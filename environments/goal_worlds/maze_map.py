@@ -124,12 +124,12 @@ class MazeMap:
 
     @property
     def starts(self) -> tuple[Cell, ...]:
-        """Where episodes may start."""
+        """Cells in which episodes may start."""
         return self.cells("S") or self.cells(".SG")
 
     @property
     def goals(self) -> tuple[Cell, ...]:
-        """Where goals may lie."""
+        """Cells in which goals may lie."""
         return self.cells("G") or self.cells(".SG")
 
     def runs(self, signs: str) -> list[tuple[int, int, int]]:

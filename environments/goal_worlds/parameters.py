@@ -1,4 +1,4 @@
-"""Which goal world, and with what parameters."""
+"""Parameters of the goal worlds."""
 
 from collections.abc import Mapping
 from dataclasses import field

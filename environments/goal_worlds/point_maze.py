@@ -41,7 +41,7 @@ class PointMaze(GoalTask):
     cell_size: float = 1.0
     """Side of a cell, in metres."""
     ball_radius: float = 0.1
-    """In metres."""
+    """Radius of the ball in metres."""
     max_speed: float = 2.0
     """Speed along each axis that full force leads to, in metres per second."""
     response_time: float = 0.25
@@ -49,7 +49,7 @@ class PointMaze(GoalTask):
     min_path: int = 1
     """Steps from cell to neighbouring cell that lie between start and goal at least."""
     noise: float = 0.25
-    """How far start and goal lie from the middle of their cells at most along x and y, in cells."""
+    """Largest distance of start and goal from their cells' centres along x and y, in cells."""
     goal_radius: float = 0.45
     """Distance at which the goal is reached, in metres."""
     subgoal_radius: float = 0.25
@@ -102,7 +102,7 @@ class PointMaze(GoalTask):
         return tuple(pairs)
 
     def place(self, cell: Cell) -> FloatArray:
-        """Where the middle of a cell is, [2]."""
+        """Return the centre of a cell, [2]."""
         rows, columns = len(self.maze), len(self.maze[0])
         return self.cell_size * np.array(
             [cell[1] - (columns - 1) / 2, (rows - 1) / 2 - cell[0]], np.float64
@@ -201,7 +201,7 @@ class PointMaze(GoalTask):
         return np.asarray(state.qpos)
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Where the distance is within the goal's radius, [...]."""
+        """Return where the distance is within the goal's radius, [...]."""
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
 
 

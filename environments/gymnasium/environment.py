@@ -37,7 +37,7 @@ class GymnasiumEnvironment:
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What one row shows and takes."""
+        """Observation and action space of one row."""
         return self._rows.layout.spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
@@ -70,7 +70,7 @@ class GymnasiumEnvironment:
         return self._rows.render(row)
 
     def state_dict(self) -> State:
-        """How to live every row's unfinished episode again, and what is open.
+        """Return what replays every row's unfinished episode, and the open decisions.
 
         It is as long as the episodes are.
         """

@@ -1,4 +1,4 @@
-"""How Gymnasium's values lie in ours: nested dicts become flat path names, infos become arrays."""
+"""Mapping of Gymnasium's values: nested dicts become flat path names, infos become arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ _SUCCESS = ("is_success", "success")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each flat array comes from and goes to."""
+    """Source and destination of each flat array."""
 
     spaces: EnvironmentSpaces
-    """What one row shows and takes, flat."""
+    """Flat observation and action space of one row."""
     observation_paths: tuple[tuple[str, ...], ...]
     """The keys that lead to each flat observation; an empty path is the observation itself."""
     action_paths: tuple[tuple[str, ...], ...]

@@ -35,7 +35,7 @@ class SingleEnvironmentsParameters(ABC):
     processes: int | None = None
     """Number of workers with subprocess; None takes one per core, at most one per row."""
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
-    """How workers start with subprocess; fork starts fastest, but is unsafe beside threads."""
+    """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -53,7 +53,7 @@ class SingleEnvironmentsParameters(ABC):
 
     @abstractmethod
     def recipe(self) -> Recipe:
-        """How each row's environment is made; makes nothing."""
+        """Return the recipe of each row's environment; builds nothing."""
 
     def build(self, *, num_envs: int) -> Environment:
         """A new environment with that many rows.
@@ -103,7 +103,7 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
 
     def recipe(self) -> Recipe:
-        """How each row's environment is made; see `resolved`."""
+        """Return the recipe of each row's environment; see `resolved`."""
         return resolved(
             self.level,
             kwargs=self.kwargs,

@@ -1,4 +1,4 @@
-"""From a level's name to a Gymnasium environment; a recipe can be sent to another process."""
+"""Gymnasium environments by a level's name; a recipe can be sent to another process."""
 
 import importlib
 import sys
@@ -47,7 +47,7 @@ class Recipe:
     max_episode_steps: int | None = None
     """Time limit; None keeps the registered one (a class has none); -1: never."""
     spec: EnvSpec | None = None
-    """What the level is registered as; None for a class."""
+    """Registered spec of the level; None for a class."""
 
     def make(self) -> Env:
         """A new environment.
@@ -113,7 +113,7 @@ def wrapper_name(wrapper: Wrapper) -> str:
 
 
 def registered(level: str) -> EnvSpec | None:
-    """What a level is registered as; None when it is a `module:Class`.
+    """Return the registered spec of a level; None if it is a `module:Class`.
 
     Raises:
         UnknownNameError: It is neither.
@@ -130,7 +130,7 @@ def registered(level: str) -> EnvSpec | None:
 
 
 def how_to_name(level: str) -> str:
-    """What to write for an environment that no id or short name stands for."""
+    """Suggest what to write for an environment that no id or short name stands for."""
     namespace, slash, _ = level.partition("/")
     package = REGISTERED_BY.get(namespace) if slash else None
     if package is not None:
@@ -148,7 +148,7 @@ def entry_point(
     makes: tuple[type, ...] = (gymnasium.Env,),
     said_by: tuple[str, ...] = (),
 ) -> Callable[..., Any]:
-    """What `module:Class` names, if it says of itself that it makes environments.
+    """Return what `module:Class` names, if it declares that it makes environments.
 
     A name may come from a run folder that somebody else has made, together with the arguments of
     the call. So nothing is called but a class that is derived from what is wanted, or a function
@@ -228,7 +228,7 @@ def wrapped(
 
 
 def guarded(make: Callable[..., Any], *arguments: Any, what: str, **kwargs: Any) -> Any:
-    """What `make` makes.
+    """Return what `make` makes, and translate its errors.
 
     Raises:
         ConfigurationError: It raised something, or a package is missing.

@@ -18,7 +18,7 @@ from coach_rl.environments.gymnasium.recipe import Env, Recipe
 
 
 class RowsAnswer(NamedTuple):
-    """What rows answer to a step, in the order asked; all arrays are new."""
+    """The answers of rows to a step, in the order asked; all arrays are new."""
 
     observation: Observation
     """[R, ...] each, the true last one where the episode ended."""
@@ -56,7 +56,7 @@ class LocalRows:
 
     @property
     def layout(self) -> Layout:
-        """How the environments' values lie in flat arrays."""
+        """Mapping of the environments' values to flat arrays."""
         return self._layout
 
     def reset(self, seeds: Sequence[int | None]) -> tuple[Observation, list[Info]]:
@@ -150,7 +150,7 @@ class LocalRows:
 
 
 class Stepped(NamedTuple):
-    """What one step of one row led to."""
+    """The result of one step of one row."""
 
     leaves: Leaves
     reward: float
@@ -214,7 +214,7 @@ class Row:
         )
 
     def snapshot(self) -> State:
-        """What `restore` needs, sharing no memory with the row."""
+        """Return a snapshot for `restore` that shares no memory with the row."""
         parts = [np.stack(part) for part in zip(*self._actions, strict=True)]
         return {
             "seed": self._seed,
@@ -260,7 +260,7 @@ class Row:
 
 
 def fault(name: str, verb: str, error: Exception) -> EnvironmentFault:
-    """What to raise where an environment's own code has failed, or has broken its contract.
+    """Build the error for an environment whose own code failed or broke its contract.
 
     Args:
         name: The environment.
@@ -314,7 +314,7 @@ def _write(observation: Observation, place: int, leaves: Leaves) -> None:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Whether two generator states agree; some kinds hold arrays."""
+    """Return whether two generator states agree; some kinds hold arrays."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     return bool(np.array_equal(left, right))

@@ -100,7 +100,7 @@ class VectorEnvironment:
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What one row shows and takes."""
+        """Observation and action space of one row."""
         return self._layout.spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
@@ -318,7 +318,7 @@ def vector_environment(
 
 
 def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
-    """What the vector environment does when an episode ends.
+    """Return the mode in which the vector environment resets itself when an episode ends.
 
     Raises:
         ConfigurationError: It does not say; guessing would corrupt transitions.

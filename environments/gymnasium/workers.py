@@ -205,12 +205,12 @@ class WorkerRows:
             worker.close()
 
     def _ask_all(self, verb: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
-        """What every worker says to the values of its rows, one value for each row."""
+        """Ask every worker, with the values of its own rows; return one reply per worker."""
         shares = {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         return self._ask(verb, shares)
 
     def _ask(self, verb: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
-        """What these workers reply; an error is raised when no reply is due any more."""
+        """Ask these workers and return their replies; raises an error only after the last reply."""
         asked = {
             number: _outcome(self._workers[number].request, verb, *given)
             for number, given in arguments.items()
@@ -227,7 +227,7 @@ class WorkerRows:
 def serve(
     connection: Connection, recipe: Recipe, rows: Sequence[int], inherited: Sequence[Connection]
 ) -> None:
-    """What a worker process does: make its rows, then answer requests until told to stop.
+    """Run a worker process: make its rows, then answer requests until it has to stop.
 
     Ctrl-C is for the main process, which wants to save what is here.
 
@@ -269,7 +269,7 @@ def _plain(error: Exception) -> CoachError:
 
 
 def _outcome(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What the call returns, or the error it raises."""
+    """Return the call's result, or the error it raises."""
     try:
         return call(*arguments)
     except CoachError as error:

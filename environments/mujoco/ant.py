@@ -40,11 +40,11 @@ class Ant(GymnasiumTask):
     main_body: int | str = 1
     """The body whose velocity counts, by index or name."""
     terminate_when_unhealthy: bool = True
-    """Whether an unhealthy state ends the episode."""
+    """If True, an unhealthy state ends the episode."""
     healthy_z_range: Range = (0.2, 1.0)
-    """Where the torso's height must lie, in metres."""
+    """Healthy range of the torso's height, in metres."""
     contact_force_range: Range = (-1.0, 1.0)
-    """Where contact forces are clipped to."""
+    """Range to which contact forces are clipped."""
     reset_noise_scale: float = 0.1
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
@@ -93,7 +93,7 @@ class Ant(GymnasiumTask):
         return reward, ~healthy & self.terminate_when_unhealthy, info
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:
-        """Where the ant stands."""
+        """Return the ant's position."""
         return {
             "x_position": state.qpos[:, 0],
             "y_position": state.qpos[:, 1],

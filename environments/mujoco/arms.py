@@ -111,7 +111,7 @@ class Pusher(GymnasiumTask):
 
 
 def _offset(state: MujocoState, tip: str, target: str) -> Array:
-    """From one body to another, [R, 3]."""
+    """Return the vector from one body to another, [R, 3]."""
     body = state.scene.body
     return np.asarray(state.xpos[:, body(tip)] - state.xpos[:, body(target)])
 

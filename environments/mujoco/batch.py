@@ -93,7 +93,7 @@ class MujocoBatch:
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What one row shows and takes."""
+        """Observation and action space of one row."""
         return self._spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
@@ -147,7 +147,7 @@ class MujocoBatch:
         return self._frames().frame(self.simulators.data[row], marks)
 
     def render_ended(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
-        """As `render`, of the last state of the row's last episode, which it has left.
+        """Render the last state of the row's previous episode, see `render`.
 
         Raises:
             RunError: No episode of the row has ended since `render` first drew it.
@@ -160,7 +160,7 @@ class MujocoBatch:
     def goal_place(
         self, key: str, elements: tuple[int, ...] | None, goal: FloatArray
     ) -> Place | None:
-        """Where a goal lies in the scene, as the task has it; None where that cannot be said."""
+        """Return the goal's position in the scene, from the task; None if it has none."""
         chosen = tuple(range(len(goal))) if elements is None else elements
         return self._task.goal_place(key, chosen, goal)
 
@@ -251,7 +251,7 @@ class MujocoBatch:
         )
 
     def _first(self, rows: IntArray, observation: Observation, *, over: IntArray) -> Observation:
-        """What the rows act on next: those whose episode is over start a new one."""
+        """Return the rows' next observations; rows whose episode is over start a new one."""
         for row in self._ended.keys() & set(rows[over].tolist()):
             self._ended[row] = self.simulators.state_of(row)
         restarted = self._restarted(rows[over].tolist())

@@ -21,7 +21,7 @@ class Crew:
         self._closer = weakref.finalize(self, _dismiss, self._helpers)
 
     def run(self, work: Work, count: int) -> None:
-        """Have rows 0 to count - 1 handled, and wait until all are.
+        """Run rows 0 to count - 1, and wait until all are handled.
 
         Raises:
             Exception: Whatever `work` raised first; other rows have been handled or left out then.

@@ -1,4 +1,4 @@
-"""What the eleven tasks of Gymnasium have in common."""
+"""The shared half of Gymnasium's eleven tasks."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -70,7 +70,7 @@ def weighted_squares(weight: float, values: FloatArray) -> Any:
 
 
 def clip(values: Array, low: float, high: float) -> Array:
-    """What `np.clip` gives, without its overhead."""
+    """Clip like `np.clip`, without its overhead."""
     return np.minimum(np.maximum(values, low), high)
 
 

@@ -60,5 +60,5 @@ class HalfCheetah(GymnasiumTask):
         return forward - control, np.zeros(len(action), np.bool_), info
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:
-        """Where the cheetah stands."""
+        """Return the cheetah's position."""
         return {"x_position": state.qpos[:, 0]}

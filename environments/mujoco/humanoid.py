@@ -27,7 +27,7 @@ _STANDUP_CAMERA = FrozenMapping[str](
 
 @dataclass(frozen=True, kw_only=True)
 class _HumanoidBody(GymnasiumTask):
-    """What both humanoid tasks share: the robot, what is seen of it, and how it starts."""
+    """The shared half of both humanoid tasks: the robot, its observation, and its start."""
 
     reads: ClassVar[tuple[str, ...]] = (
         "qpos",
@@ -90,13 +90,13 @@ class Humanoid(_HumanoidBody):
     contact_cost_weight: float = 5e-7
     """Cost of the squared contact forces."""
     contact_cost_range: Range = (-np.inf, 10.0)
-    """Where the contact cost is clipped to."""
+    """Range to which the contact cost is clipped."""
     healthy_reward: float = 5.0
     """Reward for each step that ends healthy."""
     terminate_when_unhealthy: bool = True
-    """Whether an unhealthy state ends the episode."""
+    """If True, an unhealthy state ends the episode."""
     healthy_z_range: Range = (1.0, 2.0)
-    """Where the torso's height must lie, in metres."""
+    """Healthy range of the torso's height, in metres."""
 
     def judge(
         self, before: MujocoState, action: FloatArray, after: MujocoState
@@ -125,7 +125,7 @@ class Humanoid(_HumanoidBody):
         return reward, ~healthy & self.terminate_when_unhealthy, info
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:
-        """Where the robot stands, and its tendons."""
+        """Return the positions of the robot and its tendons."""
         return {
             "x_position": state.qpos[:, 0],
             "y_position": state.qpos[:, 1],
@@ -146,7 +146,7 @@ class HumanoidStandup(_HumanoidBody):
     impact_cost_weight: float = 0.5e-6
     """Cost of the squared contact forces."""
     impact_cost_range: Range = (-np.inf, 10.0)
-    """Where the contact cost is clipped to."""
+    """Range to which the contact cost is clipped."""
 
     def judge(
         self, before: MujocoState, action: FloatArray, after: MujocoState
@@ -166,7 +166,7 @@ class HumanoidStandup(_HumanoidBody):
         return up - control - impact + 1, np.zeros(len(action), np.bool_), info
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:
-        """Where the robot lies, and its tendons."""
+        """Return the positions of the robot and its tendons."""
         return {
             "x_position": state.qpos[:, 0],
             "y_position": state.qpos[:, 1],

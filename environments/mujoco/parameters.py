@@ -1,4 +1,4 @@
-"""Which MuJoCo task, and how many threads step it."""
+"""Parameters of the MuJoCo tasks: which task, and how many threads step it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ TASKS: dict[str, type[GymnasiumTask]] = {
 
 @parameter_class
 class SimulationParameters(ABC):
-    """How any task is simulated and drawn."""
+    """Settings of simulation and rendering, for any task."""
 
     max_episode_steps: int | None = None
     """Steps after which an episode is truncated; None: the task's own number.
@@ -135,7 +135,7 @@ class MujocoTaskParameters(SimulationParameters):
     """
 
     own_task: MujocoTask
-    """What to simulate, with its parameters."""
+    """Task to simulate, with its parameters."""
 
     @property
     def level(self) -> str:

@@ -51,7 +51,7 @@ class FrameRenderer:
         self._viewport = mujoco.MjrRect(0, 0, task.width, task.height)
 
     def frame(self, data: mujoco.MjData, marks: Sequence[Mark] = ()) -> Array:
-        """What the camera sees, uint8 [height, width, 3].
+        """Render the camera's image, uint8 [height, width, 3].
 
         Args:
             data: The simulator; only looked at.

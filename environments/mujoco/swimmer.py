@@ -57,7 +57,7 @@ class Swimmer(GymnasiumTask):
         return forward - control, np.zeros(len(action), np.bool_), info
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:
-        """Where the swimmer is."""
+        """Return the swimmer's position."""
         return {
             "x_position": state.qpos[:, 0],
             "y_position": state.qpos[:, 1],

@@ -1,4 +1,4 @@
-"""What a MuJoCo task is: a model, how an episode starts, and what its states are worth."""
+"""The protocol of a MuJoCo task: a model, how an episode starts, and the reward of its states."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ Range = tuple[float, float]
 
 
 class Scene:
-    """What all simulators of a batch share: the model, and what tasks ask of it.
+    """The scene shared by all simulators of a batch: the model, and the helpers tasks use.
 
     Attributes:
         model: The compiled model.
@@ -150,11 +150,11 @@ class MujocoTask:
         """
 
     def observation(self, state: MujocoState) -> Array | dict[str, Array]:
-        """What the agent sees: [R, ...], or such an array per observation key."""
+        """Return the agent's observation: [R, ...], or such an array per observation key."""
         raise NotImplementedError(f"{type(self).__name__} needs a method `observation`")
 
     def reward(self, before: MujocoState, action: FloatArray, after: MujocoState) -> FloatArray:
-        """What a step was worth, [R].
+        """Return the reward of a step, [R].
 
         Args:
             before: The simulators before the step.
@@ -164,7 +164,7 @@ class MujocoTask:
         raise NotImplementedError(f"{type(self).__name__} needs a method `reward` or `judge`")
 
     def terminated(self, state: MujocoState) -> BoolArray:
-        """Where the episode is over for good, [R]."""
+        """Return where the episode is over for good, [R]."""
         return np.zeros(len(state.arrays[self.reads[0]]), np.bool_)
 
     def info(
@@ -173,7 +173,7 @@ class MujocoTask:
         action: FloatArray,  # noqa: ARG002
         after: MujocoState,  # noqa: ARG002
     ) -> dict[str, Array]:
-        """What the environment reports besides, [R, ...] each."""
+        """Return further information on a step, [R, ...] each."""
         return {}
 
     def judge(
@@ -187,7 +187,7 @@ class MujocoTask:
         )
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:  # noqa: ARG002 (for subclasses)
-        """What is reported at the start of an episode, [R, ...] each."""
+        """Return information on the start of an episode, [R, ...] each."""
         return {}
 
     def goal_place(
@@ -196,7 +196,7 @@ class MujocoTask:
         elements: tuple[int, ...],  # noqa: ARG002
         goal: FloatArray,  # noqa: ARG002
     ) -> Place | None:
-        """Where a goal is drawn in the scene; None draws nothing.
+        """Return the position of a goal in the scene; None draws nothing.
 
         Args:
             key: The observation key that shows what is achieved of the goal.

@@ -26,7 +26,7 @@ _WALKER_CAMERA = FrozenMapping[str](
 
 @dataclass(frozen=True, kw_only=True)
 class _PlanarWalker(GymnasiumTask):
-    """What the hopper and the walker share: a torso at height qpos[1] and angle qpos[2]."""
+    """The shared half of hopper and walker: a torso at height qpos[1] and angle qpos[2]."""
 
     frame_skip: int = 4
     forward_reward_weight: float = 1.0
@@ -36,14 +36,14 @@ class _PlanarWalker(GymnasiumTask):
     healthy_reward: float = 1.0
     """Reward for each step that ends healthy."""
     terminate_when_unhealthy: bool = True
-    """Whether an unhealthy state ends the episode."""
+    """If True, an unhealthy state ends the episode."""
     reset_noise_scale: float = 5e-3
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x position out of the observation."""
 
     def is_healthy(self, state: MujocoState) -> BoolArray:
-        """Where the robot has not fallen, [R]."""
+        """Return which robots have not fallen, [R]."""
         raise NotImplementedError
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
@@ -76,7 +76,7 @@ class _PlanarWalker(GymnasiumTask):
         return forward + survive - control, ~healthy & self.terminate_when_unhealthy, info
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:
-        """Where the robot stands."""
+        """Return the robot's position."""
         return {
             "x_position": state.qpos[:, 0],
             "z_distance_from_origin": state.qpos[:, 1] - state.scene.init_qpos[1],
@@ -90,14 +90,14 @@ class Hopper(_PlanarWalker):
     xml_file: str = "hopper.xml"
     default_camera_config: FrozenMapping[str] | None = _HOPPER_CAMERA
     healthy_state_range: Range = (-100.0, 100.0)
-    """Where every position and velocity but the first two positions must lie."""
+    """Healthy range of every position and velocity except the first two positions."""
     healthy_z_range: Range = (0.7, float("inf"))
-    """Where the torso's height must lie, in metres."""
+    """Healthy range of the torso's height, in metres."""
     healthy_angle_range: Range = (-0.2, 0.2)
-    """Where the torso's angle must lie, in radians."""
+    """Healthy range of the torso's angle, in radians."""
 
     def is_healthy(self, state: MujocoState) -> BoolArray:
-        """Where height, angle and all other coordinates lie in their ranges, [R]."""
+        """Return which robots have height, angle and all other coordinates in their ranges, [R]."""
         joints = np.concatenate((state.qpos[:, 2:], state.qvel), axis=1)
         low, high = self.healthy_state_range
         return np.asarray(
@@ -115,12 +115,12 @@ class Walker2d(_PlanarWalker):
     xml_file: str = "walker2d_v5.xml"
     default_camera_config: FrozenMapping[str] | None = _WALKER_CAMERA
     healthy_z_range: Range = (0.8, 2.0)
-    """Where the torso's height must lie, in metres."""
+    """Healthy range of the torso's height, in metres."""
     healthy_angle_range: Range = (-1.0, 1.0)
-    """Where the torso's angle must lie, in radians."""
+    """Healthy range of the torso's angle, in radians."""
 
     def is_healthy(self, state: MujocoState) -> BoolArray:
-        """Where height and angle lie in their ranges, [R]."""
+        """Return which robots have height and angle in their ranges, [R]."""
         return np.asarray(
             _between(state.qpos[:, 1], self.healthy_z_range)
             & _between(state.qpos[:, 2], self.healthy_angle_range)

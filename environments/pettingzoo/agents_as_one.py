@@ -145,7 +145,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
             )
 
     def _info(self, rewards: dict[str, float], infos: dict[str, Any]) -> dict[str, Any]:
-        """What there is to say of each agent, by the names of `core.agent_info`."""
+        """Return the info of each agent, by the names of `core.agent_info`."""
         return {
             AGENTS: {
                 name: {

@@ -39,7 +39,7 @@ class PettingZooParameters(SingleEnvironmentsParameters):
     """sync: one row after the other in this process. subprocess: rows spread over workers."""
 
     def recipe(self) -> Recipe:
-        """How each row's environment is made."""
+        """Return the recipe of each row's environment."""
         return ParallelRecipe(
             level=self.level,
             kwargs=self.kwargs,

@@ -28,7 +28,7 @@ class GoalPointMassParameters:
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the distance."""
     terminate: bool = False
-    """Whether reaching the goal ends the episode; Gymnasium-Robotics goes on by default."""
+    """If True, reaching the goal ends the episode; Gymnasium-Robotics continues by default."""
     max_episode_steps: int = 50
     """Length of an episode."""
 
@@ -103,7 +103,7 @@ class GoalPointMass:
         desired_goal: Array,
         info: Any = None,  # noqa: ARG002 - part of the convention
     ) -> FloatArray:
-        """What being at one place is worth when another is wanted, float64 [...].
+        """Return the reward of being at one place when another is desired, float64 [...].
 
         Args:
             achieved_goal: [..., 2].

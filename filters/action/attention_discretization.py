@@ -37,7 +37,7 @@ class AttentionDiscretization:
         check_num_bins("AttentionDiscretization", self.num_bins, smallest=1)
 
     def build(self, space: Space) -> StatelessActionStage:
-        """For a Box of shape (4,) with finite bounds, the same for low and high corner."""
+        """Build the filter for a Box of shape (4,) with finite bounds, equal for both corners."""
         owner = "AttentionDiscretization"
         target = bounded_box_of(owner, space)
         if target.shape != (4,) or any(

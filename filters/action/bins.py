@@ -1,4 +1,4 @@
-"""Where bins lie along each dimension of a Box, shared by the two discretizations."""
+"""Bins along each dimension of a Box, shared by the two discretizations."""
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ def bins_per_dimension(
 
 
 def combinations(numbers: tuple[int, ...]) -> int:
-    """How many ways there are to choose one bin per dimension."""
+    """Return the number of ways to choose one bin per dimension."""
     return int(np.prod(numbers, dtype=object))
 
 
@@ -76,5 +76,5 @@ def nearest(points: npt.NDArray[np.float64], values: Array) -> IntArray:
 
 
 def is_whole(box: spaces.Box) -> bool:
-    """Whether the Box holds whole numbers."""
+    """Return whether the Box holds whole numbers."""
     return bool(np.issubdtype(box.dtype, np.integer))

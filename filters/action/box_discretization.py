@@ -35,7 +35,7 @@ class BoxDiscretization:
         check_num_bins("BoxDiscretization", self.num_bins, smallest=2)
 
     def build(self, space: Space) -> StatelessActionStage:
-        """For a Box with finite bounds."""
+        """Build the filter for a Box with finite bounds."""
         owner = "BoxDiscretization"
         target = bounded_box_of(owner, space)
         low, high = (bound.reshape(-1).astype(np.float64) for bound in (target.low, target.high))

@@ -30,7 +30,7 @@ class BoxMasking:
         )
 
     def build(self, space: Space) -> StatelessActionStage:
-        """For a Box that contains the mask; an integer Box needs whole bounds."""
+        """Build the filter for a Box that contains the mask; an integer Box needs whole bounds."""
         target = box_of("BoxMasking", space)
         low, high = (
             per_element("BoxMasking", field, value, target.shape)

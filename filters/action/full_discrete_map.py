@@ -24,7 +24,7 @@ class FullDiscreteActionSpaceMap:
     """All actions in the agent's order; None: ascending, the last element varies fastest."""
 
     def build(self, space: Space) -> StatelessActionStage:
-        """For Discrete, MultiDiscrete or MultiBinary; `target_actions` names every action once."""
+        """Build the filter for a finite space; `target_actions` names every action once."""
         owner = "FullDiscreteActionSpaceMap"
         sizes, start = _sizes_and_start(owner, space)
         count = int(np.prod(sizes, dtype=object))

@@ -35,7 +35,7 @@ class LinearBoxToBoxMap:
         )
 
     def build(self, space: Space) -> StatelessActionStage:
-        """For a float Box with finite bounds."""
+        """Build the filter for a float Box with finite bounds."""
         owner = "LinearBoxToBoxMap"
         target = bounded_box_of(owner, space)
         if is_whole(target):

@@ -25,6 +25,6 @@ class PartialDiscreteActionSpaceMap:
         )
 
     def build(self, space: Space) -> StatelessActionStage:
-        """For a space that contains every target action."""
+        """Build the filter for a space that contains every target action."""
         owner = "PartialDiscreteActionSpaceMap"
         return table_stage(owner, target_array(owner, self.target_actions, space))

@@ -31,7 +31,7 @@ class ObservationClippingFilter:
         )
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For any Box; an integer Box needs whole bounds."""
+        """Build the filter for any Box; an integer Box needs whole bounds."""
         source = box_of("ObservationClippingFilter", space)
         low = -np.inf if self.low is None else self.low
         high = np.inf if self.high is None else self.high

@@ -33,7 +33,7 @@ class ObservationCropFilter:
         )
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For a Box with as many axes as the crop, and at least as large."""
+        """Build the filter for a Box with as many axes as the crop, and at least as large."""
         source = box_of("ObservationCropFilter", space)
         if len(source.shape) != len(self.low) or any(
             max(low + 1, high or 0) > size

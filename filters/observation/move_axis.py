@@ -15,10 +15,10 @@ class ObservationMoveAxisFilter:
     source: int
     """The axis to move, counted without the row axis; negative counts from the end."""
     destination: int
-    """Where it goes."""
+    """Position of the axis in the output."""
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For a Box that has both axes."""
+        """Build the filter for a Box that has both axes."""
         name = type(self).__name__
         given = box_of(name, space)
         source = axis_of(name, "source", self.source, len(given.shape))

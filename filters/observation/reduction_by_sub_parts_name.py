@@ -20,7 +20,7 @@ class ObservationReductionBySubPartsNameFilter:
     sub_parts: tuple[str, ...]
     """The names chosen."""
     method: Literal["keep", "discard"] = "keep"
-    """What happens to the chosen ones."""
+    """Treatment of the chosen elements."""
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -44,7 +44,7 @@ class ObservationReductionBySubPartsNameFilter:
         )
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For a vector with as many elements as there are names."""
+        """Build the filter for a vector with as many elements as there are names."""
         source = box_of("ObservationReductionBySubPartsNameFilter", space)
         if source.shape != (len(self.names),):
             raise SpaceError(

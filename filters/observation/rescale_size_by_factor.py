@@ -22,7 +22,7 @@ class ObservationRescaleSizeByFactorFilter:
         )
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For images, channels last or none."""
+        """Build the filter for images, channels last or none."""
         source = image_of("ObservationRescaleSizeByFactorFilter", space)
         height, width = (round(size * self.factor) for size in source.shape[:2])
         if not height or not width:

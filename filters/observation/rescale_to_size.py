@@ -25,6 +25,6 @@ class ObservationRescaleToSizeFilter:
         )
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For images, channels last or none."""
+        """Build the filter for images, channels last or none."""
         source = image_of("ObservationRescaleToSizeFilter", space)
         return resizing_stage(source, self.height, self.width)

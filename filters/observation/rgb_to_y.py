@@ -21,7 +21,7 @@ class ObservationRGBToYFilter:
     """[height, width, 3] to the luma [height, width], by ITU-R BT.601; the dtype stays."""
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For images of three channels, channels last."""
+        """Build the filter for images of three channels, channels last."""
         source = image_of("ObservationRGBToYFilter", space)
         if source.shape[2:] != (3,):
             raise SpaceError(

@@ -12,10 +12,10 @@ class ObservationSqueezeFilter:
     """Remove one axis of length 1, or all of them; never the row axis."""
 
     axis: int | None = None
-    """Which one, counted without the row axis, negative from the end; None: all of length 1."""
+    """Axis to remove, without the row axis, negative from the end; None: all of length 1."""
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For a Box; `axis` must be of length 1."""
+        """Build the filter for a Box; `axis` must be of length 1."""
         source = box_of("ObservationSqueezeFilter", space)
         shape = list(source.shape)
         if self.axis is None:

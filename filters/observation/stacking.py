@@ -23,7 +23,7 @@ class ObservationStackingFilter:
     stack_size: int = 4
     """Observations shown at once, 1 or more."""
     axis: int = -1
-    """Where the new axis stands in what comes out, counted without the row axis."""
+    """Position of the new axis in the output, counted without the row axis."""
 
     def __post_init__(self) -> None:
         require(
@@ -32,7 +32,7 @@ class ObservationStackingFilter:
         )
 
     def build(self, space: Space) -> "ObservationStack":
-        """For any Box with at least as many axes as `axis` needs."""
+        """Build the filter for any Box with at least as many axes as `axis` needs."""
         source = box_of("ObservationStackingFilter", space)
         axes = len(source.shape) + 1
         if not -axes <= self.axis < axes:

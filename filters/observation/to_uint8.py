@@ -19,9 +19,9 @@ class ObservationToUInt8Filter:
     """
 
     low: float
-    """What becomes 0."""
+    """Value that becomes 0."""
     high: float
-    """What becomes 255."""
+    """Value that becomes 255."""
 
     def __post_init__(self) -> None:
         require(
@@ -30,7 +30,7 @@ class ObservationToUInt8Filter:
         )
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For any Box."""
+        """Build the filter for any Box."""
         source = box_of("ObservationToUInt8Filter", space)
 
         def levels(values: Array) -> Array:

@@ -29,7 +29,7 @@ class RewardClippingFilter:
         )
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For a reward."""
+        """Build the filter for a reward."""
         source = box_of("RewardClippingFilter", space)
         low = -np.inf if self.low is None else self.low
         high = np.inf if self.high is None else self.high

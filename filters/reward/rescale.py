@@ -20,7 +20,7 @@ class RewardRescaleFilter:
         require(self.factor != 0, f"RewardRescaleFilter.factor must not be 0, got {self.factor}")
 
     def build(self, space: Space) -> StatelessInputStage:
-        """For a reward."""
+        """Build the filter for a reward."""
         source = box_of("RewardRescaleFilter", space)
         ends = (source.low * self.factor, source.high * self.factor)
         return StatelessInputStage(

@@ -659,16 +659,14 @@ def test_observations_are_normalised_alike_in_acting_learning_and_targets(kind):
         atol=1e-4,
     )
     for batch in batches(4, size=8):
-        before, after = (
-            known[:8] + 0.1 * seen["x"].numpy()
-            for seen in (batch.observation, batch.next_observation)
+        seen, following = (
+            torch.from_numpy(known[:8]) + 0.1 * each["x"]
+            for each in (batch.observation, batch.next_observation)
         )
-        raw, normal = (
-            batch._replace(
-                observation={"x": torch.from_numpy(change(before))},
-                next_observation={"x": torch.from_numpy(change(after))},
-            )
-            for change in (np.array, by_hand)
+        raw = batch._replace(observation={"x": seen}, next_observation={"x": following})
+        normal = batch._replace(
+            observation={"x": torch.from_numpy(by_hand(seen))},
+            next_observation={"x": torch.from_numpy(by_hand(following))},
         )
         agent.learn_from_batch(raw)
         plain.learn_from_batch(normal)

@@ -248,7 +248,10 @@ def test_its_parameters_survive_json():
         ({"policy_delay": 0}, "policy_delay must be 1 or more, got 0"),
         ({"target_noise": -0.1}, "target_noise must be 0 or more, got -0.1"),
         ({"target_noise_clip": -0.1}, "target_noise_clip must be 0 or more, got -0.1"),
-        ({"target_noise_unit": "box"}, "must be 'half_range' or 'raw', got 'box'"),
+        (
+            {"target_noise_unit": "box"},
+            "target_noise_unit must be 'half_range' or 'raw', got 'box'",
+        ),
         ({"huber": 0.0}, "huber must be more than 0 or None, got 0.0"),
     ],
 )

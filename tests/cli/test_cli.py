@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
+from coach_rl.cli.settings import Changes, Film, Output, Train
 from coach_rl.cli.shell import program
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 
@@ -56,7 +58,7 @@ def test_windows_is_refused_in_one_line(
         "",
         "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
     )
-    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock")
+    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock", raising=False)
     with pytest.raises(ConfigurationError, match="on Windows use WSL"):
         importlib.import_module("coach_rl.experiment.run_lock")
 
@@ -65,27 +67,46 @@ def test_every_flag_reads_into_its_field() -> None:
     words = (
         "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
         "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
-        "--video_frames 60 --video_skip 2"
+        "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high"
     )
-    read = parse_arguments(words.split())
-    assert read.preset == "x"
-    assert read.level == "l"
-    assert read.experiment_name == "name"
-    assert read.experiment_path == Path("some/path")
-    assert (read.seed, read.num_envs, read.steps, read.threads) == (3, 4, 1_000_000, 2)
-    assert read.custom_parameter == "a=1;b=2"
-    assert read.checkpoint_seconds == 60.0
-    assert read.no_tensorboard
-    assert read.device == "cuda:1"
-    assert read.plain
-    assert read.print_networks_summary
-    assert read.debug
-    assert read.dump_gifs
-    assert read.dump_mp4
-    assert (read.video_frames, read.video_skip) == (60, 2)
-    assert parse_arguments(["-crd", "run", "--evaluate"]).evaluate == 20
-    assert parse_arguments(["-crd", "run", "--evaluate", "5"]).evaluate == 5
-    assert parse_arguments(["describe", "x"]) == parse_arguments(["describe", "-p", "x"])
+    film = Film(dump_gifs=True, dump_mp4=True, video_frames=60, video_skip=2)
+    assert parse_arguments(words.split()) == Train(
+        preset="x",
+        changes=Changes(level="l", num_envs=4, custom_parameter="a=1;b=2"),
+        steps=1_000_000,
+        inspect="i",
+        seed=3,
+        device="cuda:1",
+        threads=2,
+        matmul_precision="high",
+        experiment_name="name",
+        experiment_path=Path("some/path"),
+        output=Output(
+            checkpoint_seconds=60.0,
+            no_tensorboard=True,
+            film=film,
+            plain=True,
+            print_networks_summary=True,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("short", "named"),
+    [
+        ("-p x --seed 3", "train x --seed 3"),
+        ("-p x -c", "train -p x --device cpu"),
+        ("-crd run --steps 5", "resume run --steps 5"),
+        ("-crd run --evaluate", "evaluate run"),
+        ("--evaluate 5 -crd run", "evaluate --episodes 5 run"),
+        ("-p x --evaluate", "evaluate -p x"),
+        ("describe -p x", "describe x"),
+        ("-l", "list"),
+        ("-l mujoco", "list mujoco"),
+    ],
+)
+def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) -> None:
+    assert parse_arguments(short.split()) == parse_arguments(named.split())
 
 
 @pytest.mark.parametrize(
@@ -94,10 +115,15 @@ def test_every_flag_reads_into_its_field() -> None:
         ("", "nothing to do; give -p PRESET"),
         ("--sed 3 -p x", "unknown flag '--sed'; did you mean '--seed'"),
         ("-p FAKE --render", "unknown flag '--render'"),
-        (
-            "CartPole_PPO",
-            "unexpected argument 'CartPole_PPO'; a preset is given with -p CartPole_PPO",
-        ),
+        ("-seed 1 -p FAKE", "unknown flag '-seed'; did you mean '--seed'"),
+        ("cartpole_ppo", "is a preset; did you mean `coach train CartPole_PPO`?"),
+        ("trian FAKE", "unknown command 'trian'; did you mean 'train'"),
+        ("train", "`coach train` needs a preset: coach train PRESET (`coach list` shows"),
+        ("resume", "`coach resume` needs a run: coach resume RUN"),
+        ("-p FAKE --seed 1 2 3", "unexpected argument '2': --seed takes one number"),
+        ("-p FAKE -cp a=1 b=2", "separated by ';': -cp \"a=1; b=2\""),
+        ("train FAKE other", "unexpected argument 'other'"),
+        ("list nonsense", "unknown preset 'nonsense'"),
         ("-p CartPole_PP", "unknown preset 'CartPole_PP'; did you mean 'CartPole_PPO'"),
         ("-p nothing.py", "there is no preset file 'nothing.py'"),
         ("-p FAKE:grph_manager", "did you mean 'graph_manager'"),
@@ -125,17 +151,25 @@ def test_every_flag_reads_into_its_field() -> None:
             "-p FAKE --matmul_precision low",
             "matmul_precision must be 'highest' or 'high' or 'medium', got 'low'",
         ),
-        ("-crd run --matmul_precision high", "leave out --matmul_precision"),
+        ("-crd run --matmul_precision high", "`coach resume` ignores --matmul_precision"),
         ("-p FAKE -s 0", "argument -s/--checkpoint_seconds: must be a number of seconds above 0"),
         ("-p FAKE -e a/b", "the experiment name 'a/b' cannot name a folder"),
         ("-p FAKE -c --device cpu", "not allowed with argument -c/--use_cpu"),
-        ("-p FAKE --evaluate -s 5", "--evaluate trains nothing; leave out -s"),
-        ("-p FAKE -crd run", "-crd rebuilds the experiment from its manifest; leave out -p"),
-        ("-crd run --seed 1", "-crd keeps the run's own seed; leave out --seed"),
+        (
+            "-p FAKE --evaluate -s 5",
+            "`coach evaluate` ignores -s: agents are evaluated before any training",
+        ),
+        ("-p FAKE --evaluate -dg", "`coach evaluate` ignores -dg"),
+        ("-p FAKE --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
+        ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
+        ("-crd run --seed 1", "`coach resume` ignores --seed"),
+        ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
+        ("-l --plain", "`coach list` ignores --plain"),
         ("-crd run", "is neither a run's folder"),
-        ("-l -p FAKE", "-l lists the presets and does nothing else"),
-        ("describe", "the following arguments are required: PRESET"),
-        ("describe FAKE --plain", "unknown flag '--plain'"),
+        ("-l -p FAKE", "`coach list` ignores -p: it lists the presets and does nothing else"),
+        ("describe", "`coach describe` needs a preset"),
+        ("describe FAKE --plain", "`coach describe` ignores --plain"),
+        ("describe FAKE --seed 1", "`coach describe` ignores --seed"),
     ],
 )
 def test_mistakes_take_one_line_and_leave_nothing(
@@ -153,6 +187,26 @@ def test_mistakes_take_one_line_and_leave_nothing(
 def test_listing_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-l") == 0
     assert re.search(r"^CartPole_PPO +\w", capsys.readouterr().out, re.MULTILINE)
+    assert coach("list", "cartpole_p") == 0
+    assert capsys.readouterr().out.split()[0] == "CartPole_PPO"
+
+
+@pytest.mark.parametrize("words", [["help", "resume"], ["resume", "-h"]])
+def test_help_of_a_command_shows_its_flags_only(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        coach(*words)
+    out = capsys.readouterr().out
+    assert out.startswith("usage: coach resume RUN [flags]\n")
+    assert "--steps" in out
+    assert "--seed" not in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        coach("--version")
+    assert capsys.readouterr().out == f"coach_rl {coach_rl.__version__}\n"
 
 
 def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,6 +225,9 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert manifest["hardware"]["memory_bytes"] > 0
     assert coach("-crd", run, "--evaluate", 5) == 0
     assert "95 % interval" in capsys.readouterr().out
+    assert run.name.startswith("line_seed3_")
+    assert manifest["level"] == "line"
+    assert "curves:" not in out
     assert coach("-crd", run) == 2
     assert "nothing left to train: step_60" in capsys.readouterr().err
     del manifest["parameters"]["num_envs"]
@@ -185,6 +242,40 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert json.loads((run / "summary.json").read_text())["env_steps"] == 80
     assert coach("-crd", run / "checkpoints" / "step_61") == 2
     assert "unknown checkpoint" in capsys.readouterr().err
+
+
+def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (7, 3):
+        assert coach("-p", FAKE, "-ntb", "--seed", seed, "--steps", 20) == 0
+    runs = Path("experiments/fake_preset")
+    (newest,) = runs.glob("line_seed3_*")
+    for run in runs.iterdir():  # both may be of the same second
+        manifest = json.loads((run / "manifest.json").read_text())
+        created = {"created": f"2026-05-01T10:00:{10 + (run == newest)}+00:00"}
+        (run / "manifest.json").write_text(json.dumps(manifest | created))
+    capsys.readouterr()
+    assert coach("evaluate", runs, "--episodes", 2) == 0
+    assert coach("-crd", runs, "--steps", 40, "-ntb") == 0
+    said = f"newest of 2 runs in {runs}: {newest.name}\n"
+    assert capsys.readouterr().out.count(said) == 2
+    assert (newest / "checkpoints" / "step_40").is_dir()
+    assert coach("-crd", "experiments") == 2
+    assert "it has runs of the experiments fake_preset" in capsys.readouterr().err
+
+
+def test_where_nothing_can_be_written_an_evaluation_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("-p", FAKE, "-ntb", "--steps", 20) == 0
+    (only_run() / "evaluations").touch()  # whoever runs this may be allowed to write anywhere
+    capsys.readouterr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert coach("evaluate", only_run()) == 0
+    out, err = capsys.readouterr()
+    assert "interquartile mean" in out
+    assert "written to" not in out
+    assert re.fullmatch(r"coach: warning: the evaluation cannot be written to .*: .*\n", err)
 
 
 def test_shortcuts_go_to_the_panel_or_into_the_parameters() -> None:
@@ -202,7 +293,7 @@ def test_names_and_places(tmp_path: Path) -> None:
 
 def test_tensorboard_unless_switched_off() -> None:
     assert coach("-p", FAKE, "--steps", 20) == 0
-    assert list((only_run() / "tensorboard").rglob("*tfevents*"))
+    assert list(only_run().glob("events.out.tfevents.*"))
 
 
 def test_describe(capsys: pytest.CaptureFixture[str]) -> None:

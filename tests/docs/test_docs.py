@@ -22,7 +22,8 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
-from coach_rl.cli.commands import _overrides
+from coach_rl.cli.commands import overrides_of
+from coach_rl.cli.settings import Describe, Train
 from coach_rl.core import parse_inspections
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -114,9 +115,10 @@ def understand(line):
         if words == ["--help"]:
             return
         read = parse_arguments(words)
-        if read.preset is not None and not read.preset.partition(":")[0].endswith(".py"):
+        described = isinstance(read, Train | Describe)
+        if described and not read.preset.partition(":")[0].endswith(".py"):
             preset = load_preset(find_preset(read.preset))
-            preset.configure(_overrides(read, preset))
+            preset.configure(overrides_of(read.changes, preset, read.steps))
 
 
 @pytest.mark.parametrize(

@@ -280,8 +280,8 @@ def test_a_turn_based_environment_can_be_made_parallel_by_a_wrapper():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"vectorization": "vector"}, "must be one of sync, subprocess, got 'vector'"),
-        ({"start_method": "thread"}, "must be one of spawn, forkserver, fork, got 'thread'"),
+        ({"vectorization": "vector"}, "must be 'sync' or 'subprocess', got 'vector'"),
+        ({"start_method": "thread"}, "must be 'spawn' or 'forkserver' or 'fork', got 'thread'"),
         ({"max_episode_steps": 0}, "must be 1 or more, -1 for never, or None, got 0"),
         ({"processes": 0}, "must be 1 or more, or None, got 0"),
     ],

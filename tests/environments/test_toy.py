@@ -148,7 +148,7 @@ def test_compute_reward_works_on_any_shape():
         (lambda: GoalPointMassParameters(reward="shaped"), "reward"),
         (lambda: BitFlipParameters(bits=0), "BitFlipParameters.bits must be 1 or more, got 0"),
         (lambda: SteadyPayParameters(max_episode_steps=0), "max_episode_steps must be 1 or more"),
-        (lambda: SteadyPayParameters(low=3), "low must lie below high, .* got 3 and 3.0"),
+        (lambda: SteadyPayParameters(low=3), "low must lie below high, .* got 3.0 and 3.0"),
         (lambda: SteadyPayParameters(high=np.inf), "both be finite"),
         (lambda: parameters("bit_flip", max_episode_steps=3), "has no parameter"),
     ],

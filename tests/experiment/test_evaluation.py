@@ -256,7 +256,7 @@ def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> 
     assert len(table(folder / "evaluations.csv")) == 2  # those while training, as before
     assert float(table(folder / "low.csv")[-1]["final_evaluation_level/goal_share"]) == share
 
-    events = EventAccumulator(str(folder / "tensorboard")).Reload()
+    events = EventAccumulator(str(folder)).Reload()
     for name, value in (
         ("final_evaluation/reward_mean", reward),
         ("low/final_evaluation_level/goal_share", share),

@@ -200,6 +200,7 @@ def test_a_run_killed_before_its_first_checkpoint_loads_what_it_loaded(trained, 
     (later / "checkpoint.json").write_text("broken")
     (other / "checkpoints" / "last").write_text('{"checkpoint": "step_999999"}')
     shutil.rmtree(folder.checkpoints)
+    (folder.path / "log.jsonl").unlink()
     resume_experiment(folder.path, settings=QUIET)
     assert same(saved_agent(folder.path, "low"), expected)
 

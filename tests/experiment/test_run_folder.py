@@ -1,6 +1,7 @@
 """A run folder appears whole, under a name of its own, and rebuilds the experiment."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +20,10 @@ from coach_rl.experiment.run_folder import (
     Origin,
     RunFolder,
     create_run_folder,
+    find_run,
     make_manifest,
     rebuild,
+    runs_in,
 )
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
@@ -48,6 +51,42 @@ def test_folders_of_the_same_second_get_names_of_their_own(tmp_path: Path) -> No
     assert len(folders) == 5
     assert set((tmp_path / "walk").iterdir()) == folders
     assert all((folder / "manifest.json").is_file() for folder in folders)
+
+
+@pytest.mark.parametrize(
+    ("level", "word"),
+    [
+        ("hopper", "hopper"),
+        ("my_module:MyEnv", "MyEnv"),
+        ("ALE/Pong-v5", "ALE_Pong-v5"),
+        ("a/../../b", "a_.._.._b"),
+        ("../..", "level"),
+        ("x" * 300, "x" * 40),
+    ],
+)
+def test_a_run_is_named_by_its_level_its_seed_and_the_time(
+    tmp_path: Path, level: str, word: str
+) -> None:
+    folder = make(tmp_path, load_preset(find_preset(str(FAKE))), level=level)
+    assert re.fullmatch(
+        re.escape(word) + r"_seed5_\d{4}(-\d\d){2}_\d\d(-\d\d){2}", folder.path.name
+    )
+    assert folder.path.parent == tmp_path / "walk"
+    manifest = json.loads(folder.manifest.read_text())
+    assert (manifest["level"], manifest["task"]["seed"]) == (level, 5)
+
+
+def test_runs_of_a_folder_come_in_the_order_they_were_begun(tmp_path: Path) -> None:
+    preset = load_preset(find_preset(str(FAKE)))
+    folders = [make(tmp_path, preset) for _ in range(3)]
+    for folder, second in zip(folders, (30, 10, 20), strict=True):
+        manifest = json.loads(folder.manifest.read_text())
+        created = {"created": f"2026-05-01T10:00:{second}+00:00"}
+        folder.manifest.write_text(json.dumps(manifest | created))
+    assert runs_in(tmp_path / "walk") == [folders[index].path for index in (1, 2, 0)]
+    assert runs_in(folders[0].path) == runs_in(tmp_path / "nowhere") == []
+    with pytest.raises(ConfigurationError, match="it has runs of the experiments walk"):
+        find_run(tmp_path)
 
 
 def test_the_manifest_rebuilds_the_experiment(tmp_path: Path) -> None:

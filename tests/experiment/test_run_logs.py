@@ -63,7 +63,7 @@ def run(root: Path, killed_at: tuple[str, str, int] | None = None) -> Path:
 
 def curves(folder: Path) -> Counter[tuple[str, int, float]]:
     """How often TensorBoard holds each number; times and checkpoints are each part's own."""
-    events = EventAccumulator(str(folder / "tensorboard"))
+    events = EventAccumulator(str(folder))
     events.Reload()
     return Counter(
         (tag, event.step, event.value)

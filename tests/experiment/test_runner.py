@@ -89,7 +89,7 @@ def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     assert result.folder.path.parent == tmp_path / "walk"
     names = {path.name for path in result.folder.path.iterdir()}
     assert {"manifest.json", "preset.py", "checkpoints", "log.jsonl", "summary.json"} <= names
-    assert "tensorboard" not in names
+    assert not [name for name in names if "tfevents" in name]
     assert "videos" not in names
     summary = json.loads(result.folder.summary.read_text())
     assert summary["env_steps"] == 100
@@ -219,10 +219,19 @@ def test_nothing_left_to_train_is_said_and_changes_nothing(tmp_path: Path) -> No
     assert before == after
 
 
-def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("while_writing", [False, True])
+def test_a_run_killed_before_its_first_checkpoint_starts_again(
+    tmp_path: Path, while_writing: bool
+) -> None:
     whole = run(tmp_path / "whole")
     killed = run(tmp_path / "killed", signal_at=15)
-    shutil.rmtree(killed.folder.checkpoints)
+    if while_writing:
+        (only,) = killed.folder.checkpoints.glob("step_*")
+        only.rename(only.with_name(f".{only.name}.new-1"))
+        (killed.folder.checkpoints / "last").unlink()
+    else:
+        shutil.rmtree(killed.folder.checkpoints)
+        (killed.folder.path / "log.jsonl").write_text("")
     with pytest.raises(CheckpointError, match="has no checkpoint yet that could be evaluated"):
         evaluate_run(killed.folder.path)
     again = resume_experiment(killed.folder.path, settings=SETTINGS)
@@ -230,6 +239,19 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path: Path) -
     resumed = resume_experiment(killed.folder.path, settings=SETTINGS)
     assert_equal_states(state_of(whole), state_of(resumed))
     assert log_of(whole.folder) == log_of(resumed.folder)
+
+
+def test_a_run_whose_checkpoints_were_deleted_is_left_as_it_is(tmp_path: Path) -> None:
+    stopped = run(tmp_path, signal_at=60)
+    for checkpoint in stopped.folder.checkpoints.glob("step_*"):
+        shutil.rmtree(checkpoint)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(CheckpointError, match=r"all checkpoints of the run .* have been deleted"):
+        resume_experiment(stopped.folder.path, settings=SETTINGS)
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    before.pop(lock := stopped.folder.path / ".lock")
+    after.pop(lock)
+    assert before == after
 
 
 def test_a_run_in_use_is_left_alone(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from maze_walkers import WalkerParameters, maze_experiment
 
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -18,7 +19,9 @@ def build(experiment, num_envs=3):
     stack = build_stack(
         levels,
         experiment.environment.build(num_envs=num_envs),
-        agent=lambda index, spaces: levels[index].agent.build(),
+        agent=lambda index, spaces: levels[index].agent.build(
+            AgentContext(spaces=spaces, num_envs=num_envs)
+        ),
         clock=Clock(),
         seed=0,
         purpose="training",

@@ -143,7 +143,8 @@ def test_the_end_shows_what_the_learner_gets_and_a_unit_shows_what_passes():
     found = memory.metrics()
     assert found["memory/transitions"] == 20
     shown = {name.rsplit("/", 1)[0] for name in found if name.startswith("inspect/sample/")}
-    assert shown == {f"inspect/sample{path}" for path in batch}
+    assert {"inspect/sample/actions", "inspect/sample/rewards", "inspect/sample/weights"} <= shown
+    assert {f"inspect/sample/observations/{key}" for key in batch.observation} <= shown
     assert "inspect/n_step/sampling/window/rewards/mean" in found
     assert "inspect/n_step/actions/mean" not in found
     assert found["inspect/sample/rewards/max"] == batch.reward.max().item()

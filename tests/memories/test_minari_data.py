@@ -263,5 +263,7 @@ def test_nothing_is_not_written(data_sets):
 @pytest.mark.parametrize("missing", ["minari", "h5py"])
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch, missing):
     monkeypatch.setitem(importlib.sys.modules, missing, None)
-    with pytest.raises(ConfigurationError, match=rf"package '{missing}'.*coach-rl\[minari\]"):
+    with pytest.raises(
+        ConfigurationError, match=rf"package '{missing}'.*install -e \"\.\[minari\]\""
+    ):
         build(prefill="pendulum/random-v0")

@@ -1,0 +1,120 @@
+"""What each command of `coach` is given: one frozen dataclass a command, its flags by name.
+
+Light on purpose, like `arguments`, which fills them in: nothing here needs torch.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+DEFAULT_EPISODES = 20
+"""Episodes of an evaluation without a number."""
+
+MatmulPrecision = Literal["highest", "high", "medium"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What is to be different from a preset."""
+
+    level: str | None = None
+    num_envs: int | None = None
+    custom_parameter: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Film:
+    """Whether and how evaluations are filmed."""
+
+    dump_gifs: bool = False
+    dump_mp4: bool = False
+    video_frames: int | None = None
+    video_skip: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What a run keeps and shows."""
+
+    checkpoint_seconds: float | None = None
+    no_tensorboard: bool = False
+    film: Film = field(default_factory=Film)
+    plain: bool = False
+    print_networks_summary: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """`coach train PRESET`, in short `coach -p PRESET`."""
+
+    preset: str
+    changes: Changes
+    steps: int | None = None
+    inspect: str | None = None
+    seed: int = 0
+    device: str = "auto"
+    threads: int = 1
+    matmul_precision: MatmulPrecision = "highest"
+    experiment_name: str | None = None
+    experiment_path: Path | None = None
+    output: Output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resume:
+    """`coach resume RUN`, in short `coach -crd RUN`; what is None stays as it was."""
+
+    run: Path
+    steps: int | None = None
+    device: str | None = None
+    threads: int | None = None
+    output: Output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """`coach evaluate RUN`, in short `coach --evaluate -crd RUN`; what is None is the run's own."""
+
+    run: Path
+    episodes: int = DEFAULT_EPISODES
+    seed: int | None = None
+    device: str | None = None
+    threads: int | None = None
+    film: Film
+    plain: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateUntrained:
+    """`coach evaluate -p PRESET`: agents as they are before any training."""
+
+    preset: str
+    changes: Changes
+    episodes: int = DEFAULT_EPISODES
+    seed: int = 0
+    device: str = "auto"
+    threads: int = 1
+    matmul_precision: MatmulPrecision = "highest"
+    plain: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Describe:
+    """`coach describe PRESET`."""
+
+    preset: str
+    changes: Changes
+    steps: int | None = None
+    inspect: str | None = None
+    device: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListPresets:
+    """`coach list [WORD]`, in short `coach -l`."""
+
+    word: str = ""
+    """Only presets whose name contains it, in any case."""
+
+
+Settings = Train | Resume | Evaluate | EvaluateUntrained | Describe | ListPresets
