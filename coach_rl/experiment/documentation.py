@@ -1,4 +1,4 @@
-"""What fields and arguments mean, read from the docstrings beside them."""
+"""Meaning of fields and arguments, read from the docstrings beside them."""
 
 import ast
 import inspect

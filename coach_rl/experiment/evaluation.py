@@ -83,7 +83,7 @@ def evaluate_run(
 
 
 def evaluation_film(file: Path) -> Path:
-    """Where the film of an evaluation that `evaluate_run` wrote is, without the format's ending."""
+    """Return the path of the video that `evaluate_run` wrote, without the format's ending."""
     return RunFolder(file.parent.parent).videos / f"{file.stem}_evaluation"
 
 

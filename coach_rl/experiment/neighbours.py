@@ -58,7 +58,7 @@ def imported_neighbours(folder: Path) -> dict[str, str | None]:
 
 
 def changed_neighbours(folder: Path, recorded: dict[str, str | None]) -> list[str]:
-    """Which of the recorded files have another content now, or are gone."""
+    """Return the recorded files that have changed or are gone."""
     return [name for name, digest in recorded.items() if _digest(folder / name) != digest]
 
 

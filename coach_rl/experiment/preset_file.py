@@ -35,13 +35,13 @@ class Preset:
     """A loaded preset file."""
 
     reference: PresetReference
-    """Where it is."""
+    """Reference that finds the preset again."""
     module_name: str
-    """Under which name its module, and so the classes defined in it, can be found."""
+    """Name under which its module, and so the classes defined in it, can be found."""
     source: str
     """The file's text."""
     definition: Callable[..., GraphManager] | GraphManager
-    """What the file defines."""
+    """The object that the file defines."""
     panel: Mapping[str, PanelArgument]
     """Its arguments; empty for a ready-made GraphManager."""
     panel_type: Callable[..., object] | None

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, the process's settings, the state of the source, hardware."""
+"""Provenance of a run: versions, the process's settings, the state of the source, hardware."""
 
 import importlib.metadata
 import os
@@ -17,7 +17,7 @@ _GIT_SECONDS = 10
 
 
 def made_with() -> Json:
-    """What a manifest says of this process: versions, settings, state of the source, hardware."""
+    """Return the manifest's record of this process: versions, settings, source, hardware."""
     return {
         "versions": versions(),
         "settings": settings(),
@@ -30,7 +30,7 @@ def made_with() -> Json:
 
 
 def changes(then: Json, now: Json) -> list[str]:
-    """What may change a run's numbers and is not what it was, e.g. "torch 2.12.0, now 2.13.0".
+    """Return changes that may affect a run's numbers, e.g. "torch 2.12.0, now 2.13.0".
 
     Args:
         then: What `made_with` returned for an earlier part of the run; older ones lack settings.
@@ -57,7 +57,7 @@ def versions() -> dict[str, str | None]:
 
 
 def settings() -> Json:
-    """What is set for the whole process, may change a run's numbers, and is not the run's own."""
+    """Return settings of the whole process that may affect numbers and are not the run's own."""
     return {
         "numpy_threads": _numpy_threads(),
         "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
@@ -106,7 +106,7 @@ def _numpy_threads() -> int | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says, None where it is not installed, too slow, or `folder` is no checkout."""
+    """Return git's output; None if git is missing or too slow, or `folder` is no checkout."""
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), *arguments],

@@ -60,7 +60,7 @@ _REQUIRED = (
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where the parts of a run are."""
+    """Paths of the parts of a run."""
 
     path: Path
     """`experiments/<name>/<level>_seed<seed>_<time-stamp>`."""
@@ -98,7 +98,7 @@ class RunFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where an experiment came from, for its manifest."""
+    """Origin of an experiment, for its manifest."""
 
     preset: Preset | None = None
     """The preset; None for an experiment made in a program or notebook."""
@@ -202,7 +202,7 @@ def rebuild(
         device: Where networks live from now on; None keeps the run's own, or takes `auto` where
             this machine lacks it.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
-        learns: Whether it goes on learning; otherwise its replay memories keep nothing and take
+        learns: Whether it continues learning; otherwise its replay memories keep nothing and take
             no room, and of its environments only that of evaluations is looked at.
 
     Returns:
@@ -237,7 +237,7 @@ def rebuild(
 
 
 def find_run(run: Path) -> tuple[RunFolder, Path | None]:
-    """The run's folder and the checkpoint a path speaks of; None where there is none yet.
+    """The run's folder and the checkpoint a path names; None where there is none yet.
 
     Raises:
         ConfigurationError: The path is neither a run's folder nor one of its checkpoints.

@@ -8,7 +8,7 @@ from coach_rl.telemetry.video import VideoParameters, write_video
 
 
 class Videos:
-    """Films each evaluation of a graph manager, and writes the last one where told to.
+    """Films each evaluation of a graph manager, and writes the last one on request.
 
     Args:
         graph_manager: Whose; its graph is not yet created.

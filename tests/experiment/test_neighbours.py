@@ -68,7 +68,7 @@ def forget(folder: Path) -> None:
 def _forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     yield
-    forget(tmp_path)
+    forget(Path.cwd())
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def docking(tmp_path: Path) -> Path:
 
 
 def coach(*words: object) -> int:
-    forget(tmp_path)
+    forget(Path.cwd())
     return main([str(word) for word in words])
 
 
