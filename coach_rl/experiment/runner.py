@@ -31,29 +31,26 @@ from coach_rl.experiment.checkpoint_keeper import (
 )
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
+    Videos,
     evaluation_json,
     final_evaluation,
+    live_graph,
 )
-from coach_rl.experiment.live_graph import live_graph
 from coach_rl.experiment.loaded_levels import load_levels
+from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
-from coach_rl.experiment.provenance import made_with
 from coach_rl.experiment.run_folder import (
-    Origin,
     RunFolder,
     check_name,
     create_run_folder,
+    cut_event_files,
+    cut_logs,
     find_run,
-    make_manifest,
-    now,
-    rebuild,
+    locked,
 )
-from coach_rl.experiment.run_lock import locked
-from coach_rl.experiment.run_logs import cut_event_files, cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
-from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device

@@ -58,9 +58,9 @@ def test_windows_is_refused_in_one_line(
         "",
         "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
     )
-    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock", raising=False)
+    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_folder", raising=False)
     with pytest.raises(ConfigurationError, match="on Windows use WSL"):
-        importlib.import_module("coach_rl.experiment.run_lock")
+        importlib.import_module("coach_rl.experiment.run_folder")
 
 
 def test_every_flag_reads_into_its_field() -> None:
