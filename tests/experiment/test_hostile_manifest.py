@@ -54,7 +54,8 @@ def changed(original: tuple[Path, str], **changes: Any) -> Path:
     folder, text = original
     manifest = json.loads(text)
     for name, value in changes.items():
-        part = manifest if name in manifest else manifest["parameters"]["environment"]
+        environment = manifest["parameters"]["environment"]
+        part = environment if name in environment else manifest
         part[name] = value
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
