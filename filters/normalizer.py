@@ -1,4 +1,4 @@
-"""The stage behind observation and reward normalization: running mean and deviation per element."""
+"""The stage behind observation and reward normalization, by running mean and variance."""
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +35,12 @@ class Normalizer(InputStage):
         super().__init__(box(-limit, limit, dtype))
         self._clip, self._epsilon, self._dtype = clip, epsilon, np.dtype(dtype)
         self._statistics = RunningStatistics(space.shape)
-        self._scale = self._statistics.inverse_deviation(epsilon)
+        self._scale = self._statistics.inverse_std(epsilon)
 
     def update(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> None:
         """Take in values [R, ...], each once."""
         self._statistics.update(values)
-        self._scale = self._statistics.inverse_deviation(self._epsilon)
+        self._scale = self._statistics.inverse_std(self._epsilon)
 
     def apply(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> Array:
         """Normalised values [R, ...]."""
@@ -58,4 +58,4 @@ class Normalizer(InputStage):
     def load_state_dict(self, state: State) -> None:
         """Take over what `state_dict` returned."""
         self._statistics.load_state_dict(state)
-        self._scale = self._statistics.inverse_deviation(self._epsilon)
+        self._scale = self._statistics.inverse_std(self._epsilon)

@@ -175,7 +175,9 @@ class Seat:
             terminated=np.where(ended, terminated, outcome.terminated),
             truncated=np.where(ended, truncated & ~terminated, outcome.truncated),
             end=outcome.end | bits,
-            told={key: goal for key, goal in outcome.told.items() if key in self.observations},
+            next_goal={
+                key: goal for key, goal in outcome.next_goal.items() if key in self.observations
+            },
         )
         return own, ended
 

@@ -17,7 +17,7 @@ from coach_rl.core.filters import (
     OutputFilter,
     OutputFilterParameters,
 )
-from coach_rl.core.goals import TOLD_KEYS
+from coach_rl.core.goals import DIRECTIVE_KEYS
 from coach_rl.core.records import (
     Action,
     ActionInfo,
@@ -208,7 +208,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         if learn:
             self._store(row_state, outcome, reward, next_observation)
         _write(row_state.pending, rows, next_observation, len(row_state.heatup))
-        if outcome.told:
+        if outcome.next_goal:
             self._filter_moved_goals(row_state, outcome)
 
     def filters_state_dict(self) -> State:
@@ -253,17 +253,17 @@ class FilteredAgent(ABC, Generic[Exploration]):
             )
             _write(row_state.pending, rows[first], filtered, len(row_state.heatup))
         goes_on = request.starts & ~first
-        goal = {key: observation[key][goes_on] for key in TOLD_KEYS if key in observation}
+        goal = {key: observation[key][goes_on] for key in DIRECTIVE_KEYS if key in observation}
         if goal and goes_on.any():
             self._filter_goal(row_state, rows[goes_on], goal)
 
     def _filter_moved_goals(self, row_state: AgentRows[Exploration], outcome: Outcome) -> None:
         """Act on moved goals from the next decision on; the last transition keeps the old ones."""
         moved = np.zeros(len(outcome.rows), np.bool_)
-        for key, values in outcome.told.items():
+        for key, values in outcome.next_goal.items():
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
-        rows, goal = outcome.rows[moved], take(outcome.told, moved)
+        rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
         _check_finite(rows, goal, None)
         self._filter_goal(row_state, rows, goal)
         row_state.follows[rows] = False

@@ -101,11 +101,11 @@ class PPOAlgorithmParameters:
     value_clip: float | None = None
     """Keep value predictions within this of the old ones; None does not (better, as a rule)."""
     normalise_advantage: bool = True
-    """Give each minibatch's advantages mean 0 and deviation 1."""
+    """Give each minibatch's advantages mean 0 and standard deviation 1."""
     recompute_advantages: bool = False
     """Recompute values and advantages before each epoch (Andrychowicz et al. 2021)."""
     scale_returns: bool = False
-    """Let the critic predict returns divided by their running deviation."""
+    """Let the critic predict returns divided by their running standard deviation."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "minibatch"):
@@ -419,7 +419,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Return the factor from the critic's outputs to returns."""
         if not self.params.algorithm.scale_returns:
             return 1.0
-        return float(1 / self.returns.inverse_deviation(1e-8))
+        return float(1 / self.returns.inverse_std(1e-8))
 
     def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""

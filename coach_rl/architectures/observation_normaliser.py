@@ -1,4 +1,4 @@
-"""Observations brought to mean 0 and deviation 1 inside the networks."""
+"""Observations brought to mean 0 and standard deviation 1 inside the networks."""
 
 import numpy as np
 import torch
@@ -11,17 +11,17 @@ from coach_rl.core.state import State
 
 EPSILON = 1e-8
 """Added to the variance before its root is taken."""
-SMALLEST_DEVIATION = 0.01
-"""What hardly varies is divided by this instead of its deviation, as in OpenAI Baselines' HER: the
-jitter of a constant is not worth the whole range of a network's input."""
+SMALLEST_STD = 0.01
+"""What hardly varies is divided by this instead of its standard deviation, as in OpenAI Baselines'
+HER: the jitter of a constant is not worth the whole range of a network's input."""
 
 
 class ObservationNormaliser:
     """Statistics of an agent's observations, shared by all its networks.
 
     The networks read `mean` and `scale` wherever they run, acting, learning or as a target, so an
-    observation means the same everywhere. What a memory keeps stays raw. No deviation counts as
-    less than `SMALLEST_DEVIATION`.
+    observation means the same everywhere. What a memory keeps stays raw. No standard deviation
+    counts as less than `SMALLEST_STD`.
 
     Args:
         space: What the networks observe; keys of float Boxes are normalised, others are not.
@@ -40,7 +40,7 @@ class ObservationNormaliser:
         self.mean = {key: torch.zeros(shape, device=device) for key, shape in shapes.items()}
         """By observation key, float32."""
         self.scale = {key: torch.ones(shape, device=device) for key, shape in shapes.items()}
-        """By observation key, 1 / deviation, 100 at most, float32."""
+        """By observation key, 1 / standard deviation, 100 at most, float32."""
 
     def update(self, observation: Observation) -> None:
         """Take in observations [R, ...] each."""
@@ -61,8 +61,8 @@ class ObservationNormaliser:
     def _write(self) -> None:
         for key, statistics in self._statistics.items():
             self.mean[key].copy_(torch.from_numpy(statistics.mean))
-            scale = statistics.inverse_deviation(EPSILON)
-            np.minimum(scale, 1 / SMALLEST_DEVIATION, out=scale)
+            scale = statistics.inverse_std(EPSILON)
+            np.minimum(scale, 1 / SMALLEST_STD, out=scale)
             self.scale[key].copy_(torch.from_numpy(scale))
 
 

@@ -167,7 +167,7 @@ def _constructed(params: ModuleParameters, parts: tuple[Space, ...]) -> nn.Modul
     except Exception as error:
         given = "observation space" if len(parts) == 1 else "observation space, action space"
         raise ConfigurationError(
-            f"the network {kind.__name__} cannot be built: {_said(error)}; it is called with "
+            f"the network {kind.__name__} cannot be built: {_one_line(error)}; it is called with "
             f"({', '.join([given, *params.arguments])})"
         ) from error
 
@@ -213,7 +213,7 @@ def _run(torso: ModuleTorso, inputs: list[Any]) -> Tensor:
             outputs: Tensor = torso(*inputs)
     except Exception as error:
         raise ConfigurationError(
-            f"the network {name} cannot be run on made-up observations: {_said(error)}"
+            f"the network {name} cannot be run on made-up observations: {_one_line(error)}"
         ) from error
     rows = len(next(iter(inputs[0].values())))
     if outputs.dtype != torch.float32 or outputs.ndim != 2 or len(outputs) != rows:
@@ -240,6 +240,6 @@ def _first(inputs: Any) -> Any:
     return {key: values[:1] for key, values in inputs.items()}
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """An error on one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -15,7 +15,7 @@ GOAL_KEY = "desired_goal"
 """The observation key under which a level's own goal stands."""
 OPTION_KEY = "option"
 """The observation key under which a level's own option stands."""
-TOLD_KEYS = (GOAL_KEY, OPTION_KEY)
+DIRECTIVE_KEYS = (GOAL_KEY, OPTION_KEY)
 """What a level is told stands under one of these, and changes with every sub-episode."""
 
 

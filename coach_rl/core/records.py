@@ -202,7 +202,7 @@ class Outcome:
     """[R] bits of `End` that the level below reported for this decision."""
     tested: BoolArray
     """[R] the decision was tested: nobody below explored while carrying it out."""
-    told: Observation = field(default_factory=dict)
+    next_goal: Observation = field(default_factory=dict)
     """[R, ...] each: where the environment has moved a goal and the sub-episode goes on, what this
     level is told from its next decision on; `observation` still shows the goal of this one. Empty
     where nothing has moved."""
@@ -221,7 +221,7 @@ class Outcome:
             end=self.end[index],
             below=self.below[index],
             tested=self.tested[index],
-            told=take(self.told, index),
+            next_goal=take(self.next_goal, index),
             info=take(dict(self.info), index),
         )
 

@@ -16,8 +16,8 @@ class RunningStatistics:
     """Count, mean and variance of each element over all rows ever taken in.
 
     Batches are merged by Chan, Golub and LeVeque (1979), in float64, so nothing is lost when the
-    mean is large against the deviation, and taking rows in together or one by one agrees to
-    rounding.
+    mean is large against the standard deviation, and taking rows in together or one by one agrees
+    to rounding.
 
     Args:
         shape: Of one row.
@@ -37,7 +37,7 @@ class RunningStatistics:
             return np.ones_like(self.mean)
         return np.asarray(self._squares / self.count)
 
-    def inverse_deviation(self, epsilon: float) -> Float64Array:
+    def inverse_std(self, epsilon: float) -> Float64Array:
         """1 / sqrt(variance + epsilon), `shape`."""
         scale = self.variance
         scale += epsilon

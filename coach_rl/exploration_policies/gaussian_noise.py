@@ -24,7 +24,7 @@ class GaussianNoise:
     """Standard deviation in the `unit`, 0 or more; 0.1 is that of TD3 (Fujimoto et al. 2018,
     section 6.1)."""
     unit: ActionUnit = "half_range"
-    """half_range: halves of each element's range. raw: the Box's own units, the same deviation for
+    """half_range: halves of each element's range. raw: the Box's own units, the same std for
     all elements."""
 
     def __post_init__(self) -> None:
@@ -79,8 +79,8 @@ class GaussianNoisePolicy:
         clock: Clock,
     ) -> FloatArray:
         """Actions [R, A]."""
-        deviation = self._scale(clock) * self._unit
-        return self._actions.clipped(values + deviation * state.draw(rows))
+        std = self._scale(clock) * self._unit
+        return self._actions.clipped(values + std * state.draw(rows))
 
     def greedy(self, values: FloatArray) -> FloatArray:
         """The actions without noise, clipped, [R, A]."""
@@ -123,14 +123,14 @@ class TruncatedNormalPolicy:
         """Actions [R, A]."""
         mean = self._actions.clipped(values)
         numbers = state.draw(rows).astype(np.float64)
-        deviation = self._scale(clock) * self._actions.half_range.astype(np.float64)
-        moves = deviation > 0  # [A]; elsewhere there is nothing to draw from
-        bounds = np.where(moves, deviation, 1.0)
+        std = self._scale(clock) * self._actions.half_range.astype(np.float64)
+        moves = std > 0  # [A]; elsewhere there is nothing to draw from
+        bounds = np.where(moves, std, 1.0)
         below = _cumulative((self._actions.low - mean) / bounds)
         above = _cumulative((self._actions.high - mean) / bounds)
         # Numbers are multiples of 2^-24 in [0, 1); their cells' centres are never 0 or 1.
-        share = below + (numbers + 2.0**-25) * (above - below)
-        return self._actions.clipped(mean + np.where(moves, deviation * _quantile(share), 0.0))
+        probability = below + (numbers + 2.0**-25) * (above - below)
+        return self._actions.clipped(mean + np.where(moves, std * _quantile(probability), 0.0))
 
     def greedy(self, values: FloatArray) -> FloatArray:
         """The actions without noise, clipped, [R, A]."""
@@ -154,5 +154,5 @@ def _cumulative(values: FloatArray) -> FloatArray:
     return _elementwise(NormalDist().cdf, values)
 
 
-def _quantile(shares: FloatArray) -> FloatArray:
-    return _elementwise(NormalDist().inv_cdf, shares)
+def _quantile(probabilities: FloatArray) -> FloatArray:
+    return _elementwise(NormalDist().inv_cdf, probabilities)

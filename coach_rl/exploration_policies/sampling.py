@@ -55,7 +55,7 @@ class GaussianSampler:
         return self.size
 
     def draw(self, parameters: FloatArray, noise: FloatArray) -> tuple[Array, FloatArray]:
-        """Mean plus deviation times noise."""
+        """Mean plus standard deviation times noise."""
         mean, log_std = parameters[:, : self.size], parameters[:, self.size :]
         action = mean + np.exp(log_std) * noise
         log_prob = -(0.5 * noise * noise + log_std).sum(axis=1) - self.size * _LOG_SQRT_TWO_PI

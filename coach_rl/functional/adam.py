@@ -8,7 +8,7 @@ from torch.nn.functional import hardshrink, threshold
 # a processor is some hundred times slower, and stay there: the powers of the decays, and the
 # moments of weights behind a unit that has died, which were two thirds of a policy's in a long run.
 SMALLEST_POWER = 1e-30
-SMALLEST_FIRST_MOMENT = 1e-30  # a step size can be multiplied with it
+SMALLEST_FIRST_MOMENT = 1e-30  # a learning rate can be multiplied with it
 SMALLEST_SECOND_MOMENT = torch.finfo(torch.float32).tiny  # its root is nothing beside epsilon
 
 
@@ -64,6 +64,6 @@ def adam_step(
     second = betas[1] * second + (1 - betas[1]) * gradient * gradient
     second = threshold(second, SMALLEST_SECOND_MOMENT, 0.0)
     # The bias corrections are scalars, so a parameter takes one root and one division.
-    step_size = learning_rate / (1 - powers[0])
+    corrected_rate = learning_rate / (1 - powers[0])
     denominator = second.sqrt() * (1 - powers[1]).rsqrt() + epsilon
-    return parameters - step_size * first / denominator, first, second
+    return parameters - corrected_rate * first / denominator, first, second

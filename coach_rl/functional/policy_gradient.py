@@ -82,6 +82,6 @@ def value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float | N
 
 
 def normalised(advantage: Tensor) -> Tensor:
-    """Advantages with mean 0 and deviation 1, [B]; constant ones become 0, never NaN."""
+    """Advantages with mean 0 and standard deviation 1, [B]; constant ones become 0, never NaN."""
     centred = advantage - advantage.mean()
     return centred / (centred.pow(2).mean().sqrt() + 1e-8)

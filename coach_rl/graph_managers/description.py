@@ -52,7 +52,7 @@ def _at(depth: int, lines: Sequence[str]) -> list[str]:
 def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
     """Describe the settings by which a level differs from a single one."""
     if is_top and params.goal_space is not None:
-        yield f"has the environment's {_told(params.goal_space)}"
+        yield f"has the environment's {_goal_text(params.goal_space)}"
     if params.horizon is not None:
         yield f"horizon {params.horizon} decisions"
     if params.real_end_is_terminal:
@@ -67,10 +67,10 @@ def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
 
 def _orders(below: LevelParameters) -> str:
     assert below.goal_space is not None
-    return _told(below.goal_space)
+    return _goal_text(below.goal_space)
 
 
-def _told(space: GoalSpace | OptionSpace) -> str:
+def _goal_text(space: GoalSpace | OptionSpace) -> str:
     if isinstance(space, OptionSpace):
         return f"one of {space.count} options"
     elements = space.elements or range(space.size)

@@ -177,7 +177,7 @@ class _Take:
         return lines
 
     def _ending(self, ended: FinishedEpisodes) -> str:
-        if not self._tracker.tells_success:
+        if not self._tracker.reports_success:
             return "the end"
         return "success" if ended.success[ended.rows == _ROW][0] else "no success"
 

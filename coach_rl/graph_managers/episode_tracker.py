@@ -23,7 +23,7 @@ class FinishedEpisodes:
     length: IntArray
     """Simulator steps."""
     success: FloatArray
-    """1.0 where the last step was called a success; means something where `tells_success`."""
+    """1.0 where the last step was called a success; means something where `reports_success`."""
     success_any: FloatArray
     """1.0 where any step was."""
     agents: dict[str, FloatArray] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class EpisodeTracker:
         self._agents: dict[str, FloatArray] = {}
 
     @property
-    def tells_success(self) -> bool:
+    def reports_success(self) -> bool:
         """True if any row was ever told whether it succeeded."""
         return self._tells_success
 
@@ -92,7 +92,7 @@ class EpisodeTracker:
             "reward": self._reward.copy(),
             "length": self._length.copy(),
             "succeeded": self._succeeded.copy(),
-            "tells_success": self._tells_success,
+            "reports_success": self._tells_success,
             "agents": {name: total.copy() for name, total in self._agents.items()},
         }
 
@@ -101,7 +101,7 @@ class EpisodeTracker:
         self._reward[:] = state["reward"]
         self._length[:] = state["length"]
         self._succeeded[:] = state["succeeded"]
-        self._tells_success = state.get("tells_success", False)  # older checkpoints don't say
+        self._tells_success = state.get("reports_success", False)  # older checkpoints don't say
         self._agents = {name: total.copy() for name, total in state["agents"].items()}
 
 

@@ -33,7 +33,7 @@ class Scores:
 
     episodes: FinishedEpisodes
     """All of them, in the order in which they ended."""
-    tells_success: bool
+    reports_success: bool
     """True if the environment reported success in any of them."""
     levels: Mapping[str, Mapping[str, float]]
     """Statistics of the sub-episodes of each level of a hierarchy; see `level_metrics`."""
@@ -55,7 +55,7 @@ class Scores:
             "evaluation/reward_iqm_high": high,
             "evaluation/length_mean": float(self.episodes.length.mean()),
         }
-        if with_success or self.tells_success:
+        if with_success or self.reports_success:
             metrics["evaluation/success_rate"] = float(self.episodes.success.mean())
             metrics["evaluation/success_any_rate"] = float(self.episodes.success_any.mean())
         for name, own in self.episodes.agents.items():
@@ -69,7 +69,7 @@ class Scores:
             "episode/reward": episodes.reward,
             "episode/length": episodes.length,
         }
-        if with_success or self.tells_success:
+        if with_success or self.reports_success:
             arrays["episode/success"] = episodes.success
             arrays["episode/success_any"] = episodes.success_any
         return arrays | {f"episode/reward/{name}": own for name, own in episodes.agents.items()}
@@ -120,7 +120,7 @@ def play(
             played.append(_selected(finished, counted))
     return Scores(
         episodes=_joined(played),
-        tells_success=tracker.tells_success,
+        reports_success=tracker.reports_success,
         levels=level_metrics(stack, "evaluation_level"),
     )
 

@@ -173,8 +173,8 @@ class GraphManager:
                 recorder=self._recorder,
                 is_stopped=is_stopped,
             )
-        progress.evaluations_tell_success |= scores.tells_success
-        told = self._success_is_told()
+        progress.evaluations_tell_success |= scores.reports_success
+        told = self._success_is_reported()
         record = progress.record(
             "evaluation",
             graph.clock,
@@ -207,7 +207,7 @@ class GraphManager:
     def state_dict(self) -> State:
         """Everything that is needed to go on exactly here; valid between two records."""
         progress = self._progress.state_dict()
-        progress["evaluations_tell_success"] = self._success_is_told()
+        progress["evaluations_tell_success"] = self._success_is_reported()
         return {**self.graph.state_dict(), "progress": progress}
 
     def load_state_dict(self, state: State) -> None:
@@ -254,7 +254,7 @@ class GraphManager:
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
             if finished is not None:
-                told = graph.tracker.tells_success
+                told = graph.tracker.reports_success
                 records += progress.episode_records(clock, finished, with_success=told)
             records += [
                 progress.record("train", clock, metrics, level=level, agent=agent)
@@ -286,11 +286,11 @@ class GraphManager:
             self._is_settled = number == len(records)
             yield record
 
-    def _success_is_told(self) -> bool:
+    def _success_is_reported(self) -> bool:
         """True if the evaluation environment is known to report success."""
         same = self.parameters.evaluation_environment is None
         told = self._progress.evaluations_tell_success
-        return told or (same and self.graph.tracker.tells_success)
+        return told or (same and self.graph.tracker.reports_success)
 
 
 class BasicRLGraphManager(GraphManager):

@@ -245,13 +245,13 @@ class LevelManager:
 
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
         """Build the outcome that the agent learns from."""
-        told: Observation = {}
+        next_goal: Observation = {}
         shown, space = answer.observation, self.params.goal_space
         if space is not None:
             goal = self._rows.goal.take(answer.rows, axis=0)
             shown = shown | space.show(goal, shown)
             if self._is_top and isinstance(space, GoalSpace):  # the environment may move its goals
-                told = moved_goals(answer, goal_space=space, goal=goal, end=judgement.end)
+                next_goal = moved_goals(answer, goal_space=space, goal=goal, end=judgement.end)
         return Outcome(
             rows=answer.rows,
             observation=shown,
@@ -262,7 +262,7 @@ class LevelManager:
             end=judgement.end,
             below=answer.end,
             tested=self._rows.decision_tested[answer.rows],
-            told=told,
+            next_goal=next_goal,
             info=answer.info,
         )
 

@@ -141,7 +141,7 @@ class HindsightGoals(SamplerUnit):
         self, store: RingStore, rng: np.random.Generator, *, strategy: Strategy, ratio: float
     ) -> None:
         self._store, self._rng, self._strategy = store, rng, strategy
-        self.share = ratio / (ratio + 1)
+        self.fraction = ratio / (ratio + 1)
         """Of a batch that is relabelled."""
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
@@ -158,7 +158,7 @@ class HindsightGoals(SamplerUnit):
 
     def _draw(self, positions: IntArray) -> tuple[BoolArray, FloatArray]:
         """Draw which transitions to relabel, [B], and the goals that they would get, [B, G]."""
-        relabelled = self._rng.random(len(positions)) < self.share
+        relabelled = self._rng.random(len(positions)) < self.fraction
         source = self._sources(positions)
         return relabelled, self._store.ledger[ACHIEVED].take(source, axis=0)
 

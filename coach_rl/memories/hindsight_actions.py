@@ -164,12 +164,12 @@ class SubGoalTests(SamplerUnit):
         self, store: RingStore, rng: np.random.Generator, params: HindsightActions, ratio: float
     ) -> None:
         self._ledger, self._rng, self._params = store.ledger, rng, params
-        self._share = 1 / (2 + ratio)
+        self._fraction = 1 / (2 + ratio)
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """Draw which goals to relabel, which to show as tests, which actions to keep, bool [B]."""
         positions = batch[POSITIONS].numpy()
-        drawn = self._rng.random(size) < self._share
+        drawn = self._rng.random(size) < self._fraction
         tests = drawn & self._ledger[PENALISED].take(positions)
         missed = self._ledger[MISSED].take(positions)
         keeps = ~missed | tests

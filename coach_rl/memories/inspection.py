@@ -91,8 +91,8 @@ class Inspector(SamplerUnit):
 def statistics(column: Tensor) -> Tensor:
     """Mean, standard deviation, least and greatest of all elements, [4]."""
     values = column.detach().to(torch.float32)
-    deviation, mean = torch.std_mean(values, correction=0)
-    return torch.stack([mean, deviation, values.min(), values.max()])
+    std, mean = torch.std_mean(values, correction=0)
+    return torch.stack([mean, std, values.min(), values.max()])
 
 
 def _form(form: list[str] | None) -> str:

@@ -45,7 +45,7 @@ class PrioritisedParameters:
 
 
 class PrioritisedPositions(SamplerUnit):
-    """Positions in proportion to (|error| + epsilon) ** alpha, one from each of B equal shares.
+    """Positions in proportion to (|error| + epsilon) ** alpha, one from each of B equal strata.
 
     A new transition gets the greatest priority there has been. Weights are divided by the greatest
     of the batch, so they only ever shrink a step and need no minimum over the whole memory (Schaul
@@ -69,16 +69,16 @@ class PrioritisedPositions(SamplerUnit):
         params = self._params
         if params.anneal_beta_over is None:
             return params.beta
-        share = min(1.0, self._steps_added / params.anneal_beta_over.count)
-        return params.beta + (1.0 - params.beta) * share
+        progress = min(1.0, self._steps_added / params.anneal_beta_over.count)
+        return params.beta + (1.0 - params.beta) * progress
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Positions and weights, [B] each."""
         total = self._tree.total
         if not total:
             raise RunError("the memory is empty; add transitions before sampling")
-        shares = np.arange(size) + self._rng.random(size)
-        positions = self._tree.find(shares * (total / size))
+        strata = np.arange(size) + self._rng.random(size)
+        positions = self._tree.find(strata * (total / size))
         weights = importance_weights(self._tree[positions], self.beta)
         return {POSITIONS: torch.from_numpy(positions), WEIGHTS: torch.from_numpy(weights)}
 

@@ -93,7 +93,7 @@ class ReplayMemory:
 
     def as_shown(self, observation: Observation) -> Observation:
         """Observations [R, ...] each as batches will show them; see `Memory.as_shown`."""
-        if self._relabel is None or not self._relabel.share:
+        if self._relabel is None or not self._relabel.fraction:
             return observation
         return {**observation, GOAL_KEY: self._relabel.mixed_in(observation[GOAL_KEY])}
 

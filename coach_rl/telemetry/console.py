@@ -4,7 +4,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from rich.console import Console, Group
@@ -63,8 +63,8 @@ class ConsoleSink:
         """Share of successes in the newest evaluation; empty where nobody says."""
         self._final = ""
         """What the final evaluation came to; empty before."""
-        self._learned: dict[str, Mapping[str, float]] = {}
-        """The newest training metrics of each level."""
+        self._learned: dict[tuple[str, str], Mapping[str, float]] = {}
+        """The newest training metrics by level and agent."""
 
     def plan(self, planned_steps: int) -> None:
         """Say how many environment steps the run has in all, once that is known."""
@@ -119,7 +119,7 @@ class ConsoleSink:
                 reward = _number(scalars["final_evaluation/reward_mean"])
                 self._final = reward + _success(scalars.get("final_evaluation/success_rate"))
             case "train":
-                self._learned[record.level] = scalars
+                self._learned[record.level, record.agent] = scalars
 
     def _refresh(self, record: LogRecord) -> None:
         if self._live is None:
@@ -171,10 +171,10 @@ class ConsoleSink:
     def _losses(self) -> Table:
         """A line for each agent."""
         table = Table.grid(padding=(0, 1), expand=True)
-        for level, scalars in self._learned.items():
-            cells = [Text.assemble((f"{name} ", "dim"), value) for name, value in _shown(scalars)]
+        for name, scalars in self._learners():
+            cells = [Text.assemble((f"{of} ", "dim"), value) for of, value in _shown(scalars)]
             cells += [Text()] * (MAX_SHOWN - len(cells))
-            table.add_row(*([Text(level, "bold")] if len(self._learned) > 1 else []), *cells)
+            table.add_row(*([Text(name, "bold")] if name else []), *cells)
         return table
 
     def _line(self, record: LogRecord) -> str:
@@ -192,12 +192,23 @@ class ConsoleSink:
             parts.append(f"evaluation {_number(self._evaluated)}{self._success} {best}")
         if self._final:
             parts.append(f"final evaluation {self._final}")
-        for level, scalars in self._learned.items():
-            of = f"{level} " if len(self._learned) > 1 else ""
+        for name, scalars in self._learners():
             parts += [
-                f"{of}{name} {value}" for name, value in _shown(scalars) if name.endswith("loss")
+                f"{name} {of} {value}".lstrip()
+                for of, value in _shown(scalars)
+                if of.endswith("loss")
             ]
         return "  ".join(part for part in parts if part)
+
+    def _learners(self) -> Iterator[tuple[str, Mapping[str, float]]]:
+        """Every agent's newest metrics, under as much of its name as tells it from the others."""
+        levels = {level for level, _ in self._learned}
+        for (level, agent), scalars in self._learned.items():
+            parts = [
+                level if len(levels) > 1 else "",
+                agent if len(levels) < len(self._learned) else "",
+            ]
+            yield " ".join(part for part in parts if part), scalars
 
     def _speed(self) -> float | None:
         """Recent environment steps per second of training; None while it is not known."""

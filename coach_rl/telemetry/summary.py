@@ -62,7 +62,7 @@ class Summary:
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
-    """Mean, deviation, interquartile mean with its interval, success, and a line for each level."""
+    """A table of mean, standard deviation, interquartile mean, success, and one line per level."""
     scalars = evaluation.scalars
     low, high = scalars["evaluation/reward_iqm_low"], scalars["evaluation/reward_iqm_high"]
     table = Table(show_header=False, title="Evaluation", title_justify="left")

@@ -1,4 +1,4 @@
-"""Normalise observations by their running mean and deviation."""
+"""Normalise observations by their running mean and standard deviation."""
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from coach_rl.filters.space_requirements import box_of
 
 @parameter_class
 class ObservationNormalizationFilter:
-    """Subtract each element's running mean, divide by its running deviation, clip.
+    """Subtract each element's running mean, divide by its running standard deviation, clip.
 
     Comes out as float32. An observation is taken into the statistics before it is normalised. The
     statistics run over all rows of all environments and stand still in TEST.
     """
 
     clip: float | None = 5.0
-    """Largest magnitude that comes out, in deviations; None for no limit. Usual: 5 to 10."""
+    """Largest output magnitude, in standard deviations; None for no limit. Usual: 5 to 10."""
     epsilon: float = 1e-8
     """Added to the variance."""
 

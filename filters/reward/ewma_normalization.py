@@ -16,8 +16,8 @@ from coach_rl.filters.stages import InputStage, RowMemory
 class RewardEwmaNormalizationFilter:
     """Subtract the exponentially weighted average of the rewards so far, this one included.
 
-    Not divided by a deviation. The average is the weighted mean proper: the weights of the rewards
-    seen are scaled to sum to 1, so the first rewards aren't held against 0.
+    Not divided by a standard deviation. The average is the weighted mean proper: the weights of the
+    rewards seen are scaled to sum to 1, so the first rewards aren't held against 0.
     """
 
     alpha: float = 0.01

@@ -1,4 +1,4 @@
-"""Normalise rewards by their running mean and deviation."""
+"""Normalise rewards by their running mean and standard deviation."""
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from coach_rl.filters.space_requirements import box_of
 
 @parameter_class
 class RewardNormalizationFilter:
-    """Subtract the running mean of all rewards, divide by their running deviation, clip.
+    """Subtract the running mean of all rewards, divide by their running standard deviation, clip.
 
     Subtracting a mean changes which policy is best where episodes differ in length:
     `RewardReturnScalingFilter` only scales.
     """
 
     clip: float | None = 5.0
-    """Largest magnitude that comes out, in deviations; None for no limit."""
+    """Largest magnitude that comes out, in standard deviations; None for no limit."""
     epsilon: float = 1e-8
     """Added to the variance."""
 

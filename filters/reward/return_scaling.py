@@ -1,4 +1,4 @@
-"""Scale rewards by the deviation of discounted returns."""
+"""Scale rewards by the standard deviation of discounted returns."""
 
 import numpy as np
 from gymnasium import spaces
@@ -15,11 +15,11 @@ from coach_rl.filters.stages import InputStage, RowMemory
 
 @parameter_class
 class RewardReturnScalingFilter:
-    """Divide rewards by the running deviation of the discounted sum of rewards.
+    """Divide rewards by the running standard deviation of the discounted sum of rewards.
 
     The mean isn't shifted. What PPO is usually run with (Engstrom et al. 2020, "Implementation
     Matters", section 3): each row keeps `G = discount * G + reward`, forgotten when its episode
-    ends; the deviation is taken over all G of all rows.
+    ends; the standard deviation is taken over all G of all rows.
     """
 
     discount: float = 0.99
@@ -49,7 +49,7 @@ class RewardReturnScalingFilter:
 
 
 class ReturnScaling(InputStage):
-    """Remembers each row's discounted return, and the deviation of all of them.
+    """Remembers each row's discounted return, and the standard deviation of all of them.
 
     Args:
         space: Of a reward.
@@ -61,7 +61,7 @@ class ReturnScaling(InputStage):
         super().__init__(box(np.full((), -self._limit), np.full((), self._limit), space.dtype))
         self._discount, self._epsilon = parameters.discount, parameters.epsilon
         self._statistics = RunningStatistics(())
-        self._scale = self._statistics.inverse_deviation(self._epsilon)
+        self._scale = self._statistics.inverse_std(self._epsilon)
 
     def new_rows(self, num_rows: int, /) -> dict[str, Array]:
         """`discounted_return` and `ended` (the next reward begins a new sum), each [num_rows]."""
@@ -84,10 +84,10 @@ class ReturnScaling(InputStage):
     def update(self, _rewards: Array, memory: RowMemory, rows: IntArray, /) -> None:
         """Take in the discounted sums of these rows."""
         self._statistics.update(memory["discounted_return"][rows])
-        self._scale = self._statistics.inverse_deviation(self._epsilon)
+        self._scale = self._statistics.inverse_std(self._epsilon)
 
     def apply(self, rewards: Array, _memory: RowMemory, _rows: IntArray, /) -> Array:
-        """Rewards [R] over the deviation."""
+        """Rewards [R] over the standard deviation."""
         scaled = rewards * self._scale
         np.minimum(scaled, self._limit, out=scaled)
         return np.maximum(scaled, -self._limit, out=scaled)
@@ -99,4 +99,4 @@ class ReturnScaling(InputStage):
     def load_state_dict(self, state: State) -> None:
         """Take over what `state_dict` returned."""
         self._statistics.load_state_dict(state)
-        self._scale = self._statistics.inverse_deviation(self._epsilon)
+        self._scale = self._statistics.inverse_std(self._epsilon)

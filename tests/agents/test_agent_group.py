@@ -709,7 +709,7 @@ def test_outcomes_of_some_rows_keep_every_field():
     assert kept.reward.tolist() == [2.0]
     assert kept.rows.tolist() == [7]
     assert kept.observation["x"].tolist() == [[4.0]]
-    assert kept.told["x"].tolist() == [[3.0]]
+    assert kept.next_goal["x"].tolist() == [[3.0]]
     assert kept.info["y"].tolist() == [6]
 
 

@@ -268,7 +268,7 @@ def test_a_goal_that_moved_is_kept_as_it_was_and_acted_on_as_it_is():
     state = started(agent)
     rows = index(2, 0, 1)
     told = {GOAL_KEY: seen([0, 0, 0], [90, 7, 80])[GOAL_KEY]}
-    agent.observe(state, outcome(rows, [6, 4, 5], [9, 7, 8], told=told), TRAIN)
+    agent.observe(state, outcome(rows, [6, 4, 5], [9, 7, 8], next_goal=told), TRAIN)
     (transition,) = agent.stored
     assert flat(transition)["goal"] == [9, 7, 8]
     assert (transition.next_observation[GOAL_KEY][:, 0] - 1000).tolist() == [9, 7, 8]
@@ -283,7 +283,7 @@ def test_a_goal_that_moved_to_nowhere_is_refused():
     state = started(agent)
     told = {GOAL_KEY: seen([0], [np.nan])[GOAL_KEY]}
     with pytest.raises(NonFiniteError, match=f"observation '{GOAL_KEY}' .* in row 1"):
-        agent.observe(state, outcome(index(1), [4], [8], told=told), clock=TRAIN)
+        agent.observe(state, outcome(index(1), [4], [8], next_goal=told), clock=TRAIN)
 
 
 def test_transitions_say_whether_they_follow_on_the_one_before():
@@ -299,7 +299,7 @@ def test_transitions_say_whether_they_follow_on_the_one_before():
 
     step()  # the first decisions of all rows
     step(terminated=[1, 0, 0], truncated=[0, 1, 0], starts=[1, 1, 0], fresh=[1, 0, 0])
-    step(told={GOAL_KEY: seen([0, 0, 0], [7, 80, 9])[GOAL_KEY]})
+    step(next_goal={GOAL_KEY: seen([0, 0, 0], [7, 80, 9])[GOAL_KEY]})
     step(clock=HEATUP)  # the next decisions are random, and dropped when they end
     step()
     step()

@@ -57,12 +57,9 @@ def graph_manager(vectorization: str = "sync", level: str = "docking_env:Docking
 """
 
 
-PATH = list(sys.path)
-
-
-def forget() -> None:
+def forget(folder: Path) -> None:
     """Make imports and search path what they are in a new process."""
-    sys.path[:] = PATH
+    sys.path[:] = [each for each in sys.path if not Path(each).is_relative_to(folder)]
     for name in [name for name in sys.modules if "docking" in name]:
         del sys.modules[name]
 
@@ -70,9 +67,8 @@ def forget() -> None:
 @pytest.fixture(autouse=True)
 def _forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    forget()
     yield
-    forget()
+    forget(tmp_path)
 
 
 @pytest.fixture
@@ -87,7 +83,7 @@ def docking(tmp_path: Path) -> Path:
 
 
 def coach(*words: object) -> int:
-    forget()
+    forget(tmp_path)
     return main([str(word) for word in words])
 
 

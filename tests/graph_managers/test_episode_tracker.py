@@ -136,17 +136,17 @@ def test_what_training_knows_says_nothing_of_another_evaluation_environment():
 def test_rows_that_were_not_told_of_success_have_none():
     tracker = EpisodeTracker(3)
     finished = tracker.note(answer([1.0, 1.0, 0.0], [True, False, True], over=[True] * 3))
-    assert tracker.tells_success
+    assert tracker.reports_success
     assert finished.success.tolist() == [1.0, 0.0, 0.0]
     assert finished.success_any.tolist() == [1.0, 0.0, 0.0]
 
 
 def test_a_tracker_goes_on_with_what_it_knew_of_success():
     tracker, other = EpisodeTracker(2), EpisodeTracker(2)
-    assert not tracker.tells_success
+    assert not tracker.reports_success
     tracker.note(answer([True, False], over=[False, False]))
     other.load_state_dict(tracker.state_dict())
-    assert other.tells_success
+    assert other.reports_success
     finished = other.note(answer(over=[True, True]))
     assert finished.success.tolist() == [0.0, 0.0]
     assert finished.success_any.tolist() == [1.0, 0.0]

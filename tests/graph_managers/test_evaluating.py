@@ -50,7 +50,7 @@ def test_scores_hold_the_episodes_and_their_metrics():
     assert scores.metrics()["evaluation/reward_mean"] == scores.episodes.reward.mean()
     assert scores.arrays()["episode/length"].tolist() == [50] * 7
     assert scores.levels == {}, "a single level whose sub-episodes are the episodes"
-    assert not scores.tells_success
+    assert not scores.reports_success
     assert "evaluation/success_rate" not in scores.metrics()
     assert scores.metrics(with_success=True)["evaluation/success_rate"] == 0.0
 

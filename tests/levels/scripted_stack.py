@@ -132,7 +132,7 @@ class Scripted:
         return np.array(actions)
 
     def observe(self, row_state, outcome, clock):
-        moved = outcome.told
+        moved = outcome.next_goal
         for i, row in enumerate(outcome.rows):
             told = self.told(outcome.observation, i)
             came = {

@@ -120,6 +120,29 @@ def test_a_line_for_each_level_of_a_hierarchy(clock):
     assert output.getvalue().endswith("top q loss 1  low q loss 2\n")
 
 
+@pytest.mark.parametrize(
+    ("learners", "names"),
+    [
+        ([("main", "red"), ("main", "blue")], ["red", "blue"]),
+        ([("top", "ddpg"), ("low", "red"), ("low", "blue")], ["top ddpg", "low red", "low blue"]),
+    ],
+)
+def test_every_agent_of_a_level_has_its_losses(clock, learners, names):
+    for terminal in (True, False):
+        sink, output = sink_and_output(terminal=terminal)
+        for loss, (level, agent) in enumerate(learners, start=1):
+            learned = record("train", 10, train__q_loss=float(loss))
+            sink.write(replace(learned, level=level, agent=agent))
+        sink.write(record("phase", 10))
+        sink.close()
+        expected = [f"{name} q loss {loss}" for loss, name in enumerate(names, start=1)]
+        if terminal:
+            lines = plain_text(output.getvalue())[-len(names) :]
+            assert [" ".join(line.split()) for line in lines] == expected
+        else:
+            assert output.getvalue().endswith("  ".join(expected) + "\n")
+
+
 def test_evaluations_lengthen_the_time_left(clock):
     sink, output = sink_and_output(terminal=False)
     sink.write(record("progress", 1000, time__training_seconds=1.0))
