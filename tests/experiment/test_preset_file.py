@@ -83,7 +83,7 @@ def docking(tmp_path: Path) -> Path:
 
 
 def coach(*words: object) -> int:
-    forget(tmp_path)
+    forget(Path.cwd())
     return main([str(word) for word in words])
 
 
