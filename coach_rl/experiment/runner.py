@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, require
+from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
@@ -245,8 +245,10 @@ class _Run:
             sinks = [*self._own_sinks(stack), *self.audience.sinks]
             try:
                 self._train(sinks, stop)
-            except DivergedError as error:
-                raise DivergedError(f"{error}. {self._progress_and_checkpoint()}") from error
+            except RunError as error:
+                raise type(error)(f"{error}. {self._progress_and_checkpoint()}") from error
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(f"interrupted. {self._progress_and_checkpoint()}") from None
             summary = None
             if stop.signal is None and self.settings.final_episodes.count > 0:
                 summary = self._summarise(sinks, stop)
