@@ -165,6 +165,7 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-p FAKE --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
         ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
         ("-crd run --seed 1", "`coach resume` ignores --seed"),
+        ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
         ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
         ("-l --plain", "`coach list` ignores --plain"),
         ("-crd run", "is neither a run's folder"),
