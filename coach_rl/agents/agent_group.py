@@ -227,7 +227,7 @@ class GroupRows:
     members: dict[str, RowState]
     """Each member's own row state."""
     playing: dict[str, BoolArray]
-    """[N] by member: its own episode goes on."""
+    """[N] by member: its own episode continues."""
 
     def state_dict(self) -> State:
         """Everything."""

@@ -99,6 +99,7 @@ class DQNLearner:
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
+            on_activity=context.on_activity,
         )
         self.acting: ActingPolicy[Any] = ActingPolicy(
             _values_of(network, context.device), params.exploration.build(context.action_space)

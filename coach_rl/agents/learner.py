@@ -16,6 +16,7 @@ from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.activity import OnActivity
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import TransitionBatch
 
@@ -73,6 +74,8 @@ class LearnerContext:
     """Gradient steps it is sure to make in the whole run."""
     owner: str
     """Name of the networks' owner, for errors; see `LevelPlace.owner`."""
+    on_activity: OnActivity
+    """Called with what takes long; see `AgentContext.on_activity`."""
 
     @property
     def network_arguments(

@@ -194,6 +194,7 @@ class OffPolicyAgent(FilteredAgent[Any]):
                 noise_rng=self.noise_rng,
                 planned_updates=int(params.learning.ratio * context.planned_steps),
                 owner=context.place.owner(params.name),
+                on_activity=context.on_activity,
             )
         )
         check_filters(self, params.memory, context.place)

@@ -14,9 +14,9 @@ ADVICE = (
     "(max_gradient_norm), and start a new run"
 )
 PAY = ("reward", "target")
-"""Columns of a batch by which the scale of rewards is seen; told of first."""
+"""Columns of a batch by which the scale of rewards is seen; reported first."""
 MOST_COLUMNS = 4
-"""Columns of the last batch that are told of."""
+"""Columns of the last batch that are reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,5 +94,5 @@ def _columns(batch: Mapping[str, Tensor]) -> list[str]:
     }
     size = {name: math.inf if math.isnan(number) else number for name, number in largest.items()}
     names = sorted(largest, key=lambda name: (name.rpartition("/")[2] not in PAY, -size[name]))
-    told = ", ".join(f"{name} up to {largest[name]:g}" for name in names[:MOST_COLUMNS])
-    return [f"the last batch held {told}"] if told else []
+    held = ", ".join(f"{name} up to {largest[name]:g}" for name in names[:MOST_COLUMNS])
+    return [f"the last batch held {held}"] if held else []

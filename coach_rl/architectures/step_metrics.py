@@ -15,7 +15,7 @@ FOLD_AT = 10_000
 class StepMetrics:
     """Numbers of gradient steps, left on the device until somebody asks for them.
 
-    They are kept step by step, so that the first one that is not finite can be told by its step;
+    They are kept step by step, so that the first one that is not finite can be reported with its step;
     adding them up when asked costs less than at every step, and gives the same sums.
     """
 

@@ -39,10 +39,14 @@ from coach_rl.architectures.recorded_steps import (
     resolved_mode,
 )
 from coach_rl.architectures.step_metrics import StepMetrics
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
+
+FIRST_STEP = {"compiled": "compiling", "captured": "recording"}
+"""What the first step in a mode takes long for."""
 
 
 class UpdateEngine(Generic[Batch]):
@@ -57,7 +61,8 @@ class UpdateEngine(Generic[Batch]):
         mode: How to run a step.
         planned_updates: How many steps the run will take, for `auto`.
         repaid_after: Steps after which compiling has repaid itself, for `auto`.
-        owner: The agent that owns the networks, for errors; see `LevelPlace.owner`.
+        owner: The agent that owns the networks, for messages; see `LevelPlace.owner`.
+        on_activity: Told when a step is compiled or captured.
     """
 
     def __init__(
@@ -69,9 +74,10 @@ class UpdateEngine(Generic[Batch]):
         planned_updates: int,
         repaid_after: int = COMPILE_REPAID_AFTER,
         owner: str = "an agent",
+        on_activity: OnActivity = untold,
     ) -> None:
         self._learners = tuple((each, Adam(each.network, each.optimizer)) for each in objectives)
-        self._targets, self._owner = tuple(targets), owner
+        self._targets, self._owner, self._on_activity = tuple(targets), owner, on_activity
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
             mode, self._device, planned_updates=planned_updates, repaid_after=repaid_after
@@ -112,10 +118,12 @@ class UpdateEngine(Generic[Batch]):
         Returns:
             The losses' metrics of each sample, [B, ...] each; valid until the next step.
         """
-        if only not in self._steps:
+        if is_new := only not in self._steps:
             self._steps[only] = self._prepared(only)
         self._last_batch = data
         result = self._steps[only](data, index, self._scalars)
+        if is_new:
+            self._on_activity("")
         self._metrics.add(result.names, result.metrics)
         if only is None:
             self._taken += 1
@@ -158,7 +166,7 @@ class UpdateEngine(Generic[Batch]):
         """Adam's moments and powers, and the mode, which must not change during a run.
 
         Raises:
-            DivergedError: A gradient or a parameter is not finite; nobody could go on from it.
+            DivergedError: A gradient or a parameter is not finite; a run cannot continue.
         """
         self.require_finite()
         return {
@@ -195,6 +203,8 @@ class UpdateEngine(Generic[Batch]):
                 stacklevel=3,
             )
             self.mode = "eager"
+        if self.mode in FIRST_STEP:
+            self._on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
         learners, targets = self._learners, self._targets
         if only is not None:
             learners, targets = tuple(each for each in learners if each[0].name in only), ()

@@ -1,4 +1,4 @@
-"""From the words of a command line to the settings of one command.
+"""Conversion of a command line to the settings of one command.
 
 A command is named (`coach resume RUN`) or follows from its flags, as in Coach (`coach -crd RUN`).
 The parser knows every flag, so one that the command would ignore is refused by its name.
@@ -38,7 +38,7 @@ class _Command:
     subject: str
     """The field that a word without a flag fills."""
     limits: str
-    """Why it takes no other flags."""
+    """The reason why it takes no other flags."""
 
 
 _COMMANDS = {

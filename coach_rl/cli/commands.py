@@ -1,4 +1,4 @@
-"""What the command line does: train, resume, evaluate, describe."""
+"""The commands of the command line: train, resume, evaluate, describe."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -52,7 +52,7 @@ _SIGNAL_EXIT_CODE = 128
 
 
 def run_command(settings: Settings, words: Sequence[str]) -> int:
-    """Do what a command line says.
+    """Run the command of a command line.
 
     Args:
         settings: The command line, read; not to list presets, which `main` does without torch.
@@ -244,8 +244,11 @@ def _console(*, plain: bool) -> Console:
 
 
 def _audience(output: Output, console: ConsoleSink) -> Audience:
-    def on_start(graph_manager: GraphManager, folder: RunFolder) -> None:
-        console.plan(graph_manager.parameters.schedule.training.count)
+    def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
+        parameters = graph_manager.parameters
+        console.plan(parameters.schedule.training.count)
+        name, level = folder.path.parent.name, parameters.environment.level
+        print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
         print(f"run folder: {short(folder.path)}")
         if output.print_networks_summary:
             print(graph_manager.description())
@@ -254,4 +257,5 @@ def _audience(output: Output, console: ConsoleSink) -> Audience:
         sinks=(console,),
         on_start=on_start,
         announce=lambda text: console.announce(f"coach: {text}"),
+        on_activity=console.tell,
     )

@@ -57,7 +57,7 @@ def _run(words: list[str]) -> int:
     if isinstance(settings, ListPresets):
         return _list(settings)
     if isinstance(settings, Train | EvaluateUntrained | Describe):
-        find_preset(settings.preset)  # a misspelt name is told at once
+        find_preset(settings.preset)  # a misspelt name is reported at once
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
     from coach_rl.cli.commands import run_command
 

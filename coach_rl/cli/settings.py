@@ -1,4 +1,4 @@
-"""What each command of `coach` is given: one frozen dataclass a command, its flags by name.
+"""Settings of each command of `coach`: one frozen dataclass per command, its flags by name.
 
 Light on purpose, like `arguments`, which fills them in: nothing here needs torch.
 """
@@ -15,7 +15,7 @@ MatmulPrecision = Literal["highest", "high", "medium"]
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What is to be different from a preset."""
+    """The changes to a preset."""
 
     level: str | None = None
     num_envs: int | None = None
@@ -24,7 +24,7 @@ class Changes:
 
 @dataclass(frozen=True, kw_only=True)
 class Film:
-    """Whether and how evaluations are filmed."""
+    """Settings of filming: whether and how evaluations are filmed."""
 
     dump_gifs: bool = False
     dump_mp4: bool = False
@@ -34,7 +34,7 @@ class Film:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What a run keeps and shows."""
+    """The output of a run: what it keeps and shows."""
 
     checkpoint_seconds: float | None = None
     no_tensorboard: bool = False

@@ -1,4 +1,4 @@
-"""What is printed to be typed into the shell that `coach` was started from."""
+"""Lines printed to be typed into the shell that `coach` was started from."""
 
 import shlex
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def program(name: str) -> str:
-    """How to call a program that belongs to this Python's environment.
+    """Return the call of a program that belongs to this Python's environment.
 
     Its bare name if the shell finds just that one, else its path: after `make train` nothing is
     activated, and what the shell finds may be another program.

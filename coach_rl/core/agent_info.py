@@ -15,7 +15,7 @@ REWARD, TERMINATED, TRUNCATED = "reward", "terminated", "truncated"
 
 
 def agent_info(name: str, what: str) -> str:
-    """The name of an info array that speaks of one agent, e.g. `agents/left/reward`."""
+    """The name of an info array about one agent, e.g. `agents/left/reward`."""
     return f"{AGENTS}/{name}/{what}"
 
 

@@ -16,7 +16,7 @@ GOAL_KEY = "desired_goal"
 OPTION_KEY = "option"
 """The observation key under which a level's own option stands."""
 DIRECTIVE_KEYS = (GOAL_KEY, OPTION_KEY)
-"""What a level is told stands under one of these, and changes with every sub-episode."""
+"""The observation keys of a level's goal or option, which changes with every sub-episode."""
 
 
 @parameter_class
@@ -314,7 +314,7 @@ class OptionSpace:
 
 
 LevelSpace = GoalSpace | OptionSpace
-"""What a level can be told."""
+"""The spaces of what a level can receive."""
 
 
 def length_of(difference: FloatArray) -> FloatArray:

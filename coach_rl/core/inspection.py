@@ -26,7 +26,7 @@ class InspectParameters:
     """nan: raise where a number is not finite. shape: raise where a column's shape or dtype
     changes. stats: report mean, std, min and max of each column."""
     every: int = 100
-    """Look at every so many-th batch, beginning with the first; the others cost nothing."""
+    """Check every k-th batch, beginning with the first; the others cost nothing."""
 
     def __post_init__(self) -> None:
         require(len(self.checks) > 0, "InspectParameters.checks is empty; name at least one check")

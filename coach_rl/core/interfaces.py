@@ -40,7 +40,7 @@ class Environment(Stateful, Protocol):
 
         Args:
             seed: An integer gives row i the seed `seed + i`, a sequence gives each row its own,
-                None goes on with the random streams as they are.
+                None continues with the random streams as they are.
 
         Returns:
             A response for all rows with `duration` 0.

@@ -18,7 +18,7 @@ class LevelDescription:
     """
     horizon: int | None = None
     """Decisions after which a sub-episode ends; None for no limit. At the top the agent's episode
-    is cut there, and the simulator goes on."""
+    is cut there, and the simulator continues."""
     real_end_is_terminal: bool = False
     """If True, a real termination cuts the bootstrap also where the level has goals of its own.
     Then dying early is the best policy under rewards of -1 and 0.

@@ -1,10 +1,10 @@
 """The records that pass between the rooms: records of arrays, with one row per environment.
 
-Downwards goes a `Directive`, upwards an `EnvResponse`; a level tells its agent the `Outcome` of
+Downwards goes a `Directive`, upwards an `EnvResponse`; a level passes its agent the `Outcome` of
 each decision; the agent answers an observation with an `ActionInfo`, and its memory keeps
 `Transition`s.
 
-`rows` is always an index array that says which of the N environments the other arrays speak of, in
+`rows` is always an index array: the environments that the other arrays belong to, in
 the same order. numpy up to the memory or the network's door, torch behind it.
 """
 
@@ -45,7 +45,7 @@ class End(IntFlag):
 class Directive:
     """The command to an environment, row by row.
 
-    For a simulator `action` is its action. For a level it is the goal its rows shall reach, in the
+    For a simulator `action` is its action. For a level it is the goal for its rows, in the
     level's goal space.
     """
 
@@ -78,7 +78,7 @@ class EnvResponse:
     truncated: BoolArray
     """[R] the real episode was cut off."""
     end: npt.NDArray[np.uint8]
-    """[R] bits of `End`; 0 where the (sub-)episode goes on."""
+    """[R] bits of `End`; 0 where the (sub-)episode continues."""
     duration: IntArray
     """[R] simulator steps this answer covers."""
     info: dict[str, Array] = field(default_factory=dict)
@@ -203,9 +203,9 @@ class Outcome:
     tested: BoolArray
     """[R] the decision was tested: nobody below explored while carrying it out."""
     next_goal: Observation = field(default_factory=dict)
-    """[R, ...] each: where the environment has moved a goal and the sub-episode goes on, what this
-    level is told from its next decision on; `observation` still shows the goal of this one. Empty
-    where nothing has moved."""
+    """[R, ...] each: where the environment has moved a goal and the sub-episode continues, what
+    this level receives from its next decision on; `observation` still shows the goal of this one.
+    Empty where nothing has moved."""
     info: Mapping[str, Array] = field(default_factory=dict)
     """[R, ...] each: what the environment reported besides."""
 

@@ -15,7 +15,7 @@ class MovableParameters(ABC):
 
     @abstractmethod
     def moved_to(self, device: str) -> Self:
-        """The same for a run that goes on elsewhere, without what cannot be done there.
+        """The same for a run that continues elsewhere, without what cannot be done there.
 
         Args:
             device: Where networks live from now on, e.g. `cpu` or `cuda:0`.

@@ -13,7 +13,7 @@ from coach_rl.core.records import Action, Array, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
 ActionUnit = Literal["half_range", "raw"]
-"""What sizes in a Box of actions are measured in: halves of each element's range, so that they mean
+"""The unit of sizes in a Box of actions: half-ranges of each element, so that they mean
 the same in every Box; or the Box's own units, the same number for all elements."""
 
 
@@ -51,7 +51,7 @@ def uniform_size(space: Space) -> int:
 def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
     """Random actions over the whole of `space`.
 
-    A bounded side of a Box is covered evenly, a side without bounds gets a logistic number of scale
+    A bounded side of a Box is covered uniformly, a side without bounds gets a logistic number of scale
     1, a half-bounded side an exponential one beyond its bound.
 
     Args:

@@ -7,7 +7,7 @@ State = dict[str, Any]
 
 
 class Stateful(Protocol):
-    """Anything that must be saved to go on exactly where it stopped."""
+    """Anything that must be saved to continue exactly where it stopped."""
 
     def state_dict(self) -> State:
         """Everything mutable, as a `State` tree that shares no memory with the object."""

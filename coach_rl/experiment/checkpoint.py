@@ -63,9 +63,9 @@ class Checkpoint:
     path: Path
     """Its folder."""
     state: State
-    """What `state_dict` returned."""
+    """The dict that `state_dict` returned."""
     notes: Json
-    """What the writer wanted kept beside the state."""
+    """Notes of the writer, kept beside the state."""
 
 
 def write_checkpoint(path: Path, state: State, notes: Json) -> None:
@@ -155,7 +155,7 @@ def read_notes(path: Path, *, checksums: bool = False) -> Json:
 
 
 def free_path(checkpoints: Path, environment_steps: int) -> Path:
-    """Where a checkpoint goes: `step_2048`, or `step_2048_2` where that is taken."""
+    """Return the name of a new checkpoint: `step_2048`, or `step_2048_2` if that is taken."""
     path = checkpoints / f"step_{environment_steps}"
     attempt = 2
     while path.exists():

@@ -1,4 +1,4 @@
-"""Which checkpoints a run writes and keeps: best, last, and periodic ones where asked for."""
+"""Checkpoints that a run writes and keeps: best, last, and periodic ones on request."""
 
 import math
 import time
@@ -35,7 +35,7 @@ class Best:
     reward: float
     """Its mean reward."""
     environment_steps: int
-    """When it was."""
+    """Environment steps at which it was taken."""
     checkpoint: str
     """The name of the checkpoint taken then."""
 
@@ -84,11 +84,11 @@ class CheckpointKeeper:
         self.best: Best | None = None
 
     def is_best(self, reward: float) -> bool:
-        """Whether an evaluation beats every earlier one; an equal one does not."""
+        """Return whether an evaluation beats every earlier one; an equal one does not."""
         return not math.isnan(reward) and (self.best is None or reward > self.best.reward)
 
     def due(self) -> Reason | None:
-        """Why a checkpoint should be written besides those of evaluations; None: none should."""
+        """Return the reason for a checkpoint besides those of evaluations; None if none is due."""
         now = time.monotonic()
         if self._period_seconds is not None and now - self._last_periodic >= self._period_seconds:
             return "periodic"
@@ -123,7 +123,7 @@ class CheckpointKeeper:
         """Go on from a checkpoint: what came after it goes, and best is what it was then.
 
         Args:
-            checkpoint: Where to go on; None for the very beginning of a run without checkpoints.
+            checkpoint: Where to continue; None for the very beginning of a run without checkpoints.
         """
         if checkpoint is None:
             return

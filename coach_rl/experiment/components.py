@@ -108,7 +108,7 @@ def fitting(annotation: Any) -> list[type[Any]]:
 
 
 def belongs(kind: type[Any], wanted: type[Any]) -> bool:
-    """Whether objects of a class are what another class or a protocol asks for.
+    """Return whether objects of a class satisfy another class or a protocol.
 
     Of a protocol, every member has to be there with a signature that fits, and `build` must return
     what is asked for: a filter of one observation is no filter of them all.
@@ -119,7 +119,7 @@ def belongs(kind: type[Any], wanted: type[Any]) -> bool:
 
 
 def members_of(protocol: type[Any]) -> dict[str, object]:
-    """What a protocol asks for, by name."""
+    """Return the members that a protocol requires, by name."""
     return {
         name: member
         for each in protocol.__mro__
@@ -169,7 +169,7 @@ def _has_members(kind: type[Any], protocol: type[Any]) -> bool:
 
 
 def _builds(kind: type[Any], protocol: type[Any]) -> bool:
-    """Whether `build` returns what the protocol's does; of that, methods are compared by name."""
+    """Return whether `build` returns what the protocol's does; methods are compared by name."""
     if not hasattr(protocol, "build"):
         return True
     built, asked_for = (get_type_hints(each.build).get("return") for each in (kind, protocol))

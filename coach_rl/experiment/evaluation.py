@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -30,7 +31,11 @@ FINAL_EPISODES = EnvironmentEpisodes(20)
 
 @contextmanager
 def live_graph(
-    graph_manager: GraphManager, task: TaskParameters, *, training: bool = True
+    graph_manager: GraphManager,
+    task: TaskParameters,
+    *,
+    training: bool = True,
+    on_activity: OnActivity = untold,
 ) -> Iterator[None]:
     """The graph is built inside and closed afterwards, whatever happens.
 
@@ -38,20 +43,21 @@ def live_graph(
         graph_manager: Whose graph.
         task: What it is built with; its threads and precision hold while inside.
         training: Whether it has environments to train in; without them it can only evaluate.
+        on_activity: Told what takes long: compiling, evaluating.
 
     Raises:
         ConfigurationError: The graph cannot be built.
     """
     with torch_settings(task):
         try:
-            graph_manager.create_graph(task, training=training)
+            graph_manager.create_graph(task, training=training, on_activity=on_activity)
             yield
         finally:
             graph_manager.close()
 
 
 class Videos:
-    """Films each evaluation of a graph manager, and writes the last one where told to.
+    """Films each evaluation of a graph manager, and writes the last one on request.
 
     Args:
         graph_manager: Whose; its graph is not yet created.
@@ -134,7 +140,7 @@ def evaluate_run(
 
 
 def evaluation_film(file: Path) -> Path:
-    """Where the film of an evaluation that `evaluate_run` wrote is, without the format's ending."""
+    """Return the path of the video that `evaluate_run` wrote, without the format's ending."""
     return RunFolder(file.parent.parent).videos / f"{file.stem}_evaluation"
 
 

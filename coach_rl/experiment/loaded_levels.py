@@ -20,10 +20,10 @@ from coach_rl.graph_managers.parameters import LevelParameters
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a level comes from."""
+    """Source of a level's agent."""
 
     checkpoint: Path
-    """Of the other run, absolute."""
+    """Path of the other run's checkpoint, absolute."""
     level: str
     """The level's name there."""
 
@@ -33,7 +33,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
 
     Args:
         graph_manager: Its graph is created.
-        manifest: Of a run that starts anew, whose levels shall come from the checkpoints they came
+        manifest: Of a run that starts anew, whose levels come from the checkpoints they came
             from then; None for a new run.
 
     Returns:
@@ -69,7 +69,7 @@ def _known(entry: Json) -> Source:
 
 
 def _source(level: LevelParameters) -> Source:
-    """What `RUN` or `RUN:LEVEL` speaks of; a path that exists is a RUN whatever it contains."""
+    """Return the source that `RUN` or `RUN:LEVEL` names; an existing path is always a RUN."""
     assert level.load is not None
     run, name = level.load, level.name
     if not Path(run).expanduser().exists() and ":" in run:

@@ -40,7 +40,7 @@ _GIT_SECONDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where an experiment came from, for its manifest."""
+    """Origin of an experiment, for its manifest."""
 
     preset: Preset | None = None
     """The preset; None for an experiment made in a program or notebook."""
@@ -98,7 +98,7 @@ def rebuild(
         device: Where networks live from now on; None keeps the run's own, or takes `auto` where
             this machine lacks it.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
-        learns: Whether it goes on learning; otherwise its replay memories keep nothing and take
+        learns: Whether it continues learning; otherwise its replay memories keep nothing and take
             no room, and of its environments only that of evaluations is looked at.
 
     Returns:
@@ -138,7 +138,7 @@ def now() -> str:
 
 
 def made_with() -> Json:
-    """What a manifest says of this process: versions, settings, state of the source, hardware."""
+    """Return the manifest's record of this process: versions, settings, source, hardware."""
     return {
         "versions": versions(),
         "settings": settings(),
@@ -151,7 +151,7 @@ def made_with() -> Json:
 
 
 def changes_since(then: Json, now: Json) -> list[str]:
-    """What may change a run's numbers and is not what it was, e.g. "torch 2.12.0, now 2.13.0".
+    """Return changes that may affect a run's numbers, e.g. "torch 2.12.0, now 2.13.0".
 
     Args:
         then: What `made_with` returned for an earlier part of the run; older ones lack settings.
@@ -178,7 +178,7 @@ def versions() -> dict[str, str | None]:
 
 
 def settings() -> Json:
-    """What is set for the whole process, may change a run's numbers, and is not the run's own."""
+    """Return settings of the whole process that may affect numbers and are not the run's own."""
     return {
         "numpy_threads": _numpy_threads(),
         "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
@@ -311,7 +311,7 @@ def _numpy_threads() -> int | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says, None where it is not installed, too slow, or `folder` is no checkout."""
+    """Return git's output; None if git is missing or too slow, or `folder` is no checkout."""
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), *arguments],

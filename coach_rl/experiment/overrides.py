@@ -1,4 +1,4 @@
-"""What the user wants different: `panel=1e-3; agent.algorithm.discount=0.98`.
+"""Changes by the user: `panel=1e-3; agent.algorithm.discount=0.98`.
 
 Values are Python literals, bare words are strings, and what is written like a call is a component
 (`agent.exploration=EpsilonGreedy(epsilon=0.1)`); nothing is ever executed. A name without a dot
@@ -100,7 +100,7 @@ def parameter_paths(
 
 
 class _Leaf:
-    """A value at the end of a path, told apart from the dict of a branch."""
+    """A value at the end of a path, distinct from the dict of a branch."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -189,7 +189,7 @@ def _replace_keys(
 
 
 def _arguments(annotation: Any, container: type) -> tuple[Any, ...]:
-    """What a container's annotation, alone or inside a union, says about its elements."""
+    """Return the element types of a container's annotation, alone or inside a union."""
     for candidate in (annotation, *get_args(annotation)):
         origin = get_origin(candidate)
         if isinstance(origin, type) and issubclass(origin, container):
@@ -214,7 +214,7 @@ def _unknown(name: str, allowed: Collection[str], parameters: Any, path: str) ->
 
 
 def _is_near(name: str, meant: str) -> bool:
-    """Whether a name is a misspelt one, or the initials of its words."""
+    """Return whether a name is a misspelt one, or the initials of its words."""
     initials = "".join(word[:1] for word in meant.split("_"))
     return name == initials or bool(difflib.get_close_matches(name.lower(), [meant.lower()]))
 

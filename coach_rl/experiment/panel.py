@@ -35,7 +35,7 @@ class PanelArgument:
     default: Any
     """Its default, `REQUIRED` when there is none."""
     meaning: str
-    """What its docstring says; empty where there is none."""
+    """Meaning from its docstring; empty if there is none."""
 
 
 def panel_type(function: Callable[..., Any]) -> Callable[..., object] | None:

@@ -102,7 +102,7 @@ def reference(thing: Callable[..., object], path: str = "parameters") -> str:
 
 
 def resolve(name: str, path: str = "parameters") -> Any:
-    """What stands under `module:QualName`.
+    """Return the object named `module:QualName`.
 
     Raises:
         ConfigurationError: The module cannot be imported or has no such name.

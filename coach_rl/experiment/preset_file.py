@@ -37,13 +37,13 @@ class Preset:
     """A loaded preset file."""
 
     reference: PresetReference
-    """Where it is."""
+    """Reference that finds the preset again."""
     module_name: str
-    """Under which name its module, and so the classes defined in it, can be found."""
+    """Name under which its module, and so the classes defined in it, can be found."""
     source: str
     """The file's text."""
     definition: Callable[..., GraphManager] | GraphManager
-    """What the file defines."""
+    """The object that the file defines."""
     panel: Mapping[str, PanelArgument]
     """Its arguments; empty for a ready-made GraphManager."""
     panel_type: Callable[..., object] | None
@@ -234,7 +234,7 @@ def imported_neighbours(folder: Path) -> dict[str, str | None]:
 
 
 def changed_neighbours(folder: Path, recorded: dict[str, str | None]) -> list[str]:
-    """Which of the recorded files have another content now, or are gone."""
+    """Return the recorded files that have changed or are gone."""
     return [name for name, digest in recorded.items() if _digest(folder / name) != digest]
 
 

@@ -1,4 +1,4 @@
-"""Where presets are: by name in the shipped folder, or a file of the user's own.
+"""Search for presets: by name in the shipped folder, or a file of the user's own.
 
 Nothing here runs a preset: names and descriptions are read from the source, so listing them is
 quick and one broken preset does not hide the others.
@@ -31,13 +31,13 @@ class PresetReference:
 
     @property
     def name(self) -> str:
-        """What it is listed as, and a run of it is called unless the user says otherwise."""
+        """Name in listings, and default name of its runs."""
         plain = self.function == DEFAULT_FUNCTION
         return self.path.stem if plain else f"{self.path.stem}_{self.function}"
 
 
 def find_preset(text: str) -> PresetReference:
-    """The preset that `NAME`, `FILE.py` or either with `:FUNCTION` speaks of.
+    """The preset that `NAME`, `FILE.py` or either with `:FUNCTION` names.
 
     Args:
         text: A shipped preset's name in any case, or a path.
@@ -111,7 +111,7 @@ def _functions(file: Path) -> list[str]:
 
 
 def _first_docstring_line(preset: PresetReference) -> str:
-    """From the preset's function, or from its file where the function has none."""
+    """Return the first line of the docstring of the preset's function, or else of its file."""
     try:
         module = ast.parse(preset.path.read_text(encoding="utf-8"))
     except SyntaxError as error:

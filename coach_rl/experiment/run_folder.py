@@ -58,7 +58,7 @@ _REQUIRED = (
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where the parts of a run are."""
+    """Paths of the parts of a run."""
 
     path: Path
     """`experiments/<name>/<level>_seed<seed>_<time-stamp>`."""
@@ -136,7 +136,7 @@ def check_name(name: str) -> None:
 
 
 def find_run(run: Path) -> tuple[RunFolder, Path | None]:
-    """The run's folder and the checkpoint a path speaks of; None where there is none yet.
+    """The run's folder and the checkpoint a path names; None where there is none yet.
 
     Raises:
         ConfigurationError: The path is neither a run's folder nor one of its checkpoints.

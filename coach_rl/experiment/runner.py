@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -72,16 +73,16 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 
 @parameter_class
 class RunSettings:
-    """What does not change an experiment's numbers."""
+    """Settings that don't change an experiment's numbers."""
 
     checkpoint_seconds: float | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
-    """Whether to write TensorBoard files."""
+    """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
-    """How to film an episode of every evaluation; None films none."""
+    """Settings of a video of every evaluation; None films none."""
 
     def __post_init__(self) -> None:
         seconds = self.checkpoint_seconds
@@ -92,12 +93,12 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """How a run ended."""
+    """The result of a run."""
 
     folder: RunFolder
-    """Where everything is."""
+    """The run's folder."""
     environment_steps: int
-    """How far it came."""
+    """Environment steps at the end of the run."""
     signal: int | None
     """The signal that stopped it; None when it was finished."""
     summary: Summary | None
@@ -108,14 +109,16 @@ class RunResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Audience:
-    """Who hears of a run besides its own files."""
+    """Receivers of a run's records besides its own files."""
 
     sinks: tuple[Sink, ...] = ()
     """Further takers of log records; closed by whoever made them."""
-    on_start: Callable[[GraphManager, RunFolder], None] | None = None
+    on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
     """Told when a first Ctrl-C or SIGTERM is taken, inside the signal handler; None for nobody."""
+    on_activity: OnActivity = untold
+    """Told what takes long: compiling, evaluating."""
 
 
 def run_experiment(
@@ -147,11 +150,15 @@ def run_experiment(
             recorded.
         RunError: Something went wrong while running.
     """
-    task, settings = task or TaskParameters(), settings or RunSettings()
+    task, settings, audience = (
+        task or TaskParameters(),
+        settings or RunSettings(),
+        audience or Audience(),
+    )
     task = replace(task, device=resolved_device(task.device))
     check_name(name)
     videos = _videos(graph_manager, settings)
-    with live_graph(graph_manager, task):
+    with live_graph(graph_manager, task, on_activity=audience.on_activity):
         graph_manager.require_savable()
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
@@ -159,8 +166,7 @@ def run_experiment(
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = _keeper(graph_manager, task, folder, settings)
-            listeners = audience or Audience()
-            return _Run(graph_manager, task, folder, settings, listeners, keeper, videos).go()
+            return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
 
 def resume_experiment(
@@ -190,10 +196,10 @@ def resume_experiment(
         audience: Who hears of it besides the run's files; None for nobody.
 
     Raises:
-        ConfigurationError: There is nothing to go on with, or nothing left to do.
+        ConfigurationError: There is nothing to continue with, or nothing left to do.
         CheckpointError: The manifest or the checkpoint cannot be read, or all have been deleted.
     """
-    settings = settings or RunSettings()
+    settings, audience = settings or RunSettings(), audience or Audience()
     folder, path = find_run(run)
     graph_manager, task, manifest = rebuild(folder, device, threads=threads)
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
@@ -201,7 +207,7 @@ def resume_experiment(
     if checkpoint is not None:
         require_same_seed(checkpoint, task.seed)
     videos = _videos(graph_manager, settings)
-    with live_graph(graph_manager, task), locked(folder.path):
+    with live_graph(graph_manager, task, on_activity=audience.on_activity), locked(folder.path):
         graph_manager.require_savable()
         keeper = _keeper(graph_manager, task, folder, settings)
         if checkpoint is None:
@@ -220,8 +226,7 @@ def resume_experiment(
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         write_json(folder.manifest, manifest)
-        listeners = audience or Audience()
-        return _Run(graph_manager, task, folder, settings, listeners, keeper, videos).go()
+        return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
 
 @dataclass(frozen=True)
@@ -239,7 +244,7 @@ class _Run:
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""
         if self.audience.on_start is not None:
-            self.audience.on_start(self.graph_manager, self.folder)
+            self.audience.on_start(self.graph_manager, self.task, self.folder)
         with ExitStack() as stack:
             stop = stack.enter_context(StopRequests(self.audience.announce))
             sinks = [*self._own_sinks(stack), *self.audience.sinks]
@@ -290,7 +295,7 @@ class _Run:
         self.keeper.save(reason, record.environment_steps, reward)
 
     def _progress_and_checkpoint(self) -> str:
-        """How far the run came, and what is left of it."""
+        """Return the progress of the run, and the checkpoint that remains of it."""
         checkpoints = self.folder.checkpoints
         kept = (
             f"its last checkpoint, {find_checkpoint(checkpoints)}, was written before"

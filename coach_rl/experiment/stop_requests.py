@@ -30,7 +30,7 @@ class StopRequests:
         self.signal: int | None = None
 
     def is_requested(self) -> bool:
-        """Whether the first wish has arrived."""
+        """True if the first request has arrived."""
         return self.signal is not None
 
     def __enter__(self) -> Self:

@@ -86,5 +86,5 @@ class BoxActions:
         return inside.astype(np.float32, copy=False)
 
     def even(self, uniform: FloatArray) -> FloatArray:
-        """Actions spread evenly over the Box, of numbers [R, A] in [0, 1)."""
+        """Uniformly distributed actions of the Box, from numbers [R, A] in [0, 1)."""
         return self.clipped(self.low + uniform * (2 * self.half_range))

@@ -1,4 +1,4 @@
-"""Now and then any action, evenly, in a Discrete space."""
+"""Epsilon-greedy exploration in a Discrete space."""
 
 from dataclasses import field
 

@@ -37,7 +37,7 @@ class EpsilonGreedyNoise:
     epsilon: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.3))
     """Probability of an even draw from the Box, in [0, 1]."""
     noise: ExplorationPolicyParameters = field(default_factory=_fetch_noise)
-    """The policy of the other decisions. Its processes go on in all of them."""
+    """The policy of the other decisions. Its processes continue in all of them."""
 
     def __post_init__(self) -> None:
         check_ends(self.epsilon, "EpsilonGreedyNoise.epsilon", high=1)

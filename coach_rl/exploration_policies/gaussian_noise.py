@@ -24,7 +24,7 @@ class GaussianNoise:
     """Standard deviation in the `unit`, 0 or more; 0.1 is that of TD3 (Fujimoto et al. 2018,
     section 6.1)."""
     unit: ActionUnit = "half_range"
-    """half_range: halves of each element's range. raw: the Box's own units, the same std for
+    """half_range: half of each element's range. raw: the Box's own units, the same std for
     all elements."""
 
     def __post_init__(self) -> None:

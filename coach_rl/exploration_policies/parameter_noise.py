@@ -29,7 +29,7 @@ class ParameterNoise:
     initial_scale: float = 0.2
     """Standard deviation of the noise at the beginning, more than 0."""
     target_distance: float = 0.2
-    """Root mean square of what the noise shall change in actions, in half-ranges of each
+    """Root mean square of the change of actions by the noise, in half-ranges of each
     element, more than 0: as large as action noise of that scale."""
     adaptation: float = 1.01
     """Factor by which the scale grows when actions change no more than that, and shrinks when they

@@ -57,7 +57,7 @@ def segment_ends(*, index: Tensor, valid: Tensor, ended: Tensor, follows: Tensor
     """
     continued = (
         valid[1:] & follows[index[1:]] & ~ended[index[:-1]]
-    )  # [T - 1, N]: t goes on to t + 1
+    )  # [T - 1, N]: t continues to t + 1
     return valid & ~torch.cat([continued, torch.zeros_like(valid[:1])])  # the last one never does
 
 

@@ -37,8 +37,8 @@ class FinishedEpisodes:
 class EpisodeTracker:
     """Adds up rewards and steps per row, and notes success.
 
-    Many environments tell of success only when there is one, so a row that is not told of it has
-    none. That an environment tells of it at all is known from the first time it does.
+    Many environments report success only when there is one, so a row without a report has
+    none. That an environment reports it at all is known from the first time it does.
 
     Args:
         num_rows: N.
@@ -53,7 +53,7 @@ class EpisodeTracker:
 
     @property
     def reports_success(self) -> bool:
-        """True if any row was ever told whether it succeeded."""
+        """True if success was ever reported."""
         return self._tells_success
 
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
@@ -87,7 +87,7 @@ class EpisodeTracker:
         return finished
 
     def state_dict(self) -> State:
-        """Sums of the open episodes, and whether success is told."""
+        """Sums of the open episodes, and whether success is reported."""
         return {
             "reward": self._reward.copy(),
             "length": self._length.copy(),
@@ -106,10 +106,10 @@ class EpisodeTracker:
 
 
 def _success(info: Mapping[str, Array]) -> FloatArray | None:
-    """Success of the rows that answered, [R]; None where none of them was told."""
+    """Success of the rows that answered, [R]; None if none of them reported it."""
     key = next((key for key in SUCCESS_KEYS if key in info), None)
     if key is None:
         return None
     success = info[key].astype(np.float64)
-    told = info.get(f"_{key}")
-    return success if told is None else np.where(told, success, 0.0)
+    reported = info.get(f"_{key}")
+    return success if reported is None else np.where(reported, success, 0.0)

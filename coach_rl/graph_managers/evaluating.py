@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -42,7 +43,7 @@ class Scores:
         """The metrics of the evaluation.
 
         Args:
-            with_success: Whether success is known to be told, so that none means failure.
+            with_success: Whether success is known to be reported, so that none means failure.
         """
         reward = self.episodes.reward
         low, high = bootstrap_interval(reward, interquartile_mean, rng=generator(0, "bootstrap"))
@@ -82,6 +83,7 @@ def play(
     seed: int,
     recorder: EpisodeRecorder | None = None,
     is_stopped: Callable[[], bool] = never,
+    on_activity: OnActivity = untold,
 ) -> Scores:
     """Play episodes in an evaluation's own stack.
 
@@ -93,6 +95,7 @@ def play(
         seed: Seed of their starts.
         recorder: What films the first of them; None for nothing.
         is_stopped: Asked at every step whether to give up.
+        on_activity: Told how many episodes are over.
 
     Raises:
         EvaluationStopped: `is_stopped` said so.
@@ -106,6 +109,7 @@ def play(
     tracker = EpisodeTracker(stack.num_envs)
     played: list[FinishedEpisodes] = []
     stack.begin_counting(due > 0)
+    on_activity(f"evaluating, 0 of {episodes.count} episodes")
     while due.any():
         if is_stopped():
             raise EvaluationStopped
@@ -118,6 +122,9 @@ def play(
             due[finished.rows[counted]] -= 1
             stack.count_only(due > 0)
             played.append(_selected(finished, counted))
+            over = episodes.count - due.sum()
+            on_activity(f"evaluating, {over} of {episodes.count} episodes")
+    on_activity("")
     return Scores(
         episodes=_joined(played),
         reports_success=tracker.reports_success,

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
@@ -42,6 +43,7 @@ class Graph:
         task: What is known only now.
         training: Whether there are environments to train in; without them it can only evaluate.
         recorder: What films evaluations; None for nothing.
+        on_activity: Told what takes long: compiling, evaluating.
 
     Raises:
         ConfigurationError: Something does not fit; what was opened is closed again.
@@ -54,6 +56,7 @@ class Graph:
         *,
         training: bool = True,
         recorder: EpisodeRecorder | None = None,
+        on_activity: OnActivity = untold,
     ) -> None:
         self.task = replace(task, device=resolved_device(task.device))
         """The task, with the device that `auto` stands for."""
@@ -63,6 +66,7 @@ class Graph:
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
         self.recorder = recorder
+        self.on_activity = on_activity
         self._parameters = parameters
         self._agents: dict[str, AnyAgent] = {}
         self._training: Stack | None = None
@@ -195,6 +199,7 @@ class Graph:
                     seed=integer_seed(task.seed, "agent", level.name),
                     planned_steps=_planned_decisions(levels, index, self.clock.planned_steps),
                     place=place,
+                    on_activity=self.on_activity,
                 )
                 self._agents[level.name] = level.agent.build(context)
         return self._agents[level.name]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
 from coach_rl.core.state import State
@@ -67,7 +68,7 @@ class GraphManager:
         """True if all records of the last tick have been yielded.
 
         A state saved while this is false is as good, but the records that were still to come are
-        not said again by the run that goes on from it.
+        not said again by the run that continues from it.
         """
         return self._is_settled
 
@@ -82,7 +83,13 @@ class GraphManager:
             raise ConfigurationError("the graph is built; call watch_evaluations() before that")
         self._recorder = recorder
 
-    def create_graph(self, task: TaskParameters | None = None, *, training: bool = True) -> None:
+    def create_graph(
+        self,
+        task: TaskParameters | None = None,
+        *,
+        training: bool = True,
+        on_activity: OnActivity = untold,
+    ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
 
         The task's threads and precision hold whenever the graph computes, and only then: between
@@ -92,11 +99,16 @@ class GraphManager:
             task: What is known only when a run starts; None takes its defaults.
             training: Whether to build environments to train in. A graph without them can be given
                 agents by `load_agents`, and evaluate.
+            on_activity: Told what takes long: compiling, evaluating.
         """
         if self._graph is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
         self._graph = Graph(
-            self.parameters, task or TaskParameters(), training=training, recorder=self._recorder
+            self.parameters,
+            task or TaskParameters(),
+            training=training,
+            recorder=self._recorder,
+            on_activity=on_activity,
         )
         self._progress, self._is_settled = Progress(self.parameters.schedule), True
 
@@ -172,15 +184,16 @@ class GraphManager:
                 seed=graph.evaluation_seed if seed is None else seed,
                 recorder=self._recorder,
                 is_stopped=is_stopped,
+                on_activity=graph.on_activity,
             )
         progress.evaluations_tell_success |= scores.reports_success
-        told = self._success_is_reported()
+        with_success = self._success_is_reported()
         record = progress.record(
             "evaluation",
             graph.clock,
-            scores.metrics(with_success=told),
+            scores.metrics(with_success=with_success),
             phase=Phase.TEST,
-            arrays=scores.arrays(with_success=told),
+            arrays=scores.arrays(with_success=with_success),
         )
         levels = [
             progress.record("level", graph.clock, metrics, phase=Phase.TEST, level=name)
@@ -205,7 +218,7 @@ class GraphManager:
             ) from error
 
     def state_dict(self) -> State:
-        """Everything that is needed to go on exactly here; valid between two records."""
+        """Everything that is needed to continue exactly here; valid between two records."""
         progress = self._progress.state_dict()
         progress["evaluations_tell_success"] = self._success_is_reported()
         return {**self.graph.state_dict(), "progress": progress}
@@ -254,8 +267,8 @@ class GraphManager:
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
             if finished is not None:
-                told = graph.tracker.reports_success
-                records += progress.episode_records(clock, finished, with_success=told)
+                with_success = graph.tracker.reports_success
+                records += progress.episode_records(clock, finished, with_success=with_success)
             records += [
                 progress.record("train", clock, metrics, level=level, agent=agent)
                 for level, agent, metrics in learned
@@ -289,8 +302,8 @@ class GraphManager:
     def _success_is_reported(self) -> bool:
         """True if the evaluation environment is known to report success."""
         same = self.parameters.evaluation_environment is None
-        told = self._progress.evaluations_tell_success
-        return told or (same and self.graph.tracker.reports_success)
+        reported = self._progress.evaluations_tell_success
+        return reported or (same and self.graph.tracker.reports_success)
 
 
 class BasicRLGraphManager(GraphManager):

@@ -37,7 +37,7 @@ class Progress:
         self.evaluated_at = 0
         """Environment steps at the last evaluation."""
         self.evaluations_tell_success = False
-        """Whether the environment of evaluations has ever told of success."""
+        """True if the evaluation environment has ever reported success."""
         self.next_progress = schedule.progress_interval.count
         """Environment steps at which the next progress record is due."""
         self.training_seconds = 0.0
@@ -48,7 +48,7 @@ class Progress:
         self.go_on()
 
     def go_on(self) -> None:
-        """The run begins, or goes on after a pause."""
+        """The run begins, or continues after a pause."""
         self._since = time.perf_counter() - self.wall_seconds
 
     def is_due(self, clock: Clock) -> bool:
@@ -72,12 +72,12 @@ class Progress:
         """A record of this moment.
 
         Args:
-            kind: What it speaks of.
+            kind: Its subject.
             clock: Phase and counters of training.
             metrics: Numbers; None for none.
             phase: Where it isn't the clock's.
-            level: The level it speaks of.
-            agent: The agent it speaks of.
+            level: The level it belongs to.
+            agent: The agent it belongs to.
             arrays: Arrays; None for none.
         """
         self.wall_seconds = time.perf_counter() - self._since

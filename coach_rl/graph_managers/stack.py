@@ -58,7 +58,7 @@ class Stack:
         return heard
 
     def begin_counting(self, rows: BoolArray) -> None:
-        """Forget how sub-episodes have gone, and go on with those of the rows [N] alone."""
+        """Forget how sub-episodes have gone, and continue with those of the rows [N] alone."""
         for level in self.levels:
             level.sub_episodes.drain()
         self.count_only(rows)

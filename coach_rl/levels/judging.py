@@ -32,7 +32,7 @@ class Judgement(NamedTuple):
     truncated: BoolArray
     """[R] the sub-episode was cut off."""
     end: EndBits
-    """[R] why the sub-episode ended; 0 where it goes on."""
+    """[R] why the sub-episode ended; 0 where it continues."""
     is_over: BoolArray
     """[R] the sub-episode ended."""
     difference: FloatArray | None
@@ -89,7 +89,7 @@ def moved_goals(
         answer: The environment's, which shows the goals it gives.
         goal_space: What they mean.
         goal: [R, G] the goals so far.
-        end: [R] 0 where the sub-episode goes on. A new sub-episode begins with a goal of its own,
+        end: [R] 0 where the sub-episode continues. A new sub-episode begins with a goal of its own,
             which is no move.
     """
     now = answer.first_observation[GOAL_KEY].reshape(goal.shape)

@@ -150,7 +150,7 @@ class LevelManager:
         self._rows.begin(rows, goal, directive)
 
     def recv(self) -> EnvResponse:
-        """One tick: decide where it is due, let the environment go on, take in what came."""
+        """One tick: decide where it is due, step the environment, take in what came."""
         self.decide()
         return self.take_in(self.environment.recv())
 

@@ -107,7 +107,7 @@ class PrioritisedPositions(SamplerUnit):
         return priorities
 
     def clear(self) -> None:
-        """Forget every priority; beta goes on where it was."""
+        """Forget every priority; beta continues where it was."""
         self._tree.fill(np.zeros(0, np.int64), np.zeros(0))
         self._greatest = 1.0
 

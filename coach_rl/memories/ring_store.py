@@ -33,7 +33,7 @@ LEDGER = {
 }
 """What every transition has; always on the host, where n-step returns are computed."""
 OPEN = 0
-"""The end of an episode that goes on."""
+"""The end of an episode that continues."""
 
 MakeTable = Callable[[int], Table]
 
@@ -205,7 +205,7 @@ class RingStore:
 
         Returns:
             Its first step that is kept and the one after its last, [...] each; an episode that
-            goes on ends after its newest transition.
+            continues ends after its newest transition.
         """
         counts = self.counts[positions // self.row_capacity]
         first = np.maximum(self._begins[positions], counts - self.row_capacity)

@@ -1,4 +1,4 @@
-"""Uniform one-step replay: positions drawn evenly, their rewards, and gathering the columns."""
+"""Uniform one-step replay: positions drawn uniformly, their rewards, and gathering the columns."""
 
 from collections.abc import Sequence
 

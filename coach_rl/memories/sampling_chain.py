@@ -91,7 +91,7 @@ class SamplerChain:
         return visible(batch)
 
     def metrics(self) -> dict[str, float]:
-        """The units' news since the last call."""
+        """The units' metrics since the last call."""
         return {name: value for unit in self.units for name, value in unit.metrics().items()}
 
     def state_dict(self) -> State:

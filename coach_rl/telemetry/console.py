@@ -2,6 +2,7 @@
 
 import math
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,8 @@ class ConsoleSink:
     """Shows phase, progress with the time left, speed, rewards, and every agent's losses.
 
     On a terminal a panel that refreshes four times a second at most; elsewhere, or with `plain`, a
-    line at phase changes and evaluations and about every ten seconds in between.
+    line at phase changes and evaluations and about every ten seconds in between. While the run says
+    nothing because something takes long, a thread goes on showing what that is, and for how long.
 
     Args:
         planned_steps: Environment steps of the whole run; None where it is not known yet.
@@ -50,6 +52,11 @@ class ConsoleSink:
         self._plain = plain or not self._console.is_terminal or self._console.is_dumb_terminal
         self._planned = planned_steps
         self._notice = ""
+        self._activity, self._since = "", 0.0
+        """What takes long, and when it began."""
+        self._activity_over = threading.Event()
+        self._watcher: threading.Thread | None = None
+        """Shows the activity; None while there is none."""
         self._live: Live | None = None
         """None until the panel is first shown, and after `close`."""
         self._last: LogRecord | None = None
@@ -80,8 +87,24 @@ class ConsoleSink:
         else:
             os.write(_STDERR, f"{text}\n".encode())
 
+    def tell(self, activity: str) -> None:
+        """Show what takes long and for how long, until the next record or an empty text.
+
+        The thread that shows it reads what only `write` changes, so no record comes in meanwhile.
+        """
+        if not activity:
+            self._end_activity()
+            return
+        self._activity = activity
+        if self._watcher is None:
+            self._since = time.monotonic()
+            self._activity_over.clear()
+            self._watcher = threading.Thread(target=self._watch_activity, daemon=True)
+            self._watcher.start()
+
     def write(self, record: LogRecord) -> None:
         """Take in a record; shows it when it is time to."""
+        self._end_activity()
         self._take_in(record)
         self._last = record
         now = time.monotonic()
@@ -89,20 +112,41 @@ class ConsoleSink:
             important = record.kind in ("phase", "evaluation", "final_evaluation")
             if important or now - self._shown >= PLAIN_SECONDS:
                 self._shown = now
-                self._console.print(
-                    self._line(record), highlight=False, markup=False, soft_wrap=True
-                )
+                self._print(self._line(record))
         elif now - self._shown >= REFRESH_SECONDS:
             self._shown = now
             self._refresh(record)
 
     def close(self) -> None:
         """Leave the newest numbers standing and give the terminal back."""
+        self._end_activity()
         if self._live is not None:
             assert self._last is not None
             self._refresh(self._last)
             self._live.stop()
             self._live = None
+
+    def _watch_activity(self) -> None:
+        """Show the activity until it is over."""
+        while not self._activity_over.wait(REFRESH_SECONDS):
+            now = time.monotonic()
+            if not self._plain and self._last is not None:
+                self._refresh(self._last)
+            elif self._plain and now - max(self._since, self._shown) >= PLAIN_SECONDS:
+                self._shown = now
+                self._print(self._doing())
+
+    def _end_activity(self) -> None:
+        if self._watcher is not None:
+            self._activity_over.set()
+            self._watcher.join()
+            self._watcher, self._activity = None, ""
+
+    def _doing(self) -> str:
+        return f"{self._activity}, {_duration(time.monotonic() - self._since)}"
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _take_in(self, record: LogRecord) -> None:
         scalars = record.scalars
@@ -125,8 +169,9 @@ class ConsoleSink:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=False)
             self._live.start()
-        notice = [Text(self._notice)] if self._notice else []
-        panel = Group(self._bar(record), self._numbers(record), self._losses(), *notice)
+        lines = [self._doing() if self._activity else "", self._notice]
+        texts = [Text(line) for line in lines if line]
+        panel = Group(self._bar(record), self._numbers(record), self._losses(), *texts)
         self._live.update(panel, refresh=True)
 
     def _bar(self, record: LogRecord) -> Table:

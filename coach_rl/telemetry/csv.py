@@ -15,7 +15,7 @@ FILES = {
     "final_evaluation": "final_evaluation",
     "progress": "progress",
 }
-"""Files of the records that speak of the whole graph."""
+"""Files of the records about the whole graph."""
 
 
 class CsvSink:

@@ -21,7 +21,7 @@ Kind = Literal[
     "final_evaluation",
     "checkpoint",
 ]
-"""What a record speaks of.
+"""The subject of a record.
 
 phase: a phase begins. progress: speed and time, about every thousand environment steps. episode: a
 training episode has ended. train: an agent's `train` was due and has learned. level: how a level's
@@ -46,9 +46,9 @@ class LogRecord:
     wall_seconds: float
     """Seconds since the run's iterator started, earlier parts of a resumed run included."""
     level: str = ""
-    """The level it speaks of; empty when it speaks of the whole graph."""
+    """The level it belongs to; empty if it is about the whole graph."""
     agent: str = ""
-    """The agent it speaks of; empty when it speaks of the whole level or graph."""
+    """The agent it belongs to; empty if it is about the whole level or graph."""
     scalars: Mapping[str, float] = field(default_factory=dict)
     """Numbers by `room/quantity`; booleans as 0 and 1."""
     arrays: Mapping[str, Array] = field(default_factory=dict)

@@ -108,7 +108,7 @@ def last_observation_is_the_true_one(trial: Trial) -> None:
 
 
 def answers_are_not_overwritten(trial: Trial) -> None:
-    """An answer stays as it was while the environment goes on."""
+    """An answer stays as it was while the environment continues."""
     with trial.environment() as environment:
         kept, copies = [], []
         for response in playing(environment, trial):

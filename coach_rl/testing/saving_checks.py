@@ -12,7 +12,7 @@ from coach_rl.testing.violations import ContractViolation, equal_arrays, expect
 
 
 def state_round_trip(trial: Trial) -> None:
-    """A fresh environment with the saved state goes on exactly as the saved one does."""
+    """A fresh environment with the saved state continues exactly as the saved one does."""
     if not trial.saves:
         return
     for saved_at in (0, trial.steps // 3, trial.steps // 2 + 1):

@@ -70,7 +70,7 @@ def rows_live_alone_as_among_others(trial: Trial) -> None:
 
 
 def no_seed_continues(trial: Trial) -> None:
-    """`reset()` goes on with the random streams: repeatable, and not from the start again."""
+    """`reset()` continues with the random streams: repeatable, and not from the start again."""
     with trial.environment() as one, trial.environment() as other:
         runs = []
         for environment in (one, other):

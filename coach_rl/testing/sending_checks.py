@@ -65,7 +65,7 @@ def rows_and_actions_stay_together(trial: Trial) -> None:
 
 
 def unsent_rows_stay_untouched(trial: Trial) -> None:
-    """A row that is sent nothing doesn't move, however long the others go on."""
+    """A row that is sent nothing doesn't move, however long the others continue."""
     if not trial.partial_sends:
         return
     with trial.environment() as environment:

@@ -71,7 +71,7 @@ def played(
     seed: int | Sequence[int] | None = SEED_OF_TRIAL,
     fresh: bool = True,
 ) -> list[EnvResponse]:
-    """A whole run; without `fresh` it goes on without a reset."""
+    """A whole run; without `fresh` it continues without a reset."""
     given = trial.seed if seed == SEED_OF_TRIAL else seed
     start = [environment.reset(seed=given)] if fresh else []
     return start + stepped(environment, trial.actions(environment))

@@ -72,7 +72,7 @@ class AntMaze(AntTask):
     targets: str = "training"
     """Distribution of the goals: `training` or `evaluation`."""
     training_targets: tuple[Range, ...] = ((-4.0, 20.0), (-4.0, 20.0))
-    """A range for each element of a goal, drawn evenly, in metres."""
+    """A range for each element of a goal, drawn uniformly, in metres."""
     evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (16.0, 16.0))
     """The same where `targets` is `evaluation`."""
     observe_block: bool = False
@@ -283,7 +283,7 @@ class AntPush(AntMaze):
     maze: tuple[str, ...] = ANT_PUSH
     """Rows of the map, see `MazeMap`."""
     training_targets: tuple[Range, ...] = ((0.0, 0.0), (19.0, 19.0))
-    """A range for each element of a goal, drawn evenly, in metres."""
+    """A range for each element of a goal, drawn uniformly, in metres."""
     evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (19.0, 19.0))
     """The same where `targets` is `evaluation`."""
 
@@ -299,7 +299,7 @@ class AntFall(AntMaze):
     maze: tuple[str, ...] = ANT_FALL
     """Rows of the map, see `MazeMap`."""
     training_targets: tuple[Range, ...] = ((0.0, 0.0), (27.0, 27.0), (4.5, 4.5))
-    """A range for each element of a goal, drawn evenly, in metres."""
+    """A range for each element of a goal, drawn uniformly, in metres."""
     evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (27.0, 27.0), (4.5, 4.5))
     """The same where `targets` is `evaluation`."""
 

@@ -158,7 +158,7 @@ class AntReacher(HACAntTask):
         )
 
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Both evenly from the field, the start until it is far enough from the goal."""
+        """Both uniformly from the field, the start until it is far enough from the goal."""
         goal = rng.uniform(-self.field, self.field, 2)
         while True:
             start = rng.uniform(-self.field, self.field, 2)
@@ -206,7 +206,7 @@ class AntFourRooms(HACAntTask):
         )
 
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Two different rooms, and a place in each, all evenly."""
+        """Two different rooms, and a place in each, all uniformly."""
         rooms = rng.choice(4, 2, replace=False)
         signs = np.stack((1 - 2 * (rooms // 2), 1 - 2 * (rooms % 2)), axis=1)
         start, goal = signs * rng.uniform(*self.room, (2, 2))

@@ -107,7 +107,7 @@ class GoalPendulum(GoalTask):
         return spec
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """Draw the first angle and velocity, then the goal's, each evenly from its range."""
+        """Draw the first angle and velocity, then the goal's, each uniformly from its range."""
         del scene
         data.qpos[:] = rng.uniform(*self.start_angle)
         data.qvel[:] = rng.uniform(*self.start_velocity)

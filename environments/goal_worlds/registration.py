@@ -43,7 +43,7 @@ class GoalWorldEnv(gymnasium.Env[Any, Any]):
             f"render_mode must be None or 'rgb_array', got {render_mode!r}",
         )
         self._task = GoalWorldParameters(level=level, kwargs=kwargs).task
-        # A batch starts an ended episode anew at once, Gymnasium only when it is told to.
+        # A batch starts an ended episode anew at once, Gymnasium only at a reset.
         endless = GoalWorldParameters(
             level=level, kwargs={**kwargs, "terminate": False}, max_episode_steps=-1, threads=1
         )
@@ -57,7 +57,7 @@ class GoalWorldEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Start an episode; without a seed the random stream goes on."""
+        """Start an episode; without a seed the random stream continues."""
         super().reset(seed=seed, options=options)
         return _of_the_row(self._batch.reset(None if seed is None else [seed]).observation), {}
 

@@ -157,7 +157,7 @@ def entry_point(
     Args:
         name: `module:Class` or `module:function`.
         kind: What it is looked up for, for messages.
-        makes: What the call shall return, one of these.
+        makes: Return types that are allowed.
         said_by: Names of functions that say it without an annotation.
 
     Raises:

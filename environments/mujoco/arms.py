@@ -31,7 +31,7 @@ class Reacher(GymnasiumTask):
     """Cost of the squared action."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """A noisy pose, and a target drawn evenly from a disc of 0.2 m."""
+        """A noisy pose, and a target drawn uniformly from a disc of 0.2 m."""
         model = scene.model
         qpos = rng.uniform(low=-0.1, high=0.1, size=model.nq) + scene.init_qpos
         goal = rng.uniform(low=-0.2, high=0.2, size=2)

@@ -165,7 +165,7 @@ class MujocoBatch:
         return self._task.goal_place(key, chosen, goal)
 
     def state_dict(self) -> State:
-        """Everything that decides how the rows go on, to the last bit."""
+        """Everything that decides how the rows continue, to the last bit."""
         return {
             "simulators": self.simulators.state(),
             "arrays": {name: array.copy() for name, array in self._state.arrays.items()},

@@ -101,11 +101,11 @@ class Simulators:
         mujoco.mj_forward(self.model, data)
 
     def state(self) -> FloatArray:
-        """All that decides how the rows go on, [N, S]."""
+        """All that decides how the rows continue, [N, S]."""
         return np.stack([self.state_of(row) for row in range(len(self.data))])
 
     def state_of(self, row: int) -> FloatArray:
-        """All that decides how one row goes on, [S]."""
+        """All that decides how one row continues, [S]."""
         state: FloatArray = np.empty(mujoco.mj_stateSize(self.model, _STATE), np.float64)
         mujoco.mj_getState(self.model, self.data[row], state, _STATE)
         return state

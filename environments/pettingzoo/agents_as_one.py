@@ -121,13 +121,13 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         self.parallel.close()
 
     def _playing(self) -> list[str]:
-        """The agents whose own episode goes on."""
+        """The agents whose own episode continues."""
         return [
             name for name in self.names if not (self._terminated[name] or self._truncated[name])
         ]
 
     def _check_agents(self, left: list[str]) -> None:
-        """Raise `EnvironmentFault` unless those who go on are those whom the environment names."""
+        """Raise `EnvironmentFault` unless the environment names exactly those who continue."""
         if self._elapsed >= self._limit:
             return
         present = set(self.parallel.agents)

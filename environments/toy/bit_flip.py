@@ -1,7 +1,7 @@
 """Flip bits until they spell the goal: what plain exploration cannot learn and hindsight can.
 
 After Andrychowicz et al. 2017, "Hindsight Experience Replay", section 3.1: bits and goal are drawn
-evenly, a decision flips one bit, and there is nothing but -1 before the goal. Follows the Gymnasium
+uniformly, a decision flips one bit, and there is nothing but -1 before the goal. Follows the Gymnasium
 goal convention: `observation`, `achieved_goal`, `desired_goal`, `compute_reward`, `is_success`.
 """
 

@@ -47,7 +47,7 @@ class Buttons:
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
-        """Any context, evenly."""
+        """A uniformly random context."""
         return {"context": (uniform[:, 0] * self._size).astype(np.int64)}
 
     def observe(self, state: WorldState) -> Observation:
@@ -73,7 +73,7 @@ class Dial:
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
-        """Any point, evenly."""
+        """A uniformly random point."""
         return {"target": (2 * uniform - 1).astype(np.float32)}
 
     def observe(self, state: WorldState) -> Observation:

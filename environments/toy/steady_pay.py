@@ -1,7 +1,7 @@
 """Reward 1 at every step and no end but the time limit: what a cut-off episode must be worth.
 
 Nothing the agent does or sees matters, so with discount gamma every state is worth 1 / (1 - gamma),
-if the learner goes on behind the time limit. One that takes the limit for an end learns less.
+if the learner continues behind the time limit. One that takes the limit for an end learns less.
 """
 
 from typing import ClassVar
@@ -60,7 +60,7 @@ class SteadyPay:
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
-        """Any number, evenly."""
+        """A uniformly random number."""
         return {"number": (2 * uniform - 1).astype(np.float32)}
 
     def observe(self, state: WorldState) -> Observation:

@@ -15,9 +15,9 @@ from coach_rl.filters.stages import InputStage, RowMemory
 class ObservationStackingFilter:
     """The last `stack_size` observations of a row along a new axis, oldest first.
 
-    The first observation of an episode fills the whole stack. Stacks go on in TEST: they are what a
-    row has seen, not something learned. It may stand anywhere in the list; at the end it costs
-    least, as filters behind it would treat each observation `stack_size` times.
+    The first observation of an episode fills the whole stack. Stacks continue in TEST: they are
+    what a row has seen, not something learned. It may stand anywhere in the list; at the end it
+    costs least, as filters behind it would treat each observation `stack_size` times.
     """
 
     stack_size: int = 4

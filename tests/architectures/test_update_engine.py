@@ -43,7 +43,7 @@ def minibatches(steps, rows=24, size=8):
     return [torch.randperm(rows, generator=rng)[:size] for _ in range(steps)]
 
 
-def engine_for(network, optimizer=CLIPPED, mode="eager", planned=0):
+def engine_for(network, optimizer=CLIPPED, mode="eager", planned=0, **options):
     def loss(flat, batch, scalars):
         error = ((network.call(flat, batch.inputs["x"]) - batch.y) ** 2).mean()
         scaled = error * scalars["weight"]
@@ -53,6 +53,7 @@ def engine_for(network, optimizer=CLIPPED, mode="eager", planned=0):
         (Objective(network=network, loss=loss, optimizer=optimizer),),
         mode=mode,
         planned_updates=planned,
+        **options,
     )
     engine.set_scalars(weight=2.0)
     return engine
@@ -79,6 +80,33 @@ def plain_torch(optimizer, steps):
         errors.append(float(error.detach()))
     flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
     return flat, errors, norms
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("compiled", ["compiling the gradient step of agent 'ppo'", "step", "", "step"]),
+        ("eager", [""]),
+    ],
+)
+def test_the_first_step_says_that_it_is_compiled(monkeypatch, mode, expected):
+    happened = []
+
+    def compiled(step):
+        def run(*arguments):
+            happened.append("step")
+            return step(*arguments)
+
+        return run
+
+    monkeypatch.setattr("coach_rl.architectures.update_engine.compiled", compiled)
+    monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    network = NetworkWrapper(module(), device=CPU)
+    engine = engine_for(network, mode=mode, owner="agent 'ppo'", on_activity=happened.append)
+    for index in minibatches(2):
+        engine.step(data(), index)
+    assert happened == expected
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from coach_rl.core.activity import OnActivity, untold
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
@@ -69,7 +70,13 @@ class WalkGraphManager(GraphManager):
     def clock(self) -> Clock:
         return self._clock
 
-    def create_graph(self, task: TaskParameters | None = None, *, training: bool = True) -> None:
+    def create_graph(
+        self,
+        task: TaskParameters | None = None,
+        *,
+        training: bool = True,
+        on_activity: OnActivity = untold,
+    ) -> None:
         task = task or TaskParameters()
         if self.parameters.environment.level == "moon":
             raise ConfigurationError("unknown level 'moon'")

@@ -68,7 +68,7 @@ def forget(folder: Path) -> None:
 def _forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     yield
-    forget(tmp_path)
+    forget(Path.cwd())
 
 
 @pytest.fixture

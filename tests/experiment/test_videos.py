@@ -149,7 +149,7 @@ def test_what_is_filmed_from_the_command_line(
         ("-p FILMED -dg --video_frames 1", "video max_frames must be 2 or more, got 1"),
         ("-p FILMED --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
         ("-p FILMED -dg --video_skip 0", "argument --video_skip"),
-        ("-p FILMED --evaluate -dg", "`coach evaluate` ignores -dg: agents are evaluated before"),
+        ("-p FILMED --evaluate -dg", "agents are evaluated before any training"),
     ],
 )
 def test_mistakes_take_one_line_and_leave_nothing(

@@ -68,6 +68,26 @@ def test_an_evaluation_ends_when_a_stop_is_asked_for():
     graph.close()
 
 
+def test_an_evaluation_tells_how_many_episodes_are_over():
+    told = []
+    graph = Graph(parameters(), TASK, training=False)
+    play(graph.evaluation, EnvironmentEpisodes(5), seed=1, on_activity=told.append)
+    graph.close()
+    of = [f"evaluating, {over} of 5 episodes" for over in (0, 3, 5)]  # three at a time
+    assert told == [*of, ""]
+
+
+def test_a_run_tells_of_its_evaluations():
+    told = []
+    manager = BasicRLGraphManager(parameters())
+    manager.create_graph(TASK, on_activity=told.append)
+    for record in manager.improve():
+        if record.kind == "evaluation":
+            break
+    manager.close()
+    assert told[-3:] == ["evaluating, 0 of 3 episodes", "evaluating, 3 of 3 episodes", ""]
+
+
 def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_stopped():
     stopped, straight = BasicRLGraphManager(parameters()), BasicRLGraphManager(parameters())
     for manager in (stopped, straight):

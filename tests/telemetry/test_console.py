@@ -1,6 +1,7 @@
 import io
 import math
 import re
+import threading
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -242,6 +243,59 @@ def test_an_announcement_stands_below_the_panel_or_goes_out_at_once(capfd):
     sink.close()
     assert re.search(r"coach: stopping\s*(\x1b\S*)?$", output.getvalue())
     assert capfd.readouterr().err == ""
+
+
+def eventually(is_true):
+    """Wait, for a thread, until something is true."""
+    for _ in range(1000):
+        if is_true():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_the_panel_shows_what_takes_long_while_the_run_says_nothing(clock, monkeypatch):
+    monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
+    sink, output = sink_and_output(terminal=True)
+    sink.write(record("phase", 0))
+    sink.tell("compiling the gradient step of agent 'ppo'")
+    assert eventually(lambda: "agent 'ppo', 0:00" in output.getvalue())
+    clock[0] += 65
+    assert eventually(lambda: "agent 'ppo', 1:05" in output.getvalue())
+    sink.announce("coach: stopping after this step and saving")
+    assert eventually(lambda: "stopping after this step" in output.getvalue())
+    sink.tell("")
+    shown = len(output.getvalue())
+    clock[0] += 1
+    sink.write(record("train", 10))
+    assert "compiling" not in output.getvalue()[shown:]
+    sink.close()
+
+
+def test_a_record_or_the_end_puts_an_end_to_an_activity(clock, monkeypatch):
+    monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
+    sink, output = sink_and_output(terminal=True)
+    for end in (lambda: sink.write(record("phase", 0)), sink.close):
+        sink.write(record("phase", 0))
+        sink.tell("evaluating, 3 of 10 episodes")
+        assert eventually(lambda: output.getvalue().count("evaluating"))
+        end()
+        assert not [each for each in threading.enumerate() if "watch_activity" in each.name]
+
+
+def test_lines_tell_every_ten_seconds_what_takes_long(clock, monkeypatch):
+    monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
+    sink, output = sink_and_output(terminal=False)
+    sink.tell("evaluating, 0 of 10 episodes")
+    for seconds in (9.0, 11.0, 19.0, 22.0):
+        clock[0] = 1000.0 + seconds
+        if seconds in (11.0, 22.0):
+            expected = f"10 episodes, 0:{seconds:02.0f}\n"
+            assert eventually(lambda expected=expected: output.getvalue().endswith(expected))
+        else:
+            time.sleep(0.1)
+    sink.close()
+    assert len(output.getvalue().splitlines()) == 2
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -1,0 +1,130 @@
+"""Docstrings are sentences with a subject, and everything is called by the field's own word."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent.parent
+PAGES = sorted([CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md")])
+SOURCES = sorted(
+    path
+    for folder in ("coach_rl", "environments", "filters", "presets")
+    for path in (CHECKOUT / folder).rglob("*.py")
+    if not any(parent.is_symlink() for parent in path.parents)
+)
+FIELD_WORDS = {
+    r"step[ _]sizes?": "learning rate",
+    r"(?<!standard )(?<!squared_)deviations?": "standard deviation, or std in names",
+    r"inverse_deviation": "inverse_std",
+    r"halves of (?:the|each)": "half-ranges",
+    r"parts of the box": "normalised actions",
+    r"drawn evenly|evenly drawn": "uniformly",
+    r"told": "received, reported",
+    r"news": "metrics",
+    r"loud": "exploring",
+    r"quiet": "greedy",
+    r"shall": "must, will, or the plain verb",
+    r"(?:goes|went|going) on": "continues",
+    r"speaks? of": "is about, names",
+    r"what it reaches": "results",
+}
+"""Words that only this project would use, as patterns, each with the word to use instead."""
+ALLOWED = {  # messages and names that users' programs may match
+    "coach_rl/testing/saving_checks.py": ("went on",),
+    "coach_rl/memories/frame_ring.py": ("goes on",),
+    "coach_rl/experiment/run_folder.py": ("goes on",),
+}
+NO_SUBJECT = set(
+    [
+        "what",
+        "where",
+        "who",
+        "whose",
+        "whom",
+        "how",
+        "whether",
+        "which",
+        "when",
+        "why",
+        "of",
+        "from",
+        "in",
+        "into",
+        "on",
+        "at",
+        "to",
+        "by",
+        "with",
+        "as",
+        "has",
+        "have",
+        "is",
+        "are",
+        "was",
+        "were",
+        "shall",
+    ]
+)
+"""First words of a docstring whose first sentence would lack its subject."""
+
+
+def name_of(path):
+    return path.relative_to(CHECKOUT).as_posix()
+
+
+def private_words(text):
+    found = []
+    for pattern, better in FIELD_WORDS.items():
+        for match in re.finditer(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", text, re.IGNORECASE):
+            found.append((text.count("\n", 0, match.start()) + 1, match[0], better))
+    return found
+
+
+def docstrings(tree):
+    """(line, text) of modules, classes and functions, and of the strings under fields."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for before, statement in zip([None, *body], body, strict=False):
+            under = before is None or isinstance(before, ast.AnnAssign | ast.Assign)
+            value = getattr(statement, "value", None)
+            if under and isinstance(statement, ast.Expr) and isinstance(value, ast.Constant):
+                if isinstance(value.value, str):
+                    yield statement.lineno, value.value
+
+
+def without_subject(tree):
+    return [
+        (line, text.strip().splitlines()[0])
+        for line, text in docstrings(tree)
+        if re.match(r"\W*(\w*)", text)[1].lower() in NO_SUBJECT
+    ]
+
+
+@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=name_of)
+def test_the_fields_words(path):
+    allowed = ALLOWED.get(name_of(path), ())
+    found = [each for each in private_words(path.read_text()) if each[1] not in allowed]
+    assert not found, "(line, word, better): " + ", ".join(map(str, found))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_docstrings_have_a_subject(path):
+    assert not without_subject(ast.parse(path.read_text()))
+
+
+def test_a_private_word_is_noticed():
+    assert private_words("Its step size is small.\nA deviation of 1.") == [
+        (1, "step size", "learning rate"),
+        (2, "deviation", "standard deviation, or std in names"),
+    ]
+    assert private_words("a standard deviation, squared_deviations, a shallow network") == []
+
+
+def test_a_docstring_without_subject_is_noticed():
+    source = 'x: int = 1\n"""Of the samples."""\ndef f():\n    """Where it is."""\n'
+    assert without_subject(ast.parse(source)) == [(2, "Of the samples."), (4, "Where it is.")]
+    assert without_subject(ast.parse('def f():\n    """Return where it is."""\n')) == []
