@@ -39,7 +39,7 @@ from coach_rl.experiment.strict_json import (
 )
 
 SCHEMA_VERSION = 4
-"""Of the checkpoint format; raised when an older reader could misread it."""
+"""Version of the checkpoint format; raised when an older reader could misread it."""
 
 LAST = "last"
 BEST = "best"

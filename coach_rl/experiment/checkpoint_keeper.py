@@ -25,7 +25,7 @@ from coach_rl.experiment.run_folder import RunFolder, event_file_lengths, log_le
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]
-"""Why a checkpoint is written; all but periodic ones go when they are best or last no more."""
+"""Reason for a checkpoint; all but periodic ones go when they are best or last no more."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
 
 
 AT_MOST_LOST_SECONDS = 600.0
-"""How long a run goes without a checkpoint: what a killed process can lose."""
+"""Longest time without a checkpoint: what a killed process can lose."""
 
 
 class CheckpointKeeper:

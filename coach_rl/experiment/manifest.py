@@ -33,7 +33,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
 PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
-"""Whose versions may change a run's numbers."""
+"""Packages whose versions may change a run's numbers."""
 
 _GIT_SECONDS = 10
 
@@ -287,7 +287,7 @@ def _load_preset_copy(folder: RunFolder, entry: Json, *, needed: bool) -> None:
             raise
         warnings.warn(
             f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
-            "names it, so it goes on without",
+            "names it, so it continues without",
             CoachWarning,
             stacklevel=2,
         )

@@ -34,7 +34,7 @@ import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence 
 
 LOCK = ".lock"
 SCHEMA_VERSION = 1
-"""Of the manifest; raised when an older reader could misread it."""
+"""Version of the manifest; raised when an older reader could misread it."""
 
 MANIFEST = "manifest.json"
 PRESET_COPY = "preset.py"

@@ -116,9 +116,9 @@ class Audience:
     on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
-    """Told when a first Ctrl-C or SIGTERM is taken, inside the signal handler; None for nobody."""
+    """Called when a first Ctrl-C or SIGTERM is taken, inside the signal handler; None for nobody."""
     on_activity: OnActivity = untold
-    """Told what takes long: compiling, evaluating."""
+    """Receives what takes long: compiling, evaluating."""
 
 
 def run_experiment(
