@@ -116,7 +116,7 @@ class Audience:
     on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
-    """Called when a first Ctrl-C or SIGTERM is taken, inside the signal handler; None for nobody."""
+    """Called at a first Ctrl-C or SIGTERM, inside the signal handler; None for nobody."""
     on_activity: OnActivity = untold
     """Receives what takes long: compiling, evaluating."""
 
