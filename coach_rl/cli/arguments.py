@@ -214,8 +214,10 @@ def _names(kind: type[Any]) -> set[str]:
     """The flags from which settings are filled."""
     names = set()
     for each in fields(kind):
-        nested = isinstance(each.type, type) and is_dataclass(each.type)
-        names |= _names(each.type) if nested else {each.name}
+        if isinstance(each.type, type) and is_dataclass(each.type):
+            names |= _names(each.type)
+        else:
+            names.add(each.name)
     return names
 
 

@@ -22,16 +22,17 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.evaluation import (
     evaluate_run,
     evaluate_untrained,
     evaluation_film,
 )
-from coach_rl.experiment.inspections import inspected
+from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import Origin, RunFolder, runs_in
+from coach_rl.experiment.run_folder import RunFolder, runs_in
 from coach_rl.experiment.runner import (
     DEFAULT_ROOT,
     Audience,

@@ -10,9 +10,8 @@ from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
 from coach_rl.experiment.components import fitting, short_name
-from coach_rl.experiment.documentation import documented
 from coach_rl.experiment.overrides import parameter_paths
-from coach_rl.experiment.panel import REQUIRED
+from coach_rl.experiment.panel import REQUIRED, documented
 from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.preset_file import Preset
 from coach_rl.graph_managers.graph_manager import GraphManager

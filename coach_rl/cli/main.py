@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone, e.g. `coach describe NAME | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
-    except KeyboardInterrupt:
-        return _report("interrupted", _INTERRUPTED, words)
+    except KeyboardInterrupt as error:
+        return _report(str(error) or "interrupted", _INTERRUPTED, words)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         message = (

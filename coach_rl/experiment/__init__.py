@@ -1,8 +1,8 @@
 """Experiments: presets, overrides, run folders, checkpoints, and the runner of a graph manager.
 
 May import core, telemetry and graph_managers. Start with `runner` (run, resume) and `evaluation`;
-`presets` and `preset_file` lead from a name to a graph manager, `run_folder` and `checkpoint` to
-the disk.
+`presets` and `preset_file` lead from a name to a graph manager, `run_folder`, `manifest` and
+`checkpoint` to the disk.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+    from coach_rl.experiment.manifest import Origin
     from coach_rl.experiment.overrides import apply_overrides, parse_overrides
     from coach_rl.experiment.panel import PanelArgument
     from coach_rl.experiment.preset_file import Preset, load_preset
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
         find_preset,
         shipped_presets,
     )
-    from coach_rl.experiment.run_folder import Origin, RunFolder
+    from coach_rl.experiment.run_folder import RunFolder
     from coach_rl.experiment.runner import (
         Audience,
         RunResult,

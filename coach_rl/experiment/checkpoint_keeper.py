@@ -21,8 +21,7 @@ from coach_rl.experiment.checkpoint import (
     remove_checkpoint,
     write_checkpoint,
 )
-from coach_rl.experiment.run_folder import RunFolder
-from coach_rl.experiment.run_logs import event_file_lengths, log_lengths
+from coach_rl.experiment.run_folder import RunFolder, event_file_lengths, log_lengths
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]

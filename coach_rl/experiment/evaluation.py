@@ -4,27 +4,84 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.checkpoint import read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import require_same_seed
-from coach_rl.experiment.live_graph import live_graph
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.run_folder import RunFolder, find_run, now, rebuild
+from coach_rl.experiment.manifest import now, rebuild
+from coach_rl.experiment.run_folder import RunFolder, find_run
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
-from coach_rl.experiment.videos import Videos
+from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters, torch_settings
 from coach_rl.telemetry.records import Evaluation
-from coach_rl.telemetry.video import VideoParameters
+from coach_rl.telemetry.video import VideoParameters, write_video
 
 FINAL_EPISODES = EnvironmentEpisodes(20)
 """Episodes of the evaluation at a run's end."""
+
+
+@contextmanager
+def live_graph(
+    graph_manager: GraphManager,
+    task: TaskParameters,
+    *,
+    training: bool = True,
+    on_activity: OnActivity = ignore_activity,
+) -> Iterator[None]:
+    """The graph is built inside and closed afterwards, whatever happens.
+
+    Args:
+        graph_manager: Whose graph.
+        task: What it is built with; its threads and precision hold while inside.
+        training: Whether it has environments to train in; without them it can only evaluate.
+        on_activity: Receives what takes long: compiling, evaluating.
+
+    Raises:
+        ConfigurationError: The graph cannot be built.
+    """
+    with torch_settings(task):
+        try:
+            graph_manager.create_graph(task, training=training, on_activity=on_activity)
+            yield
+        finally:
+            graph_manager.close()
+
+
+class Videos:
+    """Films each evaluation of a graph manager, and writes the last one on request.
+
+    Args:
+        graph_manager: Whose; its graph is not yet created.
+        parameters: How.
+
+    Raises:
+        ConfigurationError: A format needs a package that is not installed.
+    """
+
+    def __init__(self, graph_manager: GraphManager, parameters: VideoParameters) -> None:
+        self._parameters = parameters
+        self._recorder = EpisodeRecorder(parameters)
+        graph_manager.watch_evaluations(self._recorder)
+
+    def write(self, path: Path) -> list[Path]:
+        """Write the film of the last evaluation.
+
+        Args:
+            path: Where to, without the format's ending.
+
+        Returns:
+            A file for each format.
+        """
+        return write_video(self._recorder.shots, path, self._parameters)
 
 
 def evaluate_run(

@@ -11,7 +11,7 @@ import ast
 import dataclasses
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
@@ -76,36 +76,6 @@ def apply_overrides(
         _plant(changes, path, value)
     replaced: Tree = _replace(parameters, changes, type(parameters), "")
     return replaced
-
-
-def replace_everywhere(
-    parameters: Any, kind: type, change: Callable[[Any], Any]
-) -> tuple[Any, int]:
-    """The parameters with `change` made to every part of a kind, wherever it stands.
-
-    Args:
-        parameters: Frozen dataclasses and tuples.
-        kind: The class that the parts belong to: one of `core.roles`.
-        change: From a part, what is in it already changed, to the new one.
-
-    Returns:
-        The new tree, and how many such parts there are in it.
-    """
-    if isinstance(parameters, tuple):
-        parts = [replace_everywhere(part, kind, change) for part in parameters]
-        count = sum(found for _, found in parts)
-        return (tuple(part for part, _ in parts) if count else parameters), count
-    if not dataclasses.is_dataclass(parameters) or isinstance(parameters, type):
-        return parameters, 0
-    changes: dict[str, Any] = {}
-    count = 0
-    for each in constructor_fields(type(parameters)):
-        new, found = replace_everywhere(getattr(parameters, each.name), kind, change)
-        if found:
-            changes[each.name] = new
-            count += found
-    replaced: Any = dataclasses.replace(parameters, **changes) if changes else parameters
-    return (change(replaced), count + 1) if isinstance(replaced, kind) else (replaced, count)
 
 
 def parameter_paths(

@@ -1,19 +1,23 @@
 """The control panel of a preset: the few settings that are changed most often.
 
-A preset's function takes one frozen dataclass, whose fields are the panel, or keyword arguments:
+A preset's function takes one frozen dataclass, whose fields are the panel, or keyword arguments,
+and what they mean is read from the docstrings beside them:
 
     def graph_manager(panel: Panel) -> GraphManager: ...
     def graph_manager(steps: int = 100_000, learning_rate: float = 1e-3) -> GraphManager: ...
 """
 
+import ast
 import inspect
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, is_dataclass
+from functools import cache
 from typing import Any
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.typed_values import declared_types
-from coach_rl.experiment.documentation import documented
 from coach_rl.experiment.parameters_json import constructor_fields
 
 REQUIRED = inspect.Parameter.empty
@@ -75,6 +79,20 @@ def panel_arguments(definition: Callable[..., Any]) -> dict[str, PanelArgument]:
     }
 
 
+def documented(thing: Callable[..., Any]) -> dict[str, str]:
+    """The meaning of a dataclass's fields or a function's arguments, by name, each in one line.
+
+    Of a class, the string under each field counts, and that of a base class where a field has none
+    of its own; of a function, the `Args:` of its docstring. What is not documented is left out.
+    """
+    if not inspect.isclass(thing):
+        return _arguments(inspect.getdoc(thing) or "")
+    meanings: dict[str, str] = {}
+    for each in reversed(thing.__mro__):
+        meanings |= _field_docstrings(each.__module__).get(each.__qualname__, {})
+    return meanings
+
+
 def _default(field: Field[Any]) -> Any:
     if field.default_factory is not MISSING:
         return field.default_factory()
@@ -96,3 +114,46 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _type_of(default: Any) -> Any:
     return Any if default is REQUIRED or default is None else type(default)
+
+
+@cache
+def _field_docstrings(module_name: str) -> dict[str, dict[str, str]]:
+    """The strings under the fields of every class in a module, by qualified name."""
+    try:
+        source = inspect.getsource(sys.modules[module_name])
+    except (KeyError, OSError, TypeError):
+        return {}  # made at run time, so there is nothing to read
+    found: dict[str, dict[str, str]] = {}
+    _collect(ast.parse(source).body, "", found)
+    return found
+
+
+def _collect(body: list[ast.stmt], prefix: str, found: dict[str, dict[str, str]]) -> None:
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            name = f"{prefix}{node.name}"
+            found[name] = dict(
+                (field.target.id, _in_one_line(below.value.value))
+                for field, below in zip(node.body, node.body[1:], strict=False)
+                if isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+                and isinstance(below.value.value, str)
+            )
+            _collect(node.body, f"{name}.", found)
+
+
+def _arguments(docstring: str) -> dict[str, str]:
+    """The entries of a docstring's `Args:`, whose continued lines are indented further."""
+    section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", docstring, re.MULTILINE)
+    if section is None:
+        return {}
+    entries = re.split(r"^ {4}(\w+)(?: \([^)]*\))?:", section[1], flags=re.MULTILINE)
+    return {
+        name: _in_one_line(text) for name, text in zip(entries[1::2], entries[2::2], strict=True)
+    }
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())

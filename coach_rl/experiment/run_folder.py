@@ -1,7 +1,7 @@
-"""A run's folder and the manifest that can rebuild the run.
+"""A run's folder: where its parts are, its lock, and its logs.
 
     experiments/<name>/<level>_seed<seed>_<time-stamp>/
-        manifest.json          everything the run was made from
+        manifest.json          everything the run was made from, see `manifest`
         preset.py              the preset's source, where there was one (not of files it imports)
         checkpoints/           see `checkpoint`
         log.jsonl, *.csv       what the run said
@@ -9,33 +9,30 @@
         videos/                where asked for
         summary.json           what the run came to
 
-The folder appears with its manifest in one step, so there is never one without.
+The folder appears with its manifest in one step, so there is never one without. One process at a
+time writes into it. A resumed run says everything after its checkpoint again, so what the stopped
+run said after it is cut off: text is counted in lines, TensorBoard's event files in bytes.
 """
 
-import json
 import os
 import re
 import shutil
 import tempfile
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
-from coach_rl.core.roles import KeepingParameters, MovableParameters
-from coach_rl.experiment import provenance
+from coach_rl.core.errors import CheckpointError, ConfigurationError, require_unix
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
-from coach_rl.experiment.neighbours import changed_neighbours, imported_neighbours
-from coach_rl.experiment.overrides import replace_everywhere
-from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
-from coach_rl.experiment.preset_file import Preset, load_module
+from coach_rl.experiment.preset_file import Preset
 from coach_rl.experiment.strict_json import Json, read_json, sync_folder, write_json, write_text
-from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
+require_unix()
+import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence instead
+
+LOCK = ".lock"
 SCHEMA_VERSION = 1
 """Version of the manifest; raised when an older reader could misread it."""
 
@@ -48,6 +45,7 @@ _LEVEL_LENGTH = 40
 _REQUIRED = (
     "schema_version",
     "name",
+    "created",
     "preset",
     "graph_manager",
     "parameters",
@@ -96,18 +94,6 @@ class RunFolder:
         return self.path / "videos"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """Origin of an experiment, for its manifest."""
-
-    preset: Preset | None = None
-    """The preset; None for an experiment made in a program or notebook."""
-    panel: Mapping[str, object] = field(default_factory=dict)
-    """The values of the preset's panel."""
-    command: tuple[str, ...] = ()
-    """The command line; empty when there was none."""
-
-
 def create_run_folder(root: Path, name: str, manifest: Json, preset: Preset | None) -> RunFolder:
     """A new folder under `root/name`, with its manifest and the preset's source already in it.
 
@@ -147,93 +133,6 @@ def check_name(name: str) -> None:
             f"the experiment name {name!r} cannot name a folder; use letters, digits and . _ "
             "- + = @"
         )
-
-
-def make_manifest(
-    graph_manager: GraphManager, task: TaskParameters, *, name: str, origin: Origin
-) -> Json:
-    """Everything the run is made from, as JSON.
-
-    Args:
-        graph_manager: The experiment, resolved.
-        task: What is known only now.
-        name: The experiment's name.
-        origin: Where the experiment came from.
-
-    Raises:
-        ConfigurationError: Something in the parameters could not be rebuilt from JSON.
-    """
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "name": name,
-        "level": graph_manager.parameters.environment.level,
-        "created": now(),
-        "command": list(origin.command),
-        "preset": None if origin.preset is None else _preset_entry(origin.preset),
-        "panel": encode(dict(origin.panel), "panel"),
-        "graph_manager": reference(type(graph_manager), "graph_manager"),
-        "parameters": encode(graph_manager.parameters),
-        "task": encode(task, "task"),
-        **provenance.made_with(),
-        "resumes": [],
-    }
-
-
-def now() -> str:
-    """The time with its zone, to the second."""
-    return datetime.now().astimezone().isoformat(timespec="seconds")
-
-
-def rebuild(
-    folder: RunFolder,
-    device: str | None = None,
-    *,
-    threads: int | None = None,
-    learns: bool = True,
-) -> tuple[GraphManager, TaskParameters, Json]:
-    """The experiment a run folder holds, from its manifest alone.
-
-    A `CoachWarning` says what has changed since its last part was made and may change its numbers.
-    A run from a GPU comes back without one, also where it captured CUDA graphs or pinned memory;
-    one without a checkpoint begins anew, and is refused where a new run would be.
-
-    Args:
-        folder: Where the run is.
-        device: Where networks live from now on; None keeps the run's own, or takes `auto` where
-            this machine lacks it.
-        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
-        learns: Whether it continues learning; otherwise its replay memories keep nothing and take
-            no room, and of its environments only that of evaluations is looked at.
-
-    Returns:
-        The graph manager (not yet created), the task, and the manifest.
-
-    Raises:
-        CheckpointError: The manifest cannot be read.
-        ConfigurationError: Its parameters do not fit the classes they name.
-    """
-    manifest = read_manifest(folder)
-    task = _task_now(decode(manifest["task"], "task"), device, threads)
-    _warn_of_changes(folder, manifest, task)
-    document = manifest["parameters"]
-    if not learns:
-        document = _in_evaluations(document)
-    if manifest["preset"] is not None:
-        needed = learns or manifest["preset"]["module"] in json.dumps(
-            [manifest["graph_manager"], document]
-        )
-        _load_preset_copy(folder, manifest["preset"], needed=needed)
-    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager")
-    if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
-        raise ConfigurationError(
-            f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
-        )
-    parameters = decode(document)
-    if list_checkpoints(folder.checkpoints):
-        parameters = _movable(parameters, task)
-    if not learns:
-        parameters = _without_memories(parameters)
-    return graph_manager_type(parameters), task, manifest
 
 
 def find_run(run: Path) -> tuple[RunFolder, Path | None]:
@@ -280,6 +179,91 @@ def read_manifest(folder: RunFolder) -> Json:
     return manifest
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder; the hold ends with the process, however that ends.
+
+    Raises:
+        ConfigurationError: Another process holds it.
+    """
+    with (folder / LOCK).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise ConfigurationError(
+                f"the run {folder} is in use by process {file.read().strip() or '?'}; "
+                "wait for it or stop it"
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def log_lengths(folder: Path) -> dict[str, int]:
+    """Lines of every log file in a run's folder, by file name."""
+    return {path.name: _count_lines(path) for path in _log_files(folder)}
+
+
+def cut_logs(folder: Path, lengths: dict[str, int]) -> None:
+    """Drop every line after the first `lengths[name]` of each log file; others go as a whole.
+
+    Args:
+        folder: The run's folder.
+        lengths: What `log_lengths` said when the checkpoint was taken.
+
+    Raises:
+        CheckpointError: A file is shorter than it was then.
+    """
+    for path in _log_files(folder):
+        if path.name not in lengths:
+            path.unlink()
+            continue
+        with path.open("rb+") as file:
+            for line in range(lengths[path.name]):
+                if not file.readline().endswith(b"\n"):
+                    raise CheckpointError(
+                        f"{path} has {line} whole lines, but had {lengths[path.name]} "
+                        "when the checkpoint was taken"
+                    )
+            file.truncate()
+            os.fsync(file.fileno())
+
+
+def event_file_lengths(folder: Path) -> dict[str, int]:
+    """Bytes of every event file in a run's folder, by file name."""
+    return {path.name: path.stat().st_size for path in _event_files(folder)}
+
+
+def cut_event_files(folder: Path, lengths: dict[str, int]) -> None:
+    """Drop what every event file holds after its first `lengths[name]` bytes; others go as a whole.
+
+    TensorBoard's own way, a mark in the next file that takes back all from a step on, would also
+    take what was said at the checkpoint's own step before it, and works only if that file is read
+    last.
+
+    Args:
+        folder: The run's folder.
+        lengths: What `event_file_lengths` said when the checkpoint was taken.
+
+    Raises:
+        CheckpointError: A file is shorter than it was then.
+    """
+    for path in _event_files(folder):
+        if path.name not in lengths:
+            path.unlink()
+            continue
+        size, wanted = path.stat().st_size, lengths[path.name]
+        if size < wanted:
+            raise CheckpointError(
+                f"{path} has {size} bytes, but had {wanted} when the checkpoint was taken"
+            )
+        with path.open("rb+") as file:
+            file.truncate(wanted)
+            os.fsync(file.fileno())
+
+
 def _publish(unfinished: Path, parent: Path, manifest: Json) -> Path:
     """Name the folder by level, seed and time; numbered where another run took the same second.
 
@@ -307,108 +291,14 @@ def _short_level(level: str) -> str:
     return name[:_LEVEL_LENGTH] or "level"
 
 
-def _task_now(recorded: TaskParameters, device: str | None, threads: int | None) -> TaskParameters:
-    """The run's task with what was asked for now, on a device that is here."""
-    if device is None and not _is_here(recorded.device):
-        device = "auto"
-    return replace(
-        recorded,
-        device=resolved_device(recorded.device if device is None else device),
-        threads=recorded.threads if threads is None else threads,
-    )
+def _event_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("events.out.tfevents.*"))
 
 
-def _is_here(device: str) -> bool:
-    try:
-        resolved_device(device)
-    except ConfigurationError:
-        return False
-    return True
+def _log_files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.jsonl"), *folder.glob("*.csv")])
 
 
-def _warn_of_changes(folder: RunFolder, manifest: Json, task: TaskParameters) -> None:
-    parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
-    changes = provenance.changes(parts[-1], provenance.made_with())
-    for name in ("device", "threads"):  # older manifests say `auto`, or nothing
-        then, now = manifest["task"].get(name, "auto"), getattr(task, name)
-        if then not in ("auto", now):
-            changes.append(f"{name} {then}, now {now}")
-    preset = manifest["preset"]
-    if preset is not None:  # older manifests don't know of its neighbours
-        folder_then = Path(preset["file"]).parent
-        recorded = preset.get("neighbours", {})
-        changes += [f"another {name}" for name in changed_neighbours(folder_then, recorded)]
-    if changes:
-        warnings.warn(
-            f"{folder.path} was made with {', '.join(changes)}; its numbers may differ from those "
-            "of a run that was never stopped",
-            CoachWarning,
-            stacklevel=2,
-        )
-
-
-def _movable(parameters: Any, task: TaskParameters) -> Any:
-    """The parameters without what only the machine that the run comes from could do.
-
-    An engine made with `auto` takes its mode from the checkpoint, and says so where it has to do
-    without.
-    """
-    device = resolved_device(task.device)
-
-    def moved(part: MovableParameters) -> MovableParameters:
-        return part.moved_to(device)
-
-    return replace_everywhere(parameters, MovableParameters, moved)[0]
-
-
-def _without_memories(parameters: Any) -> Any:
-    """The parameters with replay memories that keep nothing and take no room."""
-
-    def emptied(memory: KeepingParameters) -> KeepingParameters:
-        return memory.keeping_nothing()
-
-    return replace_everywhere(parameters, KeepingParameters, emptied)[0]
-
-
-def _in_evaluations(document: Json) -> Json:
-    """Parameters, as JSON, whose environment is that of evaluations, where it has its own.
-
-    So a run can be evaluated where its environment of training does not exist any more.
-    """
-    own = document.get("evaluation_environment")
-    return document if own is None else {**document, "environment": own}
-
-
-def _preset_entry(preset: Preset) -> Json:
-    return {
-        "name": preset.reference.name,
-        "file": str(preset.reference.path),
-        "function": preset.reference.function,
-        "module": preset.module_name,
-        "neighbours": imported_neighbours(preset.reference.path.parent),
-    }
-
-
-def _load_preset_copy(folder: RunFolder, entry: Json, *, needed: bool) -> None:
-    """Bring the preset's module back under its old name, so that its classes can be found.
-
-    Args:
-        folder: Where the copy is.
-        entry: What the manifest says of the preset.
-        needed: Whether it is an error that the preset cannot run any more; else a warning says so.
-    """
-    try:
-        source = folder.preset.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
-    try:
-        load_module(entry["module"], source, path=folder.preset, file=Path(entry["file"]))
-    except ConfigurationError as error:
-        if needed:
-            raise
-        warnings.warn(
-            f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
-            "names it, so it goes on without",
-            CoachWarning,
-            stacklevel=2,
-        )
+def _count_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, require
+from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
@@ -32,29 +32,26 @@ from coach_rl.experiment.checkpoint_keeper import (
 )
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
+    Videos,
     evaluation_json,
     final_evaluation,
+    live_graph,
 )
-from coach_rl.experiment.live_graph import live_graph
 from coach_rl.experiment.loaded_levels import load_levels
+from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
-from coach_rl.experiment.provenance import made_with
 from coach_rl.experiment.run_folder import (
-    Origin,
     RunFolder,
     check_name,
     create_run_folder,
+    cut_event_files,
+    cut_logs,
     find_run,
-    make_manifest,
-    now,
-    rebuild,
+    locked,
 )
-from coach_rl.experiment.run_lock import locked
-from coach_rl.experiment.run_logs import cut_event_files, cut_logs
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
-from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
@@ -253,8 +250,10 @@ class _Run:
             sinks = [*self._own_sinks(stack), *self.audience.sinks]
             try:
                 self._train(sinks, stop)
-            except DivergedError as error:
-                raise DivergedError(f"{error}. {self._progress_and_checkpoint()}") from error
+            except RunError as error:
+                raise type(error)(f"{error}. {self._progress_and_checkpoint()}") from error
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(f"interrupted. {self._progress_and_checkpoint()}") from None
             summary = None
             if stop.signal is None and self.settings.final_episodes.count > 0:
                 summary = self._summarise(sinks, stop)

@@ -21,6 +21,8 @@ from coach_rl.cli.main import main
 from coach_rl.cli.settings import Changes, Film, Output, Train
 from coach_rl.cli.shell import program
 from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.telemetry.console import ConsoleSink
+from coach_rl.telemetry.records import LogRecord
 
 HERE = Path(__file__).parent
 FAKE = HERE.parent / "experiment" / "fake_preset.py"
@@ -58,9 +60,9 @@ def test_windows_is_refused_in_one_line(
         "",
         "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
     )
-    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock", raising=False)
+    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_folder", raising=False)
     with pytest.raises(ConfigurationError, match="on Windows use WSL"):
-        importlib.import_module("coach_rl.experiment.run_lock")
+        importlib.import_module("coach_rl.experiment.run_folder")
 
 
 def test_every_flag_reads_into_its_field() -> None:
@@ -163,6 +165,7 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-p FAKE --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
         ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
         ("-crd run --seed 1", "`coach resume` ignores --seed"),
+        ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
         ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
         ("-l --plain", "`coach list` ignores --plain"),
         ("-crd run", "is neither a run's folder"),
@@ -319,7 +322,28 @@ def test_evaluating_before_training(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-p", FAKE, "-ntb", "-cp", "fail_at=30") == 1
-    assert capsys.readouterr().err == "coach: error: the loss is NaN\n"
+    said = capsys.readouterr().err
+    checkpoint = only_run() / "checkpoints" / "step_20"
+    assert said == (
+        "coach: error: the loss is NaN. The run had done 30 environment steps; "
+        f"its last checkpoint, {checkpoint}, was written before\n"
+    )
+
+
+def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(sink: ConsoleSink, record: LogRecord) -> None:
+        if record.environment_steps == 30:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ConsoleSink, "write", interrupted)
+    assert coach("-p", FAKE, "-ntb") == 130
+    checkpoint = only_run() / "checkpoints" / "step_20"
+    assert capsys.readouterr().err == (
+        "coach: error: interrupted. The run had done 30 environment steps; "
+        f"its last checkpoint, {checkpoint}, was written before\n"
+    )
 
 
 def test_the_unexpected_takes_one_line_unless_debugging(

@@ -21,9 +21,9 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import Origin
 from coach_rl.experiment.runner import (
     Audience,
     RunResult,

@@ -11,20 +11,13 @@ import torch
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.inspection import parse_inspections
-from coach_rl.experiment import provenance
+from coach_rl.experiment import manifest as manifests
+from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.checkpoint import write_checkpoint
-from coach_rl.experiment.inspections import inspected
+from coach_rl.experiment.manifest import Origin, make_manifest, rebuild
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import (
-    Origin,
-    RunFolder,
-    create_run_folder,
-    find_run,
-    make_manifest,
-    rebuild,
-    runs_in,
-)
+from coach_rl.experiment.run_folder import RunFolder, create_run_folder, find_run, runs_in
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
@@ -242,7 +235,7 @@ def test_nothing_is_left_where_the_manifest_cannot_be_written(tmp_path: Path) ->
 
 
 def test_git_state(tmp_path: Path) -> None:
-    assert provenance.git_state(tmp_path) is None
+    assert manifests.git_state(tmp_path) is None
 
     def git(*arguments: str) -> None:
         identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
@@ -251,15 +244,15 @@ def test_git_state(tmp_path: Path) -> None:
 
     git("init")
     git("commit", "--allow-empty", "-m", "first")
-    clean = provenance.git_state(tmp_path)
+    clean = manifests.git_state(tmp_path)
     assert len(clean["commit"]) == 40
     assert clean["dirty"] is False
     (tmp_path / "new").write_text("")
-    assert provenance.git_state(tmp_path) == clean | {"dirty": True}
+    assert manifests.git_state(tmp_path) == clean | {"dirty": True}
 
 
 def test_provenance_is_json() -> None:
-    document = {"hardware": provenance.hardware(), "versions": provenance.versions()}
+    document = {"hardware": manifests.hardware(), "versions": manifests.versions()}
     assert json.loads(json.dumps(document)) == document
     assert document["hardware"]["cores"] > 0
     assert document["versions"]["numpy"] is not None

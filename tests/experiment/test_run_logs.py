@@ -12,10 +12,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
+from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import Origin
-from coach_rl.experiment.run_logs import cut_event_files, event_file_lengths
+from coach_rl.experiment.run_folder import cut_event_files, event_file_lengths
 from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord

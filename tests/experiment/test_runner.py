@@ -19,11 +19,10 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import Origin, RunFolder, find_run
-from coach_rl.experiment.run_lock import locked
-from coach_rl.experiment.run_logs import cut_logs, log_lengths
+from coach_rl.experiment.run_folder import RunFolder, cut_logs, find_run, locked, log_lengths
 from coach_rl.experiment.runner import (
     Audience,
     RunResult,

@@ -2,7 +2,7 @@ import pytest
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import InspectParameters, parse_inspections
-from coach_rl.experiment.inspections import inspected
+from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.presets import CartPole_PPO, Pendulum_DDPG
 

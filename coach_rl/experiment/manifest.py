@@ -1,0 +1,334 @@
+"""The manifest: everything a run was made from, and the experiment rebuilt from it.
+
+It holds the parameters, the task and the preset's panel, and what else may change a run's numbers:
+versions, the process's settings, the state of the source, hardware.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+import torch
+
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.experiment.adaptations import moved, without_memories
+from coach_rl.experiment.checkpoint import list_checkpoints
+from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
+from coach_rl.experiment.preset_file import (
+    Preset,
+    changed_neighbours,
+    imported_neighbours,
+    load_module,
+)
+from coach_rl.experiment.run_folder import SCHEMA_VERSION, RunFolder, read_manifest
+from coach_rl.experiment.strict_json import Json
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.task import TaskParameters, resolved_device
+
+PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
+"""Packages whose versions may change a run's numbers."""
+
+_GIT_SECONDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Origin of an experiment, for its manifest."""
+
+    preset: Preset | None = None
+    """The preset; None for an experiment made in a program or notebook."""
+    panel: Mapping[str, object] = field(default_factory=dict)
+    """The values of the preset's panel."""
+    command: tuple[str, ...] = ()
+    """The command line; empty when there was none."""
+
+
+def make_manifest(
+    graph_manager: GraphManager, task: TaskParameters, *, name: str, origin: Origin
+) -> Json:
+    """Everything the run is made from, as JSON.
+
+    Args:
+        graph_manager: The experiment, resolved.
+        task: What is known only now.
+        name: The experiment's name.
+        origin: Where the experiment came from.
+
+    Raises:
+        ConfigurationError: Something in the parameters could not be rebuilt from JSON.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "level": graph_manager.parameters.environment.level,
+        "created": now(),
+        "command": list(origin.command),
+        "preset": None if origin.preset is None else _preset_entry(origin.preset),
+        "panel": encode(dict(origin.panel), "panel"),
+        "graph_manager": reference(type(graph_manager), "graph_manager"),
+        "parameters": encode(graph_manager.parameters),
+        "task": encode(task, "task"),
+        **made_with(),
+        "resumes": [],
+    }
+
+
+def rebuild(
+    folder: RunFolder,
+    device: str | None = None,
+    *,
+    threads: int | None = None,
+    learns: bool = True,
+) -> tuple[GraphManager, TaskParameters, Json]:
+    """The experiment a run folder holds, from its manifest alone.
+
+    A `CoachWarning` says what has changed since its last part was made and may change its numbers.
+    A run from a GPU comes back without one, also where it captured CUDA graphs or pinned memory;
+    one without a checkpoint begins anew, and is refused where a new run would be.
+
+    Args:
+        folder: Where the run is.
+        device: Where networks live from now on; None keeps the run's own, or takes `auto` where
+            this machine lacks it.
+        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
+        learns: Whether it continues learning; otherwise its replay memories keep nothing and take
+            no room, and of its environments only that of evaluations is looked at.
+
+    Returns:
+        The graph manager (not yet created), the task, and the manifest.
+
+    Raises:
+        CheckpointError: The manifest cannot be read.
+        ConfigurationError: Its parameters do not fit the classes they name.
+    """
+    manifest = read_manifest(folder)
+    task = _task_now(decode(manifest["task"], "task"), device, threads)
+    _warn_of_changes(folder, manifest, task)
+    document = manifest["parameters"]
+    if not learns:
+        document = _in_evaluations(document)
+    if manifest["preset"] is not None:
+        needed = learns or manifest["preset"]["module"] in json.dumps(
+            [manifest["graph_manager"], document]
+        )
+        _load_preset_copy(folder, manifest["preset"], needed=needed)
+    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager")
+    if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
+        raise ConfigurationError(
+            f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
+        )
+    parameters = decode(document)
+    if list_checkpoints(folder.checkpoints):
+        parameters = moved(parameters, task.device)
+    if not learns:
+        parameters = without_memories(parameters)
+    return graph_manager_type(parameters), task, manifest
+
+
+def now() -> str:
+    """The time with its zone, to the second."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def made_with() -> Json:
+    """Return the manifest's record of this process: versions, settings, source, hardware."""
+    return {
+        "versions": versions(),
+        "settings": settings(),
+        "git": {
+            "working_directory": git_state(Path.cwd()),
+            "coach_rl": git_state(Path(__file__).parent),
+        },
+        "hardware": hardware(),
+    }
+
+
+def changes_since(then: Json, now: Json) -> list[str]:
+    """Return changes that may affect a run's numbers, e.g. "torch 2.12.0, now 2.13.0".
+
+    Args:
+        then: What `made_with` returned for an earlier part of the run; older ones lack settings.
+        now: What it returns for this process.
+    """
+    before, after = (
+        {
+            **part["versions"],
+            "processor": part["hardware"]["cpu"],
+            **{name.replace("_", " "): value for name, value in part.get("settings", {}).items()},
+        }
+        for part in (then, now)
+    )
+    return [
+        f"{name} {before[name]}, now {after.get(name)}"
+        for name in before
+        if before[name] != after.get(name)
+    ]
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python and the packages above; None where one is not installed."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+def settings() -> Json:
+    """Return settings of the whole process that may affect numbers and are not the run's own."""
+    return {
+        "numpy_threads": _numpy_threads(),
+        "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "cudnn_deterministic": torch.backends.cudnn.deterministic,
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+    }
+
+
+def git_state(folder: Path) -> Json:
+    """Commit of the checkout `folder` lies in, and whether files differ; None outside of one."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    changes = _git(folder, "status", "--porcelain")
+    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
+
+
+def hardware() -> Json:
+    """Processor, cores, memory in bytes, GPUs, operating system."""
+    gpus = range(torch.cuda.device_count())
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "gpus": [torch.cuda.get_device_name(index) for index in gpus],
+        "system": platform.platform(),
+    }
+
+
+def _task_now(recorded: TaskParameters, device: str | None, threads: int | None) -> TaskParameters:
+    """The run's task with what was asked for now, on a device that is here."""
+    if device is None and not _is_here(recorded.device):
+        device = "auto"
+    return replace(
+        recorded,
+        device=resolved_device(recorded.device if device is None else device),
+        threads=recorded.threads if threads is None else threads,
+    )
+
+
+def _is_here(device: str) -> bool:
+    try:
+        resolved_device(device)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _warn_of_changes(folder: RunFolder, manifest: Json, task: TaskParameters) -> None:
+    parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
+    changes = changes_since(parts[-1], made_with())
+    for name in ("device", "threads"):  # older manifests say `auto`, or nothing
+        then, now = manifest["task"].get(name, "auto"), getattr(task, name)
+        if then not in ("auto", now):
+            changes.append(f"{name} {then}, now {now}")
+    preset = manifest["preset"]
+    if preset is not None:  # older manifests don't know of its neighbours
+        folder_then = Path(preset["file"]).parent
+        recorded = preset.get("neighbours", {})
+        changes += [f"another {name}" for name in changed_neighbours(folder_then, recorded)]
+    if changes:
+        warnings.warn(
+            f"{folder.path} was made with {', '.join(changes)}; its numbers may differ from those "
+            "of a run that was never stopped",
+            CoachWarning,
+            stacklevel=2,
+        )
+
+
+def _in_evaluations(document: Json) -> Json:
+    """Parameters, as JSON, whose environment is that of evaluations, where it has its own.
+
+    So a run can be evaluated where its environment of training does not exist any more.
+    """
+    own = document.get("evaluation_environment")
+    return document if own is None else {**document, "environment": own}
+
+
+def _preset_entry(preset: Preset) -> Json:
+    return {
+        "name": preset.reference.name,
+        "file": str(preset.reference.path),
+        "function": preset.reference.function,
+        "module": preset.module_name,
+        "neighbours": imported_neighbours(preset.reference.path.parent),
+    }
+
+
+def _load_preset_copy(folder: RunFolder, entry: Json, *, needed: bool) -> None:
+    """Bring the preset's module back under its old name, so that its classes can be found.
+
+    Args:
+        folder: Where the copy is.
+        entry: What the manifest says of the preset.
+        needed: Whether it is an error that the preset cannot run any more; else a warning says so.
+    """
+    try:
+        source = folder.preset.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
+    try:
+        load_module(entry["module"], source, path=folder.preset, file=Path(entry["file"]))
+    except ConfigurationError as error:
+        if needed:
+            raise
+        warnings.warn(
+            f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
+            "names it, so it continues without",
+            CoachWarning,
+            stacklevel=2,
+        )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _numpy_threads() -> int | None:
+    """Threads of numpy's matrix products, by which OpenBLAS divides large ones."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        if os.environ.get(name, "").isdecimal():
+            return int(os.environ[name])
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return git's output; None if git is missing or too slow, or `folder` is no checkout."""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_GIT_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
