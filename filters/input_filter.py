@@ -79,17 +79,17 @@ class InputFilterChain:
                 for key, stages in observation.items()
             }
         )
-        """What comes out of `observation`."""
+        """Space of the observations that `observation` returns."""
         self.reward_space: Space = (
             reward[-1].output_space
             if reward
             else spaces.Box(-np.inf, np.inf, shape=(), dtype=np.float64)
         )
-        """What comes out of `reward`: a Box of shape ()."""
+        """Space of the rewards that `reward` returns: a Box of shape ()."""
         self.changed_keys = frozenset(key for key, stages in observation.items() if stages)
         """Observation keys that pass a filter."""
         self.changes_reward = len(reward) > 0
-        """Whether rewards pass a filter."""
+        """True if rewards pass a filter."""
         self._observation = {
             key: _links(f"observation/{key}", stages) for key, stages in observation.items()
         }

@@ -54,7 +54,7 @@ class OutputFilterChain:
 
     def __init__(self, *, space: Space, stages: Sequence[ActionStage]) -> None:
         self.agent_space: Space = stages[-1].agent_space if stages else space
-        """Where the agent acts."""
+        """The agent's action space."""
         self._outwards = tuple(stages)
         self._inwards = self._outwards[::-1]
 

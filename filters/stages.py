@@ -22,7 +22,7 @@ from coach_rl.core.spaces import Space
 from coach_rl.core.state import State, Stateful
 
 RowMemory = Mapping[str, Array]
-"""What one stage remembers per row, by the stage's own names, each [N, ...]; written in place."""
+"""State of one stage per row, by the stage's own names, each [N, ...]; written in place."""
 
 
 class InputStage(ABC):

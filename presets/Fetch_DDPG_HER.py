@@ -37,7 +37,7 @@ GRIPPER, OBJECT = (0, 1, 2), (3, 4, 5)
 """Elements of the observation with their positions, in metres."""
 
 MOVED = {"Reach": GRIPPER, "Push": OBJECT, "Slide": OBJECT, "PickAndPlace": OBJECT}
-"""What has to get to the goal, by task."""
+"""The object that has to get to the goal, by task."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ UPPER = {
     # decides once in a hundred steps: it cannot wait for a thousand decisions.
     3: SubGoalLearning(entropy=-5.0, temperature=0.2, temperature_learning_rate=1e-3, starts=100),
 }
-"""How the upper levels learn, by number of levels; found by hand on the seeds 10 to 12."""
+"""Settings of the upper levels by number of levels; found by hand on the seeds 10 to 12."""
 
 VALIDATION = {
     2: ValidationParameters(reward=-250.0, within=EnvironmentSteps(150_000)),

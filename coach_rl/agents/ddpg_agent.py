@@ -36,7 +36,7 @@ class DDPGAlgorithmParameters(ClippedTargetParameters):
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """Update rule of both target networks."""
     action_penalty: float = 0.0
-    """Added to the actor's loss: this times the mean square of its actions as parts of the box."""
+    """Added to the actor's loss: this times the mean square of its normalised actions."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

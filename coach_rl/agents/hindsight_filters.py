@@ -19,7 +19,7 @@ from coach_rl.memories.memory import MemoryParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 _PROBES = np.array([[0.0], [0.3], [1.0]])
-"""Where in the range of a sub-goal's elements the way back is tried, [3, 1]."""
+"""Points in the range of a sub-goal's elements at which the inverse is tested, [3, 1]."""
 _PRECISION = 1e-4
 """Largest error of the way there and back, in parts of an element's range."""
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from torch import Tensor
 
 Batch = TypeVar("Batch")
-"""What a loss learns from: a NamedTuple of tensors [B, ...], of dicts of tensors, and of None."""
+"""The input of a loss: a NamedTuple of tensors [B, ...], of dicts of tensors, and of None."""
 
 
 def mapped(change: Callable[[Tensor], Tensor], batch: Batch) -> Batch:

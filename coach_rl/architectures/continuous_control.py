@@ -72,7 +72,7 @@ class CriticParameters:
     """Layers of the middleware, counted from 0, whose input the action is part of; the one behind
     the last of the middleware is the output layer. HIRO's code: (0, 1)."""
     action_unit: ActionUnit = "half_range"
-    """half_range: the network sees actions as parts of the Box, each from -1 to 1. raw: in the
+    """half_range: the network sees actions normalised to [-1, 1]. raw: in the
     Box's own units (HIRO's code)."""
     final_bound: float | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""

@@ -57,7 +57,7 @@ class StepResult(NamedTuple):
 
 
 Step = Callable[[Batch, Tensor | None, Numbers], StepResult]
-"""What `GradientStep` is; `recorded_steps` makes faster ones of it."""
+"""The type of `GradientStep`; `recorded_steps` makes faster ones of it."""
 
 
 def eager_gradient(

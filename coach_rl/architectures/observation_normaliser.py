@@ -12,8 +12,9 @@ from coach_rl.core.state import State
 EPSILON = 1e-8
 """Added to the variance before its root is taken."""
 SMALLEST_STD = 0.01
-"""What hardly varies is divided by this instead of its standard deviation, as in OpenAI Baselines'
-HER: the jitter of a constant is not worth the whole range of a network's input."""
+"""Smallest standard deviation to divide by, as in OpenAI Baselines' HER: the jitter of a constant
+is not worth the whole range of a network's input.
+"""
 
 
 class ObservationNormaliser:
@@ -38,9 +39,9 @@ class ObservationNormaliser:
         self.clip = clip
         self._statistics = {key: RunningStatistics(shape) for key, shape in shapes.items()}
         self.mean = {key: torch.zeros(shape, device=device) for key, shape in shapes.items()}
-        """By observation key, float32."""
+        """Mean by observation key, float32."""
         self.scale = {key: torch.ones(shape, device=device) for key, shape in shapes.items()}
-        """By observation key, 1 / standard deviation, 100 at most, float32."""
+        """Scale by observation key, 1 / standard deviation, 100 at most, float32."""
 
     def update(self, observation: Observation) -> None:
         """Take in observations [R, ...] each."""

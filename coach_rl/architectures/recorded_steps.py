@@ -24,16 +24,22 @@ COMPILER_OPTIONS = {
     "cpp_cache_precompile_headers": False,
     "cpp.vec_isa_ok": True,
 }
-"""How torch's inductor compiles a step.
+"""Settings with which torch's inductor compiles a step.
 
 A step is one file of C++, which gains nothing from headers compiled before it: that takes as long
 as the step itself. The vector instructions that the processor has are used without compiling a
 trial program for each of them. Neither changes what is computed.
 """
+CPP_ERROR = "CppCompileError"
+"""Name of the error of a C++ compiler that failed; it may have been ended from outside.
+
+A terminal sends Ctrl-C to the compiler too, and a run that is asked to stop finishes its step: it
+compiles once more.
+"""
 INSIDE_A_MODULE = (".module", "._modules", "._parameters", "._buffers")
-"""What the compiler's name of a value contains if it is part of a network."""
+"""Part of the compiler's name of a value that belongs to a network."""
 ARGUMENTS = ("", "batch", "index", "scalars")
-"""What the compiler's name of a value begins with if it is an argument; nothing: global state."""
+"""Beginning of the compiler's name of a value that is an argument; nothing: global state."""
 CAPTURE_WARM_UP = 3
 """Steps run, and undone, before a CUDA graph is recorded: libraries allocate in the first ones."""
 
@@ -94,7 +100,12 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
         nonlocal is_new
         try:
             with torch.inference_mode(), _no_garbage_collection() if is_new else nullcontext():
-                result = fast_step(batch, index, scalars)
+                try:
+                    result = fast_step(batch, index, scalars)
+                except torch._dynamo.exc.TorchDynamoException as error:
+                    if CPP_ERROR not in str(error):
+                        raise
+                    result = fast_step(batch, index, scalars)
         except torch._dynamo.exc.TorchDynamoException as error:
             raise ConfigurationError(
                 f"this step cannot be compiled: {str(error).strip().splitlines()[0]}; change the "

@@ -15,15 +15,15 @@ FOLD_AT = 10_000
 class StepMetrics:
     """Numbers of gradient steps, left on the device until somebody asks for them.
 
-    They are kept step by step, so that the first one that is not finite can be reported with its step;
-    adding them up when asked costs less than at every step, and gives the same sums.
+    They are kept step by step, so that the first one that is not finite can be reported with its
+    step; adding them up when asked costs less than at every step, and gives the same sums.
     """
 
     def __init__(self) -> None:
         self.steps = 0
         """Gradient steps ever taken; who restores an engine sets it."""
         self._new: list[tuple[Names, Tensor]] = []
-        """Of the last steps, not yet in the sums."""
+        """Numbers of the last steps, not yet in the sums."""
         self._totals: dict[Names, FloatArray] = {}
         self._counts: dict[Names, int] = {}
         self._faults: dict[str, tuple[int, float]] = {}

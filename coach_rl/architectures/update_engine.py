@@ -39,14 +39,14 @@ from coach_rl.architectures.recorded_steps import (
     resolved_mode,
 )
 from coach_rl.architectures.step_metrics import StepMetrics
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 FIRST_STEP = {"compiled": "compiling", "captured": "recording"}
-"""What the first step in a mode takes long for."""
+"""The slow work of the first step in a mode."""
 
 
 class UpdateEngine(Generic[Batch]):
@@ -62,7 +62,7 @@ class UpdateEngine(Generic[Batch]):
         planned_updates: How many steps the run will take, for `auto`.
         repaid_after: Steps after which compiling has repaid itself, for `auto`.
         owner: The agent that owns the networks, for messages; see `LevelPlace.owner`.
-        on_activity: Told when a step is compiled or captured.
+        on_activity: Called when a step is compiled or captured.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class UpdateEngine(Generic[Batch]):
         planned_updates: int,
         repaid_after: int = COMPILE_REPAID_AFTER,
         owner: str = "an agent",
-        on_activity: OnActivity = untold,
+        on_activity: OnActivity = ignore_activity,
     ) -> None:
         self._learners = tuple((each, Adam(each.network, each.optimizer)) for each in objectives)
         self._targets, self._owner, self._on_activity = tuple(targets), owner, on_activity

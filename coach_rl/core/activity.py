@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 OnActivity = Callable[[str], None]
-"""Told what takes long before it begins, and an empty text when it is over."""
+"""Called with what takes long before it begins, and with an empty text when it is over."""
 
 
-def untold(_activity: str) -> None:
-    """Nobody is told."""
+def ignore_activity(_activity: str) -> None:
+    """Ignore the activity."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
@@ -133,7 +133,7 @@ class AgentContext:
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
-    on_activity: OnActivity = untold
+    on_activity: OnActivity = ignore_activity
     """Called with what takes the agent long, e.g. compiling."""
 
 

@@ -253,8 +253,9 @@ class Transition:
     tested: BoolArray | None = None
     """The decision was tested; None: none was."""
     follows: BoolArray | None = None
-    """Goes on where the row's transition before it ended: in the same episode, under the same goal,
-    with no decision left out between them. None: not known, taken as true within an episode."""
+    """True where it begins at the end of the row's previous transition: in the same episode, under
+    the same goal, with no decision left out between them. None: not known, taken as true within an
+    episode."""
     extras: dict[str, Array] = field(default_factory=dict)
     """The extras of the ActionInfo."""
 

@@ -27,7 +27,7 @@ class RunningStatistics:
         self.count = 0
         """Rows taken in."""
         self.mean: Float64Array = np.zeros(shape)
-        """Of the rows taken in, 0 before the first, `shape`."""
+        """Mean of the rows taken in, 0 before the first, `shape`."""
         self._squares: Float64Array = np.zeros(shape)  # sum of squared distances from the mean
 
     @property

@@ -51,8 +51,8 @@ def uniform_size(space: Space) -> int:
 def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
     """Random actions over the whole of `space`.
 
-    A bounded side of a Box is covered uniformly, a side without bounds gets a logistic number of scale
-    1, a half-bounded side an exponential one beyond its bound.
+    A bounded side of a Box is covered uniformly, a side without bounds gets a logistic number of
+    scale 1, a half-bounded side an exponential one beyond its bound.
 
     Args:
         space: Where the actions lie.

@@ -25,7 +25,7 @@ from coach_rl.experiment.run_folder import RunFolder, event_file_lengths, log_le
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]
-"""Reason for a checkpoint; all but periodic ones go when they are best or last no more."""
+"""Reason for a checkpoint; only periodic ones are kept once they are neither best nor last."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -35,7 +35,7 @@ def live_graph(
     task: TaskParameters,
     *,
     training: bool = True,
-    on_activity: OnActivity = untold,
+    on_activity: OnActivity = ignore_activity,
 ) -> Iterator[None]:
     """The graph is built inside and closed afterwards, whatever happens.
 
@@ -43,7 +43,7 @@ def live_graph(
         graph_manager: Whose graph.
         task: What it is built with; its threads and precision hold while inside.
         training: Whether it has environments to train in; without them it can only evaluate.
-        on_activity: Receives what takes long: compiling, evaluating.
+        on_activity: Called with what takes long: compiling, evaluating.
 
     Raises:
         ConfigurationError: The graph cannot be built.

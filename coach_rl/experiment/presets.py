@@ -14,7 +14,7 @@ from pathlib import Path
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 
 DEFAULT_FUNCTION = "graph_manager"
-"""Name that a preset file defines: a function that returns a GraphManager, or a ready-made one."""
+"""The object a preset file defines: a function that returns a GraphManager, or a ready-made one."""
 
 SHIPPED = "coach_rl.presets"
 """The package whose folder holds the shipped presets."""

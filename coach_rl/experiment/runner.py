@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -116,9 +116,9 @@ class Audience:
     on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
-    """Called at a first Ctrl-C or SIGTERM, inside the signal handler; None for nobody."""
-    on_activity: OnActivity = untold
-    """Receives what takes long: compiling, evaluating."""
+    """Called when a first Ctrl-C or SIGTERM is taken, inside the signal handler; or None."""
+    on_activity: OnActivity = ignore_activity
+    """Called with what takes long: compiling, evaluating."""
 
 
 def run_experiment(
@@ -143,7 +143,7 @@ def run_experiment(
         root: The folder of all experiments.
         origin: Where the experiment came from; None when from nowhere but this call.
         settings: How to run it; None takes the defaults.
-        audience: Who hears of it besides the run's files; None for nobody.
+        audience: Receivers of its records besides the run's files; None for none.
 
     Raises:
         ConfigurationError: The experiment cannot be built or saved, or its parameters cannot be
@@ -193,7 +193,7 @@ def resume_experiment(
             Another number changes the numbers, which a `CoachWarning` says.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
-        audience: Who hears of it besides the run's files; None for nobody.
+        audience: Receivers of its records besides the run's files; None for none.
 
     Raises:
         ConfigurationError: There is nothing to continue with, or nothing left to do.

@@ -20,7 +20,7 @@ class Sampler(Protocol):
 
     @property
     def noise_size(self) -> int:
-        """Return the number of random numbers that one draw takes."""
+        """Number of random numbers that one draw takes."""
         ...
 
     @property

@@ -22,7 +22,7 @@ LEVEL_COLOURS: tuple[RGB, ...] = (
     (255, 150, 40),
     (60, 210, 220),
 )
-"""Of the goals of the levels below the top, the highest first; begins again where it ends."""
+"""Colours of the goals of the levels below the top, the highest first; they repeat."""
 
 _ROW = 0
 
@@ -140,9 +140,9 @@ class _Take:
         self._reward = 0.0
         self._is_over = False
         self._numbers = [0] * len(self._levels)
-        """How many goals each level below the top was given."""
+        """Number of goals that each level below the top has received."""
         self._has_goal = [False] * len(self._levels)
-        """Whether each of these levels keeps its goal in the next tick."""
+        """True for each of these levels that keeps its goal in the next tick."""
         self.film.add(self._camera.frame(), self._caption())
 
     def note_tick(self, answer: EnvResponse) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -83,7 +83,7 @@ def play(
     seed: int,
     recorder: EpisodeRecorder | None = None,
     is_stopped: Callable[[], bool] = never,
-    on_activity: OnActivity = untold,
+    on_activity: OnActivity = ignore_activity,
 ) -> Scores:
     """Play episodes in an evaluation's own stack.
 
@@ -95,7 +95,7 @@ def play(
         seed: Seed of their starts.
         recorder: What films the first of them; None for nothing.
         is_stopped: Asked at every step whether to give up.
-        on_activity: Told how many episodes are over.
+        on_activity: Called with how many episodes are over.
 
     Raises:
         EvaluationStopped: `is_stopped` said so.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
@@ -43,7 +43,7 @@ class Graph:
         task: What is known only now.
         training: Whether there are environments to train in; without them it can only evaluate.
         recorder: What films evaluations; None for nothing.
-        on_activity: Told what takes long: compiling, evaluating.
+        on_activity: Called with what takes long: compiling, evaluating.
 
     Raises:
         ConfigurationError: Something does not fit; what was opened is closed again.
@@ -56,7 +56,7 @@ class Graph:
         *,
         training: bool = True,
         recorder: EpisodeRecorder | None = None,
-        on_activity: OnActivity = untold,
+        on_activity: OnActivity = ignore_activity,
     ) -> None:
         self.task = replace(task, device=resolved_device(task.device))
         """The task, with the device that `auto` stands for."""

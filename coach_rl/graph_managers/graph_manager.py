@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
 from coach_rl.core.state import State
@@ -88,7 +88,7 @@ class GraphManager:
         task: TaskParameters | None = None,
         *,
         training: bool = True,
-        on_activity: OnActivity = untold,
+        on_activity: OnActivity = ignore_activity,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
 
@@ -99,7 +99,7 @@ class GraphManager:
             task: What is known only when a run starts; None takes its defaults.
             training: Whether to build environments to train in. A graph without them can be given
                 agents by `load_agents`, and evaluate.
-            on_activity: Told what takes long: compiling, evaluating.
+            on_activity: Called with what takes long: compiling, evaluating.
         """
         if self._graph is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
@@ -115,7 +115,7 @@ class GraphManager:
     def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
-        Builds the graph with default task parameters where that has not been done. Goes on from
+        Builds the graph with default task parameters where that has not been done. Continues from
         wherever the counters stand, so it also continues a restored run.
 
         Args:

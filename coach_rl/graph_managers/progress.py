@@ -31,7 +31,7 @@ class Progress:
     def __init__(self, schedule: ScheduleParameters) -> None:
         interval = schedule.evaluation_interval
         self.has_begun = False
-        """Whether the record of the first phase has been yielded."""
+        """True if the record of the first phase has been yielded."""
         self.next_evaluation = schedule.heatup.count + (interval.count if interval else 0)
         """Environment steps at which the next evaluation is due."""
         self.evaluated_at = 0

@@ -82,7 +82,7 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
         self.sub_episodes = SubEpisodes()
-        """How sub-episodes have gone, for the logs."""
+        """Statistics of sub-episodes, for the logs."""
         self._is_top, self._clock = not above, clock
         self._discount = discount if above else None  # nothing goes up from the top
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.

@@ -13,7 +13,7 @@ from coach_rl.core.state import State
 
 EVERY_ROW = slice(None)
 RowIndex = IntArray | slice
-"""Which rows: their numbers, or `EVERY_ROW`, which is the faster index where it is the same."""
+"""Index of rows: their numbers, or `EVERY_ROW`, the faster index of all."""
 
 
 @dataclass(kw_only=True)

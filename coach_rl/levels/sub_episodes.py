@@ -20,7 +20,7 @@ _SUMS = ("count", *_ENDS, *_MEANS, "decided", "tested", "penalised")
 
 
 Differences = tuple[FloatArray, FloatArray]
-"""From goals to where their sub-episodes began, and to where they ended, [E, G] each."""
+"""Differences between goals and the starts, and the ends, of their sub-episodes, [E, G] each."""
 
 
 class SubEpisodes:

@@ -53,9 +53,9 @@ class FrameRing:
         self._pool_length, self._pool_used = FIRST_POOL, 0
         self._free: list[int] = []
         self._oldest: IntArray = np.zeros(num_rows * row_capacity, np.int64)
-        """By position: the earliest frame its stacks may reach back to."""
+        """The earliest frame that the stacks of each position may reach back to."""
         self._lasts: IntArray = np.zeros(num_rows * row_capacity, np.int64)
-        """By position: 1 + where in the pool its episode's last frame is; 0: not the last."""
+        """1 + the slot, by position, of its episode's last frame in the pool; 0: not the last."""
         self._row_oldest: IntArray = np.zeros(num_rows, np.int64)
 
     def add(

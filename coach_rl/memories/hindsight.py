@@ -113,7 +113,7 @@ class Hindsight:
 
     @property
     def ledger(self) -> dict[str, Field]:
-        """Return the columns a store must keep of every transition for hindsight."""
+        """Columns that a store must keep of every transition for hindsight."""
         return {
             ACHIEVED: Field((len(self.goal.low),), np.float32),
             REACHED: Field((), np.bool_),
@@ -142,7 +142,7 @@ class HindsightGoals(SamplerUnit):
     ) -> None:
         self._store, self._rng, self._strategy = store, rng, strategy
         self.fraction = ratio / (ratio + 1)
-        """Of a batch that is relabelled."""
+        """Fraction of a batch that is relabelled."""
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Goals [B, G] and whether to use them [B]."""

@@ -110,7 +110,7 @@ class HindsightActions:
 
     @property
     def ledger(self) -> dict[str, Field]:
-        """Return the columns a store must keep of every transition."""
+        """Columns that a store must keep of every transition."""
         return {
             ACHIEVED_ACTIONS: Field((self.sub_goal.size,), np.float32),
             MISSED: Field((), np.bool_),

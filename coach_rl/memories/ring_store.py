@@ -31,7 +31,7 @@ LEDGER = {
     TRUNCATED: Field((), np.bool_),
     DURATIONS: Field((), np.int32),
 }
-"""What every transition has; always on the host, where n-step returns are computed."""
+"""Columns of every transition; always on the host, where n-step returns are computed."""
 OPEN = 0
 """The end of an episode that continues."""
 

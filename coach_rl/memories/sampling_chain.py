@@ -36,7 +36,7 @@ class SamplerUnit(ABC):
         """
 
     def metrics(self) -> dict[str, float]:
-        """News since the last call, by metric name."""
+        """Metrics since the last call, by metric name."""
         return {}
 
     def state_dict(self) -> State:

@@ -33,7 +33,7 @@ class ConsoleSink:
 
     On a terminal a panel that refreshes four times a second at most; elsewhere, or with `plain`, a
     line at phase changes and evaluations and about every ten seconds in between. While the run says
-    nothing because something takes long, a thread goes on showing what that is, and for how long.
+    nothing because something takes long, a thread keeps showing what that is, and for how long.
 
     Args:
         planned_steps: Environment steps of the whole run; None where it is not known yet.
@@ -53,7 +53,7 @@ class ConsoleSink:
         self._planned = planned_steps
         self._notice = ""
         self._activity, self._since = "", 0.0
-        """What takes long, and when it began."""
+        """The activity that takes long, and when it began."""
         self._activity_over = threading.Event()
         self._watcher: threading.Thread | None = None
         """Shows the activity; None while there is none."""
@@ -69,7 +69,7 @@ class ConsoleSink:
         self._success = ""
         """Share of successes in the newest evaluation; empty where nobody says."""
         self._final = ""
-        """What the final evaluation came to; empty before."""
+        """Result of the final evaluation; empty before."""
         self._learned: dict[tuple[str, str], Mapping[str, float]] = {}
         """The newest training metrics by level and agent."""
 

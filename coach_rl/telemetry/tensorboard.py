@@ -18,8 +18,8 @@ class TensorBoardSink:
     Args:
         folder: For the event files; made where there is none.
         resumed_at: Environment steps at which a resumed run continues; None for a new one. A
-            TensorBoard that has been open since before is made to forget what the stopped run said
-            after them. On disk that must be gone already, see `experiment.run_folder`.
+            TensorBoard that has been open since before is made to forget what the stopped run
+            logged after them. On disk that must be gone already, see `experiment.run_folder`.
     """
 
     def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:

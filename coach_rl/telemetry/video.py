@@ -33,14 +33,14 @@ _BACKGROUND: RGB = (20, 20, 24)
 _LINE = 15
 """Height of a caption line, in pixels."""
 _USUAL_COLOURS, _SPREAD_COLOURS = 176, 80
-"""Of a GIF's 256: chosen by how much there is of them, and by how far they are from others."""
+"""Numbers of a GIF's 256 colours chosen by frequency, and by distance from the others."""
 _SHADE = 4
 """Values of red, green or blue closer than this count as one when a GIF's colours are chosen."""
 _SAMPLED_FRAMES = 12
 """Frames a GIF's colours are chosen from."""
 _LAST_FRAME_SECONDS = 1.5
 _MP4_QUALITY = 7
-"""Of imageio-ffmpeg's 0 to 10."""
+"""Quality on imageio-ffmpeg's scale of 0 to 10."""
 
 
 @parameter_class

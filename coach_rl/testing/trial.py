@@ -13,7 +13,7 @@ from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.testing.violations import ContractViolation
 
 ROWS = 3
-"""How many rows the checks drive."""
+"""Number of rows that the checks drive."""
 SEED_OF_TRIAL = -1
 """Stands for the trial's own seed."""
 

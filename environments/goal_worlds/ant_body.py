@@ -17,24 +17,24 @@ OBSERVED = (
     *("roll_velocity", "pitch_velocity", "yaw_velocity"),
     *(f"{joint}_velocity" for joint in _JOINTS),
 )
-"""What the elements of the ant's observation are: 15 positions, 14 velocities.
+"""Names of the elements of the ant's observation: 15 positions, 14 velocities.
 
 Metres, radians and seconds; the torso's linear velocity is in the world's axes, its angular
 velocity in its own.
 """
 POSITIONS, VELOCITIES = 15, 14
-"""How many of `qpos` and `qvel` are the ant's: the first ones."""
+"""Number of elements of `qpos` and `qvel` that are the ant's: the first ones."""
 DROP_HEIGHT = 0.75
-"""Where the torso is in the model's own pose, legs stretched, in metres above the ground."""
+"""Height of the torso in the model's own pose, legs stretched, in metres above the ground."""
 STANDING = (0.0, 0.0, 0.55, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)
 """Positions of an ant that stands at the origin with its legs bent."""
 SPAN = 1.25
-"""As far as any part of the ant can be away from the torso's middle, in metres."""
+"""Extent of a segment along x and along y; the shoulder is as long as the thigh."""
 GROUND_COLOR = (0.62, 0.64, 0.62, 1)
 
 _TORSO_RADIUS, _LEG_RADIUS = 0.25, 0.08
 _THIGH, _SHIN = 0.2, 0.4
-"""How far a segment leads along x and along y; the shoulder is as long as the thigh."""
+"""Length of a segment along x and along y; the shoulder is as long as the thigh."""
 _DENSITY = 5.0
 _ARMATURE, _DAMPING = 1.0, 1.0
 _HIP_RANGE, _ANKLE_RANGE = (-30.0, 30.0), (30.0, 70.0)

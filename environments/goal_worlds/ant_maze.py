@@ -31,12 +31,12 @@ from coach_rl.environments.mujoco import MujocoState, Range, Scene
 _BLOCK, _GAP = "B", "~"
 _GROUND = "#.SG" + _BLOCK
 _NOISE = 0.1
-"""Of the first pose: uniform on positions, normal on velocities."""
+"""Noise of the first pose: uniform on positions, normal on velocities."""
 _FIRM, _SOFT = (0.995, 0.995, 0.01), (0.8, 0.8, 0.01)
 """Impedance of contacts, with a block that moves and without."""
 _DEPTH_COLOR, _BLOCK_COLOR = (0.3, 0.25, 0.22, 1), (0.75, 0.25, 0.2, 1)
 _REACH = (10.0, 10.0, 0.5, 1.0, 1.0, 1.0, 1.0, *(0.5, 0.3) * 4)
-"""How far HIRO's upper level may ask to go, by element of the observation."""
+"""Largest relative sub-goals of HIRO's upper level, by element of the observation."""
 _HIGHEST, _WIDEST = 2.0, np.pi / 2
 """More than a torso rises above the floor, in metres, and a joint turns, in radians."""
 

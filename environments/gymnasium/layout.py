@@ -13,7 +13,7 @@ from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 
 PLAIN_KEY = "observation"
-"""Where an observation stands that is no dict."""
+"""Key of an observation that is no dict."""
 SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 Leaves = list[Any]
@@ -21,7 +21,7 @@ Leaves = list[Any]
 Info = dict[str, Any]
 """One row's info: numbers, booleans, strings and arrays by flat name."""
 _SUCCESS = ("is_success", "success")
-"""Where success rates come from."""
+"""Keys of the info that give success rates."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer, require_
 from coach_rl.environments.processors import usable_processors
 
 PATIENCE_SECONDS = 5.0
-"""How long a worker may take to end by itself."""
+"""Time a worker may take to end by itself."""
 
 
 class WorkerTraceback(Exception):
@@ -65,7 +65,7 @@ class Worker:
             target=serve, args=(theirs, recipe, self.rows, ours), daemon=True
         )
         self._waiting = True
-        """Whether a reply is due; the first is the layout."""
+        """True if a reply is due; the first is the layout."""
         try:
             self._process.start()
         except Exception as error:

@@ -83,8 +83,9 @@ class MujocoBatch:
         )
         self._renderer: FrameRenderer | None = None
         self._ended: dict[int, FloatArray | None] = {}
-        """Of rows that were drawn: the simulator's last state in the last episode, [S]; None before
-        an episode has ended."""
+        """For rows that were drawn, the simulator's last state in the last episode, [S]; None
+        before
+        """
 
     @property
     def num_envs(self) -> int:

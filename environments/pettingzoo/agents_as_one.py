@@ -11,7 +11,7 @@ from coach_rl.core.agent_info import AGENTS, REWARD, TERMINATED, TRUNCATED
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 
 INFO = "info"
-"""Where an agent's own info stands beside its reward and ends."""
+"""Prefix of an agent's own info, beside its reward and ends."""
 
 
 class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):

@@ -19,7 +19,7 @@ from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.pettingzoo.agents_as_one import AgentsAsOne
 
 MAKER = "parallel_env"
-"""What makes an environment in every module of PettingZoo's."""
+"""Name of the function that makes an environment in every module of PettingZoo's."""
 
 
 @parameter_class

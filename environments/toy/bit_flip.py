@@ -1,8 +1,9 @@
 """Flip bits until they spell the goal: what plain exploration cannot learn and hindsight can.
 
 After Andrychowicz et al. 2017, "Hindsight Experience Replay", section 3.1: bits and goal are drawn
-uniformly, a decision flips one bit, and there is nothing but -1 before the goal. Follows the Gymnasium
-goal convention: `observation`, `achieved_goal`, `desired_goal`, `compute_reward`, `is_success`.
+uniformly, a decision flips one bit, and there is nothing but -1 before the goal. Follows the
+Gymnasium goal convention: `observation`, `achieved_goal`, `desired_goal`, `compute_reward`,
+`is_success`.
 """
 
 from typing import Any, ClassVar

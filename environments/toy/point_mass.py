@@ -15,7 +15,7 @@ STEP_SECONDS = 0.1
 DAMPING = 0.9
 """Share of the velocity that a step keeps."""
 ACCELERATION = 5.0
-"""What a push of 1 gives; the fastest steady motion is 5 * 0.1 / (1 - 0.9) = 5 per second."""
+"""Acceleration by a push of 1; the fastest steady motion is 5 * 0.1 / (1 - 0.9) = 5 per second."""
 MAX_SPEED = 5.0
 
 

@@ -86,7 +86,7 @@ def test_silence_acts_with_the_plain_parameters(how):
     assert state.exploration.parameters.state_dict()["episodes"].sum() == 0
 
 
-def test_the_scale_adapts_and_a_restored_state_goes_on_identically():
+def test_the_scale_adapts_and_a_restored_state_resumes_identically():
     learner = agent()
     state, seen = learner.new_rows(4, seed=7), observation(4)
     for number in range(6):

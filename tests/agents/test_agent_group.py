@@ -346,7 +346,7 @@ def test_a_member_without_ends_of_its_own_plays_to_the_real_end():
     manager.close()
 
 
-def test_a_stopped_run_goes_on_bit_for_bit():
+def test_a_stopped_run_resumes_bit_for_bit():
     """Stopped where one member of a row is over and the other is not."""
     params = experiment()
     whole = created(params)
@@ -719,7 +719,7 @@ def _outcome_with(reward):
         "rows": np.array([3, 7]),
         "observation": {"x": np.array([[2.0], [4.0]])},
         "reward": reward,
-        "told": {"x": np.array([[1.0], [3.0]])},
+        "next_goal": {"x": np.array([[1.0], [3.0]])},
         "info": {"y": np.array([5, 6])},
     }
     rest = {each.name: flags for each in fields(Outcome) if each.name not in values}

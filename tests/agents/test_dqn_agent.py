@@ -359,7 +359,7 @@ def test_learning_begins_late_and_keeps_its_ratio():
         assert all(np.isfinite(value) for value in record.scalars.values())
 
 
-def test_errors_are_told_to_a_prioritised_memory():
+def test_a_prioritised_memory_receives_errors():
     agent, told = build(memory=PRIORITIES), []
     fill(agent, agent.learner.network.online, ONLINE)
     stored(agent, 0, 6, 1.0, 0, terminated=True)

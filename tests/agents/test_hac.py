@@ -99,7 +99,7 @@ KINDS = [("ddpg", "ddpg", "ddpg"), ("td3", "sac", "td3"), ("sac", "td3", "ddpg")
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_a_stack_stopped_with_every_level_in_mid_sub_episode_goes_on_bit_for_bit(kinds):
+def test_a_stack_stopped_with_every_level_in_mid_sub_episode_resumes_bit_for_bit(kinds):
     params = parameters(stack(kinds=kinds))
     whole, stopped, resumed = built(params), built(params), built(params)
     drained(whole)

@@ -576,7 +576,7 @@ manager.close()
 """
 
 
-def test_a_new_process_goes_on_bit_for_bit(tmp_path):
+def test_a_new_process_resumes_bit_for_bit(tmp_path):
     """Saved in heat-up and while learning, with sub-episodes open; all three ends are the same."""
     torch.set_num_threads(1)
     manager = built(stack(), seed=3)

@@ -291,7 +291,7 @@ def test_advantages_stay_under_one_goal():
 
 @pytest.mark.parametrize("agent", [ddpg(n_step=3), ppo()])
 @pytest.mark.parametrize("ticks", [31, 32, 33])
-def test_a_stack_stopped_where_a_goal_moves_goes_on_bit_for_bit(agent, ticks):
+def test_a_stack_stopped_where_a_goal_moves_resumes_bit_for_bit(agent, ticks):
     def rest(graph_manager):
         list(graph_manager.train_and_act(EnvironmentSteps(120)))
         state = graph_manager.state_dict()

@@ -190,7 +190,7 @@ def test_a_schedule_multiplies_every_step_size():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_news_come_once_in_so_many_gradient_steps(kind):
+def test_metrics_come_every_report_every_gradient_steps(kind):
     _, records = run(
         parameters(kind, learning={"report_every": 7, "learning_starts": 8}),
         PointMassParameters(),
@@ -259,7 +259,7 @@ def test_by_hand_after_two_steps():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_at_first_targets_are_the_networks(kind):
+def test_targets_start_equal_to_the_online_networks(kind):
     for each in targets_of(build(kind)).values():
         assert torch.equal(each.target, each.online)
         assert each.target.data_ptr() != each.online.data_ptr()
@@ -292,7 +292,7 @@ def values(agent, observation, action):
     ids=["plain", "three steps", "prioritised"],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_time_limit_does_not_end_the_pay(kind, memory):
+def test_truncation_bootstraps(kind, memory):
     """Reward 1 for ever, cut off every 5 steps: every state is worth 1 / (1 - 0.8) = 5."""
     params = parameters(
         kind,
@@ -405,7 +405,7 @@ def store(agent, batch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_are_told_to_a_prioritised_memory(kind):
+def test_a_prioritised_memory_receives_errors(kind):
     agent, told = build(kind, memory={"prioritised": PrioritisedParameters()}), []
     store(agent, batches(1)[0])
     sampled, sample = [], agent.memory.sample
@@ -502,7 +502,7 @@ def test_actions_reach_both_ends_of_every_element(kind):
 
 
 @pytest.mark.parametrize("kind", NOISES)
-def test_noise_is_a_share_of_each_range_and_is_clipped(kind):
+def test_noise_is_in_half_ranges_and_is_clipped(kind):
     quiet = build(kind, exploration=GaussianNoise(scale=ConstantSchedule(value=1e-3)))
     difference = (act(quiet, TRAIN) - act(quiet, TEST)) / HALF.numpy()
     np.testing.assert_allclose(difference.std(axis=0), 1e-3, rtol=0.35)
@@ -515,7 +515,7 @@ def test_noise_is_a_share_of_each_range_and_is_clipped(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_memory_keeps_what_was_done_and_critics_see_shares_of_it(kind):
+def test_memory_keeps_raw_actions_and_critics_see_normalised_ones(kind):
     """One action in [-1, 3], with noise that clips much of it."""
     loud = {"exploration": GaussianNoise(scale=ConstantSchedule(value=2.0))}
     made = manager(
@@ -824,7 +824,7 @@ for kind, setting in zip(KINDS, RESUMED):
 """
 
 
-def test_a_new_process_goes_on_bit_for_bit(tmp_path):
+def test_a_new_process_resumes_bit_for_bit(tmp_path):
     expected = {}
     for kind, setting, stop_at in zip(KINDS, RESUMED, (24, 99, 210), strict=True):
         made = resumable(kind, setting, 0)

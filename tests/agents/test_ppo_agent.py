@@ -571,7 +571,7 @@ def test_a_round_ends_after_an_epoch_that_went_too_far(limit, epochs):
     assert agent.training_steps == 2 * epochs
 
 
-def test_a_round_goes_on_while_the_policy_stays_near():
+def test_a_round_continues_while_the_policy_stays_near():
     agent = build(stop_at_kl=0.01, epochs=40, rate=0.01, gain=0.01)
     steps = Bandit(agent, flat_pay).round().training_steps
     assert 2 < steps < 80
@@ -642,7 +642,7 @@ def test_only_the_tested_rows_are_silent():
     assert not np.allclose(loud[1], silent[1])
 
 
-def test_what_is_learned_from_carries_the_log_probability_of_what_was_done():
+def test_the_stored_log_probability_belongs_to_the_stored_action():
     agent = build(action=ACTIONS["box"])
     bandit = Bandit(agent, flat_pay)
     bandit.agent.act = lambda rows, request, clock: type(agent).act(

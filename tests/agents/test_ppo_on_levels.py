@@ -303,7 +303,7 @@ def test_an_agent_sees_the_option_that_was_chosen_from_its_first_step():
     [(ppo, PLACES), (ppo, OPTIONS), (ddpg, PLACES), (ddpg, OPTIONS)],
     ids=["ppo-goals", "ppo-options", "ddpg-goals", "ddpg-options"],
 )
-def test_a_stack_stopped_in_mid_sub_episode_goes_on_bit_for_bit(lower, space, tmp_path):
+def test_a_stack_stopped_in_mid_sub_episode_resumes_bit_for_bit(lower, space, tmp_path):
     torch.set_num_threads(1)
     schedule = {"heatup": EnvironmentSteps(40), "progress_interval": EnvironmentSteps(5)}
     more = {"schedule": schedule, "reward_discount": 0.95}
@@ -329,7 +329,7 @@ def test_a_stack_stopped_in_mid_sub_episode_goes_on_bit_for_bit(lower, space, tm
     straight.close()
 
 
-def test_an_answer_says_what_a_decision_was_worth():
+def test_an_answer_holds_reward_and_ends_of_a_decision():
     """The rewards of an option come up discounted, as the advantages expect them."""
     graph_manager = manager(
         ppo(rollout=EnvironmentSteps(1000), discount=0.9, discount_by_duration=True),

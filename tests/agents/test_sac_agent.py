@@ -135,7 +135,7 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, changes):
     assert (abs(log_alpha - at_first) > 0.01) == plain.settings.learn_temperature
 
 
-def test_log_probabilities_are_of_shares_of_the_box():
+def test_log_probabilities_are_of_normalised_actions():
     """So entropy and temperature mean the same in every box."""
     (batch,) = batches(1, box=SYMMETRIC)
     inside = batch._replace(
@@ -176,7 +176,7 @@ def test_the_entropy_aimed_at_is_minus_the_number_of_elements(box, expected):
     assert build("sac", algorithm={"target_entropy": 0.5}).learner.target_entropy == 0.5
 
 
-def test_a_fixed_temperature_stays_and_is_not_told_as_learned():
+def test_a_fixed_temperature_is_constant_and_not_logged():
     agent = build("sac", algorithm={"learn_temperature": False, "initial_temperature": 0.25})
     for batch in batches(3):
         agent.learn_from_batch(batch)

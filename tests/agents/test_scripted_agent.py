@@ -121,7 +121,7 @@ def test_what_takes_other_arguments_than_a_script_is_not_called(policy):
         (seventh, spaces.Discrete(7), "seventh.*action 7 of row 0 lies outside"),
     ],
 )
-def test_what_is_no_action_is_told_by_the_scripts_name(policy, space, message):
+def test_an_invalid_action_is_reported_with_the_scripts_name(policy, space, message):
     with pytest.raises(ActionError, match=message):
         act(build(policy, space), SEEN)
 
@@ -136,7 +136,7 @@ def test_still_is_the_nearest_there_is_to_nothing():
         act(build("still", spaces.MultiBinary(2)), SEEN)
 
 
-def test_desired_goal_hands_on_what_it_is_told():
+def test_desired_goal_passes_on_the_goal_it_receives():
     goal = np.float32([[0.5, -1], [-0.5, -1.5], [5, -1]])
     action = act(build(desired_goal), {**SEEN, GOAL_KEY: goal})
     np.testing.assert_array_equal(action, np.float32([[0.5, -1], [-0.5, -1.5], [1, -1]]))

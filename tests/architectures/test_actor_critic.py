@@ -73,7 +73,7 @@ def test_a_shared_torso_is_reached_from_policy_and_value():
     assert sizes[0] - sizes[1] == torso
 
 
-def test_the_deviation_is_the_same_in_every_state_and_starts_where_told():
+def test_the_initial_std_is_the_same_in_every_state():
     model = build(ACTIONS["box"][0], initial_log_std=-0.5)
     parameters, _ = model(BATCH)
     assert parameters[:, 2:].tolist() == [[-0.5, -0.5]] * 3

@@ -151,7 +151,7 @@ def value_by_hand(critics, member, features, share):
 
 
 @pytest.mark.parametrize("torso", [SMALL, DEEP], ids=["plain", "embedded"])
-def test_every_critic_reads_the_observation_and_the_share_of_the_box(torso):
+def test_every_critic_reads_the_observation_and_the_normalised_action(torso):
     critics = Critics(CriticParameters(torso=torso), SEEN, BOX, rng(), members=3)
     seen = observations()
     share = 2 * torch.rand(4, 3, generator=rng(5)) - 1

@@ -144,6 +144,32 @@ def test_a_compiled_step_belongs_to_its_engine_and_follows_changes(mode):
     assert (tanh - relu).abs().max() > 0.01
 
 
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_cpp_compiler_ended_by_ctrl_c_is_started_again_once(monkeypatch, failures):
+    calls = []
+
+    def compile_step(function, **_options):
+        def step(*arguments):
+            calls.append("compile")
+            if len(calls) <= failures:
+                raise torch._dynamo.exc.TorchDynamoException("CppCompileError: C++ compile error")
+            return function(*arguments)
+
+        return step
+
+    monkeypatch.setattr("torch.compile", compile_step)
+    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
+    _, engine = learner("compiled")
+    if failures == 1:
+        engine.step(examples(8))
+        assert engine.steps == 1
+    else:
+        with pytest.raises(ConfigurationError, match="cannot be compiled: CppCompileError"):
+            engine.step(examples(8))
+    assert len(calls) == 2
+
+
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
 def test_a_network_that_cannot_be_compiled_is_refused_in_one_line():
     class Branching(nn.Module):

@@ -51,7 +51,7 @@ def test_faults_come_in_their_order_with_their_steps(fold_at, monkeypatch):
     assert metrics.faults() == {}
 
 
-def test_a_restored_sum_goes_on_and_shares_no_memory():
+def test_a_restored_sum_continues_and_shares_no_memory():
     metrics = added([1.0, 2.0])
     state = metrics.state_dict()
     metrics.add(NAMES, torch.tensor([3.0, 4.0]))

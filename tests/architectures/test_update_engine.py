@@ -243,7 +243,7 @@ def test_sums_of_metrics_do_not_depend_on_when_they_are_looked_at():
     assert engine.drain_metrics() == looked_at.drain_metrics()
 
 
-def test_a_restored_engine_goes_on_identically():
+def test_a_restored_engine_resumes_identically():
     network, engine = made()
     for index in minibatches(7):
         engine.step(data(), index)
@@ -390,7 +390,7 @@ def test_metrics_of_rare_objectives_are_means_over_their_own_steps():
     assert metrics["seen"] == pytest.approx(single[3]["seen"])
 
 
-def test_a_hard_target_copies_every_so_many_steps_also_across_a_restart():
+def test_a_hard_target_copies_every_k_steps_also_after_resuming():
     first, _, engine = follower_engine(sync=TargetSync(every=3))
     targets = []
     for number in range(7):

@@ -66,7 +66,7 @@ def test_no_rows_draw_no_numbers():
 
 
 @pytest.mark.parametrize("used", [0, 5, BLOCK - 1, BLOCK, BLOCK + 1])
-def test_a_restored_stream_goes_on_where_it_was(used):
+def test_a_restored_stream_continues_where_it_was(used):
     source = noise()
     for _ in range(used):
         source.draw(rows(0, 2))

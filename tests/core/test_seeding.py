@@ -63,7 +63,7 @@ def test_no_global_generator_is_touched():
     assert torch.equal(torch.get_rng_state(), before[2])
 
 
-def test_a_restored_generator_goes_on_where_it_was():
+def test_a_restored_generator_continues_where_it_was():
     rng = generator(5, "x")
     rng.standard_normal(3, np.float32)  # leaves half a draw in the generator's buffer
     rng.integers(0, 10, 1, dtype=np.uint32)

@@ -140,7 +140,7 @@ def test_a_wrong_target_is_noticed():
         understand("make trian")
 
 
-def test_nobody_is_told_to_install_a_package_that_is_not_published():
+def test_no_text_installs_a_package_that_is_not_published():
     """Until it is, extras are installed from a checkout: pip install -e ".[video]"."""
     places = [*PAGES, *(CHECKOUT / "benchmarks").rglob("*.md")]
     for folder in ("coach_rl", "environments", "filters", "presets", "benchmarks"):

@@ -16,7 +16,7 @@ SOURCES = sorted(
 )
 FIELD_WORDS = {
     r"step[ _]sizes?": "learning rate",
-    r"(?<!standard )(?<!squared_)deviations?": "standard deviation, or std in names",
+    r"(?<!standard )(?<!squared[_ ])deviations?": "standard deviation, or std in names",
     r"inverse_deviation": "inverse_std",
     r"halves of (?:the|each)": "half-ranges",
     r"parts of the box": "normalised actions",
@@ -36,38 +36,12 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/memories/frame_ring.py": ("goes on",),
     "coach_rl/experiment/run_folder.py": ("goes on",),
 }
-NO_SUBJECT = set(
-    [
-        "what",
-        "where",
-        "who",
-        "whose",
-        "whom",
-        "how",
-        "whether",
-        "which",
-        "when",
-        "why",
-        "of",
-        "from",
-        "in",
-        "into",
-        "on",
-        "at",
-        "to",
-        "by",
-        "with",
-        "as",
-        "has",
-        "have",
-        "is",
-        "are",
-        "was",
-        "were",
-        "shall",
-    ]
+NO_SUBJECT = re.compile(
+    r"\W*(what|where|who|whose|whom|how|whether|which|when|why|of|from|in|into|on|at|to|by|with|as"
+    r"|has|have|is|are|was|were|shall)\b",
+    re.IGNORECASE,
 )
-"""First words of a docstring whose first sentence would lack its subject."""
+"""Beginnings of a docstring whose first sentence lacks its subject."""
 
 
 def name_of(path):
@@ -91,16 +65,16 @@ def docstrings(tree):
         for before, statement in zip([None, *body], body, strict=False):
             under = before is None or isinstance(before, ast.AnnAssign | ast.Assign)
             value = getattr(statement, "value", None)
-            if under and isinstance(statement, ast.Expr) and isinstance(value, ast.Constant):
-                if isinstance(value.value, str):
-                    yield statement.lineno, value.value
+            text = getattr(value, "value", None)
+            if under and isinstance(statement, ast.Expr) and isinstance(text, str):
+                yield statement.lineno, text
 
 
 def without_subject(tree):
     return [
         (line, text.strip().splitlines()[0])
         for line, text in docstrings(tree)
-        if re.match(r"\W*(\w*)", text)[1].lower() in NO_SUBJECT
+        if NO_SUBJECT.match(text)
     ]
 
 

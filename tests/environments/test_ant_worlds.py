@@ -373,7 +373,7 @@ def test_hiro_starts_rewards_and_ends(level, task):
     batch.close()
 
 
-def test_hiro_reaches_within_five_metres_and_goes_on():
+def test_hiro_reaches_within_five_metres_and_continues():
     near = {"evaluation_targets": ((3.0, 3.0), (3.0, 3.0)), "targets": "evaluation"}
     batch = build("ant_maze", 2, **near)
     batch.reset(seed=0)

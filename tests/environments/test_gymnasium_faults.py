@@ -52,7 +52,7 @@ def run_into_trouble(environment, row):
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
-def test_a_failing_row_is_named_and_reset_goes_on(vectorization):
+def test_a_failing_row_is_named_and_reset_continues(vectorization):
     environment = build("Plain", vectorization)
     with pytest.raises(
         EnvironmentFault,

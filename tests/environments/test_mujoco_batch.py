@@ -68,7 +68,7 @@ def test_threads_do_not_change_a_bit():
 
 
 @pytest.mark.parametrize("level", sorted(SHORT_NAMES))
-def test_saved_and_loaded_goes_on_to_the_last_bit(level):
+def test_saved_and_loaded_resumes_to_the_last_bit(level):
     original = build(level, rows=3, max_episode_steps=20)
     chosen = actions(original, 45)
     original.reset(seed=2)

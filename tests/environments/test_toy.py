@@ -37,7 +37,7 @@ def test_one_step_pays_for_the_matching_button():
     np.testing.assert_array_equal(answer.observation["observation"], shown)
 
 
-def test_one_step_continuous_pays_one_minus_the_mean_squared_error():
+def test_one_step_continuous_rewards_one_minus_the_mean_squared_error():
     environment = OneStepParameters(size=2, continuous=True).build(num_envs=1)
     target = environment.reset(seed=0).observation["observation"]
     nudge = np.where(target > 0, -0.5, 0.5) * np.array([[1, 0]])
@@ -236,7 +236,7 @@ def test_bits_are_judged_in_any_shape():
     assert rewards.tolist() == [[0, -1], [-1, 0]]
 
 
-def test_steady_pay_is_paid_until_it_is_cut_off():
+def test_steady_pay_rewards_until_the_time_limit():
     environment = make("steady_pay", num_envs=3, max_episode_steps=4)
     shown = [environment.reset(seed=0).observation["observation"]]
     space = environment.spaces.action

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from coach_rl.core.activity import OnActivity, untold
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
@@ -75,7 +75,7 @@ class WalkGraphManager(GraphManager):
         task: TaskParameters | None = None,
         *,
         training: bool = True,
-        on_activity: OnActivity = untold,
+        on_activity: OnActivity = ignore_activity,
     ) -> None:
         task = task or TaskParameters()
         if self.parameters.environment.level == "moon":

@@ -30,6 +30,6 @@ def test_they_are_added_to_those_that_are_there_and_survive_as_json():
     assert decode(encode(twice.parameters)) == twice.parameters
 
 
-def test_an_experiment_without_a_replay_memory_is_told_so():
+def test_an_experiment_without_a_replay_memory_is_refused():
     with pytest.raises(ConfigurationError, match="no agent of this experiment has a replay memory"):
         inspected(CartPole_PPO.graph_manager(CartPole_PPO.Panel()), FOUND)

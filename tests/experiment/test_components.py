@@ -181,7 +181,7 @@ def test_a_filter_is_added_where_there_was_none() -> None:
         ("agent.memory.hindsight.ratio=5", '-cp "agent.memory.hindsight=Hindsight(goal=...'),
     ],
 )
-def test_wrong_components_are_told_in_one_line(text: str, message: str) -> None:
+def test_wrong_components_are_reported_in_one_line(text: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         resolved("CartPole_DQN", text)
     assert message in str(caught.value)

@@ -150,7 +150,7 @@ def graph_manager():
         ({"line": "from coach_rl import Adam"}, "cannot import name 'Adam' from 'coach_rl'"),
     ],
 )
-def test_wrong_types_and_names_in_a_preset_are_told_in_one_line(
+def test_wrong_types_and_names_in_a_preset_are_reported_in_one_line(
     write: Callable[[str], Path], part: dict[str, str], message: str
 ) -> None:
     nothing = {"line": "", "schedule": "", "algorithm": ""}
@@ -254,7 +254,7 @@ def test_unknown_panel_names_and_missing_ones() -> None:
         ("def graph_manager():\n    return {}['a']\n", "mine.py:2: KeyError: 'a'"),
     ],
 )
-def test_faulty_files_are_told_in_one_line(
+def test_faulty_files_are_reported_in_one_line(
     write: Callable[[str], Path], source: str, message: str
 ) -> None:
     modules = set(sys.modules)

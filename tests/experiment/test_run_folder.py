@@ -150,7 +150,7 @@ def test_the_device_that_auto_was_is_remembered(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA devices")
-def test_a_run_from_a_gpu_that_is_not_here_goes_on_with_a_warning(tmp_path: Path) -> None:
+def test_a_run_from_a_gpu_that_is_not_here_continues_with_a_warning(tmp_path: Path) -> None:
     preset = load_preset(find_preset("Pendulum_DDPG"))
     folder = from_a_gpu(tmp_path, preset, {})
     with pytest.warns(CoachWarning, match="was made with device cuda, now cpu; its numbers may"):
@@ -215,14 +215,14 @@ def test_parameters_of_a_users_own_stay_as_they_are_wherever_a_run_goes(tmp_path
     assert looked_into.agent.memory.inspect == parse_inspections("sample:nan")
 
 
-def test_a_missing_copy_is_told(tmp_path: Path) -> None:
+def test_a_missing_copy_is_reported(tmp_path: Path) -> None:
     folder = make(tmp_path, load_preset(find_preset(str(FAKE))))
     folder.preset.unlink()
     with pytest.raises(CheckpointError, match="cannot read the run's copy of its preset"):
         rebuild(folder)
 
 
-def test_a_root_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="cannot write to the experiment folder"):
         make(tmp_path / "file", load_preset(find_preset(str(FAKE))))

@@ -121,7 +121,7 @@ def test_tensorboard_has_no_doubles_where_the_older_event_file_sorts_last(
     assert curves(folder) == curves(uninterrupted)
 
 
-def test_a_run_killed_before_a_pointer_says_where_its_first_checkpoint_is_goes_on_from_it(
+def test_a_run_killed_before_a_pointer_says_where_its_first_checkpoint_is_continues_from_it(
     uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*arguments: object) -> None:

@@ -155,7 +155,7 @@ def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) 
     }
 
 
-def test_a_run_says_what_it_was_made_with_where_that_has_changed(tmp_path: Path) -> None:
+def test_changed_versions_are_warned_of_when_resuming(tmp_path: Path) -> None:
     part = run(tmp_path)
     manifest = json.loads(part.folder.manifest.read_text())
     torch_now = manifest["versions"]["torch"]

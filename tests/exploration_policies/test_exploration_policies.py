@@ -294,7 +294,7 @@ def test_categorical_probabilities():
     assert policy.metrics(CLOCK) == {}
 
 
-def test_gaussian_noise_is_a_share_of_half_the_range_of_each_element():
+def test_gaussian_noise_is_in_half_ranges_of_each_element():
     policy = GaussianNoise(scale=constant(0.1)).build(UNEVEN)
     noise = explore_all(policy, np.tile(np.float32([1, 0.5, 5]), (MANY, 1))) - [1, 0.5, 5]
     # deviations 0.1 * 2, 0.1 * 0.5, 0; five standard errors are 5 / sqrt(2 * 4000) = 5.6 %

@@ -288,7 +288,7 @@ def test_stacking_by_hand_rows_out_of_phase():
     np.testing.assert_array_equal(third, [[[5, 5, 6]], [[10, 20, 30]]])
 
 
-def test_stacking_goes_on_in_test():
+def test_stacking_continues_in_test():
     stack = Filtered(ObservationStackingFilter(stack_size=2), vector(1))
     stack([[1.0]], starts=[True], learn=False)
     np.testing.assert_array_equal(stack([[2.0]], learn=False), [[[1, 2]]])

@@ -133,7 +133,7 @@ def test_what_training_knows_says_nothing_of_another_evaluation_environment():
         assert "evaluation/success_rate" not in evaluated(manager, 1, 5).scalars
 
 
-def test_rows_that_were_not_told_of_success_have_none():
+def test_rows_without_a_success_report_have_none():
     tracker = EpisodeTracker(3)
     finished = tracker.note(answer([1.0, 1.0, 0.0], [True, False, True], over=[True] * 3))
     assert tracker.reports_success
@@ -141,7 +141,7 @@ def test_rows_that_were_not_told_of_success_have_none():
     assert finished.success_any.tolist() == [1.0, 0.0, 0.0]
 
 
-def test_a_tracker_goes_on_with_what_it_knew_of_success():
+def test_a_tracker_continues_with_what_it_knew_of_success():
     tracker, other = EpisodeTracker(2), EpisodeTracker(2)
     assert not tracker.reports_success
     tracker.note(answer([True, False], over=[False, False]))

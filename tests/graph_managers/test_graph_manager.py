@@ -165,7 +165,7 @@ manager.close()
 
 
 @pytest.mark.parametrize("stop_at", [60, 303, 450])
-def test_a_new_process_goes_on_bit_for_bit(tmp_path, stop_at):
+def test_a_new_process_resumes_bit_for_bit(tmp_path, stop_at):
     """In heat-up, in the middle of a rollout, and later."""
     torch.set_num_threads(1)
     manager = BasicRLGraphManager(everything_on())
@@ -266,7 +266,7 @@ def test_ppo_learns_the_one_step_world():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_run_on_the_gpu_can_be_saved_and_goes_on_on_the_cpu(tmp_path):
+def test_a_run_on_the_gpu_can_be_saved_and_continues_on_the_cpu(tmp_path):
     manager = BasicRLGraphManager(everything_on())
     manager.create_graph(TaskParameters(device="cuda"))
     for record in manager.improve():

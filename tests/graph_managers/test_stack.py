@@ -52,7 +52,7 @@ def test_a_tick_is_recv_of_the_top_level():
         stack.close()
 
 
-def test_a_restored_stack_goes_on_with_the_same_answers():
+def test_a_restored_stack_continues_with_the_same_answers():
     stack, other = build(maze_experiment("middle")), build(maze_experiment("middle"))
     for _ in range(10):
         stack.tick()

@@ -85,7 +85,7 @@ def test_without_goals_the_raw_reward_and_the_real_ends_count(space):
     assert judgement.difference is None
 
 
-def test_goals_that_the_environment_moves_count_where_the_sub_episode_goes_on():
+def test_goals_that_the_environment_moves_count_where_the_sub_episode_continues():
     end = np.array([0, End.GOAL, 0, 0], np.uint8)
 
     def shown(goals, space=LINE):

@@ -107,7 +107,7 @@ def test_frames_kept_once_give_what_whole_stacks_give(
 
 
 @pytest.mark.parametrize("ticks", [0, 1, 3, 50])
-def test_a_restored_memory_goes_on_bit_for_bit(ticks):
+def test_a_restored_memory_resumes_bit_for_bit(ticks):
     parameters = {
         "num_envs": 2,
         "observed": observed(3),

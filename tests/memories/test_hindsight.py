@@ -189,7 +189,7 @@ def test_future_goals_are_evenly_spread_from_the_next_state_to_the_last():
     assert ((counts[1:] - expected) ** 2 / expected).sum() < 21  # 5 degrees, once in 1,000
 
 
-def test_an_episode_that_goes_on_ends_now():
+def test_an_episode_that_continues_ends_now():
     memory = with_hindsight(num_envs=1, strategy="final", ratio=1e9)
     walk = Walk(1, 0, end_chance=0.0)
     for tick in range(1, 6):
@@ -308,7 +308,7 @@ def test_what_is_kept_is_not_changed():
 
 
 @pytest.mark.parametrize("n_step", [1, 2])
-def test_a_restored_memory_goes_on_bit_for_bit(n_step):
+def test_a_restored_memory_resumes_bit_for_bit(n_step):
     parameters = {"capacity": 30, "n_step": n_step, "goal_ends_episode": True}
     memory, walk = with_hindsight(**parameters), Walk(2, 4)
     for _ in range(40):

@@ -228,7 +228,7 @@ def test_what_was_asked_for_stays_in_the_memory_as_it_was():
     assert len(memory) == len(kept)
 
 
-def test_a_saved_memory_goes_on_with_the_same_batches():
+def test_a_saved_memory_continues_with_the_same_batches():
     memory, other = build(), build()
     decisions(memory)
     memory.sample(32)

@@ -183,7 +183,7 @@ def test_a_rollout_can_be_written_as_well(data_sets):
 
 
 @needs_minari
-def test_a_prefilled_memory_goes_on_with_live_transitions(data_sets):
+def test_a_prefilled_memory_continues_with_live_transitions(data_sets):
     memory, _ = played()
     path = str(data_sets / "walk")
     write_minari(memory.trajectories(), path, **SPACES)

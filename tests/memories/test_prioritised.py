@@ -47,7 +47,7 @@ def test_small_batches_are_as_fair_as_a_large_one():
     assert chi_square(drawn, probabilities) < 21  # 5 degrees of freedom, once in 1,000
 
 
-def test_each_equal_share_of_the_priorities_gives_one_transition():
+def test_each_stratum_of_the_priorities_gives_one_transition():
     memory = filled(ticks=8)  # 16 transitions, all alike
     for _ in range(20):
         assert sorted(memory.sample(16).position.tolist()) == memory.store.kept().tolist()

@@ -382,7 +382,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("ticks", [0, 1, 4, 33])
-def test_a_restored_memory_goes_on_bit_for_bit(name, ticks):
+def test_a_restored_memory_resumes_bit_for_bit(name, ticks):
     # 10 a row: with 33 ticks the rings have gone round; an episode is open in most rows
     memory, stream = build(num_envs=3, capacity=30, **VARIANTS[name]), Stream(3, seed=ticks)
     for _ in range(ticks):

@@ -166,7 +166,7 @@ def test_trajectories_name_what_belongs_to_the_agent():
     assert "/agents/agent/actions/grip" in memory.trajectories()
 
 
-def test_a_restored_memory_goes_on_like_the_one_that_was_saved():
+def test_a_restored_memory_continues_like_the_one_that_was_saved():
     memory = filled()
     state = memory.state_dict()
     restored = RolloutMemory(8)

@@ -34,7 +34,7 @@ def test_units_pass_columns_on_and_internal_ones_stay_inside():
     }
 
 
-def test_an_input_that_nobody_makes_is_refused_when_the_chain_is_built():
+def test_an_input_that_no_unit_writes_is_refused_when_the_chain_is_built():
     with pytest.raises(
         ConfigurationError,
         match=r"unit 'second' needs '/c', which no unit before it makes; .*/a, /b",

@@ -220,14 +220,14 @@ def test_settings_of_single_tasks_are_for_tasks_that_exist():
 
 
 @pytest.mark.parametrize(("temperature", "learned"), [(0.2, False), (0.1, False), (None, True)])
-def test_sac_on_mujoco_keeps_its_temperature_unless_told_to_learn_it(temperature, learned):
+def test_sac_on_mujoco_has_a_fixed_temperature_by_default(temperature, learned):
     panel = {"temperature": temperature}
     algorithm = load_graph_manager("Mujoco_SAC", panel).parameters.agent.algorithm
     assert algorithm.learn_temperature == learned
     assert algorithm.initial_temperature == (1.0 if learned else temperature)
 
 
-def test_point_mazes_ask_for_goals_as_far_away_as_told():
+def test_point_maze_goals_keep_the_minimum_path():
     panel = {"level": "point_maze_medium", "min_path": 6}
     maze = load_graph_manager("PointMaze_HAC", panel).parameters.environment.task
     assert maze.min_path == 6

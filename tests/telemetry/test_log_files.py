@@ -121,7 +121,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert len(rows_of(tmp_path / "episodes.csv")) == 5
 
 
-def test_jsonl_goes_on_in_a_file_that_exists(tmp_path):
+def test_jsonl_continues_in_a_file_that_exists(tmp_path):
     for steps in (1, 2):
         sink = JsonlSink(tmp_path / "log.jsonl")
         sink.write(record("phase", steps))
@@ -133,7 +133,7 @@ def test_jsonl_goes_on_in_a_file_that_exists(tmp_path):
 # --- CSV
 
 
-def test_a_table_for_each_thing_a_run_speaks_of(tmp_path):
+def test_every_level_and_agent_has_a_table(tmp_path):
     sink = CsvSink(tmp_path)
     sink.write(record("phase"))
     sink.write(record("episode", 5, scalars={"episode/reward": 1.0}))
