@@ -43,7 +43,7 @@ def live_graph(
         graph_manager: Whose graph.
         task: What it is built with; its threads and precision hold while inside.
         training: Whether it has environments to train in; without them it can only evaluate.
-        on_activity: Receives what takes long: compiling, evaluating.
+        on_activity: Called with what takes long: compiling, evaluating.
 
     Raises:
         ConfigurationError: The graph cannot be built.
