@@ -54,8 +54,8 @@ def changed(original: tuple[Path, str], **changes: Any) -> Path:
     folder, text = original
     manifest = json.loads(text)
     for name, value in changes.items():
-        part = manifest if name in manifest else manifest["parameters"]["environment"]
-        part[name] = value
+        environment = manifest["parameters"]["environment"]
+        (environment if name in environment else manifest)[name] = value
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 
