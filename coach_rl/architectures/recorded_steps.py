@@ -31,7 +31,7 @@ as the step itself. The vector instructions that the processor has are used with
 trial program for each of them. Neither changes what is computed.
 """
 CPP_ERROR = "CppCompileError"
-"""What fails when the C++ compiler does, which may have been ended from outside and is tried again.
+"""Errors of a failing C++ compiler, which may have been ended from outside and is tried again.
 
 A terminal sends Ctrl-C to the compiler too, and a run that is asked to stop finishes its step.
 """
