@@ -1,9 +1,9 @@
 """The shared half of an agent that filters: row state, heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from coach_rl.core.spaces import (
     clipped_to_space,
     uniform_size,
 )
-from coach_rl.core.state import State
+from coach_rl.core.state import State, check_same_kind
 
 Exploration = TypeVar("Exploration", bound=RowState)
 
@@ -340,25 +340,6 @@ def combined(
         for values, others in zip(chosen, explored(exploring), strict=True):
             values[exploring] = others
     return chosen
-
-
-def check_same_kind(what: str, saved: State, mine: State) -> None:
-    """Raise `CheckpointError` unless two states hold the same things, whatever their values."""
-    found, wanted = sorted(_paths(saved)), sorted(_paths(mine))
-    if found != wanted:
-        raise CheckpointError(
-            f"its {what} hold {', '.join(found) or 'nothing'}, those here "
-            f"{', '.join(wanted) or 'nothing'}"
-        )
-
-
-def _paths(state: Any, path: str = "") -> Iterator[str]:
-    """The path of everything in a state that is no dict."""
-    if not isinstance(state, dict):
-        yield path
-        return
-    for key, part in state.items():
-        yield from _paths(part, f"{path}/{key}" if path else key)
 
 
 def _flat(info: ActionInfo) -> dict[str, Array]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, check_same_kind, combined
+from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, combined
 from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import LearnerContext, MakeLearner
 from coach_rl.architectures.gradient_step import Numbers
@@ -31,7 +31,7 @@ from coach_rl.core.records import (
 from coach_rl.core.roles import LearnerParameters, MovableParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.state import State
+from coach_rl.core.state import State, check_same_kind
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.memory import Memory, MemoryParameters

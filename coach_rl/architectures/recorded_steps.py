@@ -31,9 +31,10 @@ as the step itself. The vector instructions that the processor has are used with
 trial program for each of them. Neither changes what is computed.
 """
 CPP_ERROR = "CppCompileError"
-"""Errors of a failing C++ compiler, which may have been ended from outside and is tried again.
+"""Name of the error of a C++ compiler that failed; it may have been ended from outside.
 
-A terminal sends Ctrl-C to the compiler too, and a run that is asked to stop finishes its step.
+A terminal sends Ctrl-C to the compiler too, and a run that is asked to stop finishes its step: it
+compiles once more.
 """
 INSIDE_A_MODULE = (".module", "._modules", "._parameters", "._buffers")
 """Part of the compiler's name of a value that belongs to a network."""

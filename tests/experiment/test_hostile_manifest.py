@@ -55,7 +55,8 @@ def changed(original: tuple[Path, str], **changes: Any) -> Path:
     manifest = json.loads(text)
     for name, value in changes.items():
         environment = manifest["parameters"]["environment"]
-        (environment if name in environment else manifest)[name] = value
+        part = environment if name in environment else manifest
+        part[name] = value
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 

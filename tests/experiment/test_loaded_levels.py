@@ -116,7 +116,7 @@ def states_at_start(graph_manager, tmp_path):
     """The agents' states when a run begins."""
     found = {}
 
-    def look(graph_manager, _task, folder):
+    def look(graph_manager, task, folder):
         found.update(graph_manager.state_dict()["agents"])
 
     folder = run(graph_manager, tmp_path, on_start=look)
