@@ -201,4 +201,4 @@ __all__ = [
     "find_preset", "load_preset", "resume_experiment", "run_experiment",
 ]  # fmt: skip
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
