@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from coach_rl.core.clock import Phase
 from coach_rl.telemetry.records import LogRecord
 
 _STDERR = 2
@@ -109,7 +110,8 @@ class ConsoleSink:
         self._last = record
         now = time.monotonic()
         if self._plain:
-            important = record.kind in ("phase", "evaluation", "final_evaluation")
+            begins = record.kind == "phase" and record.phase is not Phase.TEST
+            important = begins or record.kind in ("evaluation", "final_evaluation")
             if important or now - self._shown >= PLAIN_SECONDS:
                 self._shown = now
                 self._print(self._line(record))

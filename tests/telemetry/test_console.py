@@ -48,6 +48,7 @@ def speak(sink):
         sink.write(record("episode", 1500, episode__reward=reward, episode__length=5.0))
     sink.write(record("train", 1600, train__policy_loss=-0.0125, train__value_loss=3.5))
     sink.write(record("progress", 2000, time__training_seconds=3.0, time__steps_per_second=667.0))
+    sink.write(record("phase", 3000, Phase.TEST))  # says that an evaluation begins, and no more
     sink.write(record("evaluation", 3000, Phase.TEST, evaluation__reward_mean=1250.0))
     sink.write(record("evaluation", 4000, Phase.TEST, evaluation__reward_mean=900.5))
 
