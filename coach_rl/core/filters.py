@@ -50,9 +50,9 @@ class InputFilter(Stateful, Protocol):
             rows: [R].
             observation: [R, ...] each, all keys or some.
             starts: [R] the real episode begins with this observation: forget what the row
-            remembers.
+                remembers.
             learn: Whether statistics (running means and the like) take these observations in. False
-            in TEST.
+                in TEST.
 
         Returns:
             New arrays, [R, ...] each; the input is never written to.
