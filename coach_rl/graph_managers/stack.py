@@ -7,7 +7,6 @@ import numpy as np
 
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import CoachError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import BoolArray, EnvResponse
 from coach_rl.core.seeding import integer_seed
@@ -96,7 +95,7 @@ def build_stack(
 
     Args:
         levels: Top first.
-        environment: The simulators; closed with the stack, and here if building fails.
+        environment: The simulators; closed with the stack, and by the caller if building fails.
         agent: Where each level's agent comes from.
         clock: The stack's clock.
         seed: The run's seed.
@@ -105,22 +104,18 @@ def build_stack(
     """
     built: list[LevelManager] = []
     below = environment
-    try:
-        for index in reversed(range(len(levels))):
-            params = levels[index]
-            check_level(params, below.spaces, is_top=index == 0)
-            level = LevelManager(
-                params,
-                agent=agent(index, agent_spaces(below.spaces, params.goal_space)),
-                environment=below,
-                clock=clock,
-                seed=integer_seed(seed, purpose, params.name),
-                above=levels[:index],
-                discount=discount,
-            )
-            built.append(level)
-            below = level
-    except CoachError:
-        environment.close()
-        raise
+    for index in reversed(range(len(levels))):
+        params = levels[index]
+        check_level(params, below.spaces, is_top=index == 0)
+        level = LevelManager(
+            params,
+            agent=agent(index, agent_spaces(below.spaces, params.goal_space)),
+            environment=below,
+            clock=clock,
+            seed=integer_seed(seed, purpose, params.name),
+            above=levels[:index],
+            discount=discount,
+        )
+        built.append(level)
+        below = level
     return Stack(levels=tuple(reversed(built)), clock=clock)

@@ -53,7 +53,9 @@ class Watched:
             raise ConfigurationError("there is no such world")
         environment = PointMassParameters().build(num_envs=num_envs)
         self.opened.append(num_envs)
-        environment.close = lambda: self.opened.count(num_envs) and self.opened.remove(num_envs)
+        environment.close = lambda: self.opened.remove(
+            num_envs
+        )  # an error where it is closed twice
         return environment
 
 
