@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from coach_rl.core.errors import CheckpointError
@@ -19,9 +20,11 @@ from coach_rl.experiment.checkpoint import (
     pointed,
     read_notes,
     remove_checkpoint,
+    remove_unfinished,
     write_checkpoint,
 )
-from coach_rl.experiment.run_folder import RunFolder, event_file_lengths, log_lengths
+from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_logs import log_notes
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]
@@ -53,6 +56,20 @@ def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
             f"{taken_with}; the manifest has been changed or damaged: put its seed back, or start "
             "a new run"
         )
+
+
+def best_in(checkpoint: Checkpoint) -> Best | None:
+    """The best evaluation of a run when a checkpoint was taken."""
+    best = checkpoint.notes.get("best")
+    if best is None:
+        return None
+    try:
+        return Best(**best)
+    except TypeError as error:
+        raise CheckpointError(
+            f"checkpoint {checkpoint.path} is damaged: its notes on the best evaluation are not "
+            "those of one"
+        ) from error
 
 
 AT_MOST_LOST_SECONDS = 600.0
@@ -122,21 +139,22 @@ class CheckpointKeeper:
     def restore(self, checkpoint: Checkpoint | None) -> None:
         """Go on from a checkpoint: what came after it goes, and best is what it was then.
 
+        What a process that died here has left half written is removed.
+
         Args:
             checkpoint: Where to continue; None for the very beginning of a run without checkpoints.
         """
+        checkpoints = self._folder.checkpoints
+        remove_unfinished(checkpoints)
         if checkpoint is None:
             return
-        checkpoints = self._folder.checkpoints
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
-        best = checkpoint.notes["best"]
-        self.best = None if best is None else Best(**best)
+        self.best = best_in(checkpoint)
         known = {path.name for path in kept}
+        best = None if self.best is None else self.best.checkpoint
         point(checkpoints, LAST, checkpoint.path.name)
-        point(
-            checkpoints, BEST, best["checkpoint"] if best and best["checkpoint"] in known else None
-        )
+        point(checkpoints, BEST, best if best in known else None)
         for path in list_checkpoints(checkpoints):
             if path not in kept:
                 remove_checkpoint(path)
@@ -146,13 +164,20 @@ class CheckpointKeeper:
             "reason": reason,
             "best": None if self.best is None else vars(self.best),
             "seed": self._seed,
-            "logs": log_lengths(self._folder.path),
-            "event_files": event_file_lengths(self._folder.path),
+            **log_notes(self._folder.path),
         }
 
     def _remove_unwanted(self) -> None:
         checkpoints = self._folder.checkpoints
         wanted = {pointed(checkpoints, pointer) for pointer in POINTERS}
         for path in list_checkpoints(checkpoints):
-            if path.name not in wanted and read_notes(path)["reason"] != "periodic":
+            if path.name not in wanted and _was_passing(path):
                 remove_checkpoint(path)
+
+
+def _was_passing(path: Path) -> bool:
+    """Return whether a checkpoint was only to stay while best or last; a damaged one stays."""
+    try:
+        return bool(read_notes(path).get("reason", "periodic") != "periodic")
+    except CheckpointError:
+        return False

@@ -4,13 +4,15 @@ It holds the parameters, the task and the preset's panel, and what else may chan
 versions, the process's settings, the state of the source, hardware.
 """
 
+import hashlib
 import importlib.metadata
 import json
 import os
 import platform
 import subprocess
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +30,7 @@ from coach_rl.experiment.preset_file import (
     load_module,
 )
 from coach_rl.experiment.run_folder import SCHEMA_VERSION, RunFolder, read_manifest
-from coach_rl.experiment.strict_json import Json
+from coach_rl.experiment.strict_json import Json, read_text
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
@@ -109,8 +111,12 @@ def rebuild(
         ConfigurationError: Its parameters do not fit the classes they name.
     """
     manifest = read_manifest(folder)
-    task = _task_now(decode(manifest["task"], "task"), device, threads)
-    _warn_of_changes(folder, manifest, task)
+    with _reading(folder.manifest):
+        recorded = decode(manifest["task"], "task")
+        if not isinstance(recorded, TaskParameters):
+            raise CheckpointError(f"{folder.manifest} is damaged: its task is no TaskParameters")
+        task = _task_now(recorded, device, threads)
+        _warn_of_changes(folder, manifest, task)
     document = manifest["parameters"]
     if not learns:
         document = _in_evaluations(document)
@@ -124,7 +130,8 @@ def rebuild(
         raise ConfigurationError(
             f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
         )
-    parameters = decode(document)
+    with _reading(folder.manifest):
+        parameters = decode(document)
     if list_checkpoints(folder.checkpoints):
         parameters = moved(parameters, task.device)
     if not learns:
@@ -209,6 +216,17 @@ def hardware() -> Json:
     }
 
 
+@contextmanager
+def _reading(manifest: Path) -> Iterator[None]:
+    """Whatever in a manifest cannot be understood inside is a CheckpointError in one line."""
+    try:
+        yield
+    except KeyError as error:
+        raise CheckpointError(f"{manifest} is damaged: it lacks {error}") from error
+    except (TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        raise CheckpointError(f"{manifest} is damaged: {error}") from error
+
+
 def _task_now(recorded: TaskParameters, device: str | None, threads: int | None) -> TaskParameters:
     """The run's task with what was asked for now, on a device that is here."""
     if device is None and not _is_here(recorded.device):
@@ -264,6 +282,7 @@ def _preset_entry(preset: Preset) -> Json:
         "file": str(preset.reference.path),
         "function": preset.reference.function,
         "module": preset.module_name,
+        "sha256": _sha256(preset.source),
         "neighbours": imported_neighbours(preset.reference.path.parent),
     }
 
@@ -276,10 +295,12 @@ def _load_preset_copy(folder: RunFolder, entry: Json, *, needed: bool) -> None:
         entry: What the manifest says of the preset.
         needed: Whether it is an error that the preset cannot run any more; else a warning says so.
     """
-    try:
-        source = folder.preset.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
+    source = read_text(folder.preset)
+    if entry.get("sha256", _sha256(source)) != _sha256(source):  # older manifests have none
+        raise CheckpointError(
+            f"{folder.preset} is damaged or has been edited: it does not match its checksum in the "
+            "manifest; restore it from a copy, or train a changed preset in a new run"
+        )
     try:
         load_module(entry["module"], source, path=folder.preset, file=Path(entry["file"]))
     except ConfigurationError as error:
@@ -291,6 +312,10 @@ def _load_preset_copy(folder: RunFolder, entry: Json, *, needed: bool) -> None:
             CoachWarning,
             stacklevel=2,
         )
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _version(name: str) -> str | None:

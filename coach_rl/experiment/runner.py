@@ -19,17 +19,11 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
     UNFINISHED,
-    Checkpoint,
     find_checkpoint,
     list_checkpoints,
-    read_checkpoint,
+    put_aside,
 )
-from coach_rl.experiment.checkpoint_keeper import (
-    Best,
-    CheckpointKeeper,
-    Reason,
-    require_same_seed,
-)
+from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     Videos,
@@ -38,18 +32,18 @@ from coach_rl.experiment.evaluation import (
     live_graph,
 )
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
+from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now
+from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.run_folder import (
     RunFolder,
     check_name,
     create_run_folder,
-    cut_event_files,
-    cut_logs,
-    find_run,
     locked,
+    write_manifest,
 )
+from coach_rl.experiment.run_logs import NOTHING_LOGGED, planned_cuts
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.graph_managers.evaluating import EvaluationStopped
@@ -163,7 +157,8 @@ def run_experiment(
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["loaded"] = loaded
-        folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
+        preset = origin.preset if origin else None
+        folder = create_run_folder(root, name, manifest, preset.source if preset else None)
         with locked(folder.path):
             keeper = _keeper(graph_manager, task, folder, settings)
             return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
@@ -175,57 +170,70 @@ def resume_experiment(
     steps: EnvironmentSteps | None = None,
     device: str | None = None,
     threads: int | None = None,
+    last_good: bool = False,
+    drop_later: bool = False,
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
 ) -> RunResult:
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
-    What the run wrote after that checkpoint, log lines and later checkpoints, is dropped, because
-    it will be written again. A run that was killed before its first checkpoint starts anew; one
-    whose checkpoints have been deleted is refused.
+    Log lines after that checkpoint are dropped, because they will be written again. A run that was
+    killed before its first checkpoint starts anew; one whose checkpoints have been deleted is
+    refused.
 
     Args:
-        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
+        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
+            `RUN@best`).
         steps: Environment steps to train to, in all; None keeps the run's own plan.
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
             Another number changes the numbers, which a `CoachWarning` says.
+        last_good: Whether to take the newest checkpoint that can be read; damaged ones after it
+            are put aside under another name.
+        drop_later: Whether checkpoints after the one named, and the logs after it, are deleted.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
 
     Raises:
-        ConfigurationError: There is nothing to continue with, or nothing left to do.
-        CheckpointError: The manifest or the checkpoint cannot be read, or all have been deleted.
+        ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
+            later checkpoints that nobody allowed to drop.
+        CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
     settings, audience = settings or RunSettings(), audience or Audience()
-    folder, path = find_run(run)
-    graph_manager, task, manifest = rebuild(folder, device, threads=threads)
+    opened = open_run(run, device=device, threads=threads, last_good=last_good)
+    folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+    if not (last_good or drop_later):
+        _require_latest(opened)
+    graph_manager = opened.graph_manager
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
-    checkpoint = None if path is None else read_checkpoint(path)
-    if checkpoint is not None:
-        require_same_seed(checkpoint, task.seed)
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity), locked(folder.path):
         graph_manager.require_savable()
         keeper = _keeper(graph_manager, task, folder, settings)
         if checkpoint is None:
-            _require_never_saved(folder)
-            load_levels(graph_manager, manifest)
+            _require_never_saved(opened)
+            load_levels(graph_manager, opened.manifest)
         else:
-            graph_manager.load_state_dict(checkpoint.state)
+            with fitting(checkpoint):
+                graph_manager.load_state_dict(checkpoint.state)
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
+        cuts = planned_cuts(folder.path, NOTHING_LOGGED if checkpoint is None else checkpoint.notes)
+        if last_good:
+            put_aside(opened.later)
         keeper.restore(checkpoint)
-        _cut_back(folder, checkpoint)
+        for cut in cuts:
+            cut.make()
         folder.summary.unlink(missing_ok=True)
         start = None if checkpoint is None else checkpoint.path.name
+        manifest = opened.manifest
         manifest["resumes"].append(
             {"time": now(), "command": list(command), "from": start, **made_with()}
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
-        write_json(folder.manifest, manifest)
+        write_manifest(folder, manifest)
         return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
 
@@ -362,14 +370,6 @@ def _keeper(
     )
 
 
-def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
-    """Drop what the logs say after a checkpoint, or everything where there is none."""
-    notes = {"logs": {}, "event_files": {}} if checkpoint is None else checkpoint.notes
-    cut_logs(folder.path, notes["logs"])
-    if "event_files" in notes:  # not in checkpoints of earlier versions, whose files stay as is
-        cut_event_files(folder.path, notes["event_files"])
-
-
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
     return None if settings.video is None else Videos(graph_manager, settings.video)
 
@@ -390,14 +390,28 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
         )
 
 
-def _require_never_saved(folder: RunFolder) -> None:
+def _require_latest(opened: OpenedRun) -> None:
+    """Refuse to drop checkpoints that came after the one named."""
+    if opened.later:
+        assert opened.checkpoint is not None
+        folder, chosen = opened.folder.path, opened.checkpoint.path.name
+        raise ConfigurationError(
+            f"{folder} has gone on from {chosen} to {opened.later[-1].name}; resuming from "
+            f"{chosen} would delete {len(opened.later)} checkpoints and the logs after it. To keep "
+            f"both: coach fork {folder}@{chosen} --as NAME; to delete them: --drop-later"
+        )
+
+
+def _require_never_saved(opened: OpenedRun) -> None:
     """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
 
     One that was killed while it wrote its first has announced it, and left a part of it behind.
     """
+    folder = opened.folder
     log = folder.path / "log.jsonl"
-    is_announced = log.exists() and re.search(r'"kind": ?"checkpoint"', log.read_text())
-    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
+    is_announced = log.exists() and re.search(rb'"kind": ?"checkpoint"', log.read_bytes())
+    was_killed = is_announced and list(folder.checkpoints.glob(UNFINISHED))
+    if opened.manifest.get("ancestry") or (is_announced and not was_killed):
         raise CheckpointError(
             f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
             "start a new run, or delete its log.jsonl to begin this one anew"
