@@ -22,7 +22,7 @@ from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, find_run, locked
+from coach_rl.experiment.run_folder import RunFolder, find_run, locked, write_manifest
 from coach_rl.experiment.runner import (
     Audience,
     RunResult,
@@ -160,7 +160,7 @@ def test_changed_versions_are_warned_of_when_resuming(tmp_path: Path) -> None:
     manifest = json.loads(part.folder.manifest.read_text())
     torch_now = manifest["versions"]["torch"]
     manifest["versions"] |= {"torch": "2.0.0"}
-    part.folder.manifest.write_text(json.dumps(manifest))
+    write_manifest(part.folder, manifest)
     changed = re.escape(f"was made with torch 2.0.0, now {torch_now}; its numbers may differ")
     with pytest.warns(CoachWarning, match=changed):
         evaluate_run(part.folder.path, episodes=EnvironmentEpisodes(1))
@@ -386,7 +386,7 @@ def test_a_run_from_before_threads_were_remembered_takes_the_default(tmp_path: P
     result = run_with(TaskParameters(threads=2), tmp_path, settings.audience)
     manifest = json.loads(result.folder.manifest.read_text())
     del manifest["task"]["threads"]
-    result.folder.manifest.write_text(json.dumps(manifest))
+    write_manifest(result.folder, manifest)
     more = EnvironmentSteps(result.environment_steps + 10)
     with pytest.warns(CoachWarning, match="before TaskParameters had the field threads; it takes"):
         resume_experiment(
@@ -403,12 +403,12 @@ def test_what_the_process_has_set_is_remembered_and_compared(tmp_path: Path) -> 
     assert set_then["deterministic_algorithms"] is False
     changed = set_then | {"numpy_threads": 64, "deterministic_algorithms": True}
     manifest["settings"] = changed
-    result.folder.manifest.write_text(json.dumps(manifest))
+    write_manifest(result.folder, manifest)
     now = f"numpy threads 64, now {set_then['numpy_threads']}, deterministic algorithms True, now F"
     with pytest.warns(CoachWarning, match=now):
         evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
     del manifest["settings"]  # as in older runs
-    result.folder.manifest.write_text(json.dumps(manifest))
+    write_manifest(result.folder, manifest)
     evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
 
 
