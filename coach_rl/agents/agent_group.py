@@ -19,7 +19,7 @@ from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
 from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
-from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, RowState
+from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, ExploringAgent, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
@@ -259,6 +259,13 @@ class AgentGroup:
         self.members: dict[str, AnyAgent] = {seat.name: seat.agent for seat in seats}
         self._seats = seats
         self._idle = {key: _idle(part) for key, part in action_space.spaces.items()}
+
+    @property
+    def explores(self) -> bool:
+        """True if any member does."""
+        return any(
+            isinstance(agent, ExploringAgent) and agent.explores for agent in self.members.values()
+        )
 
     def new_rows(self, num_envs: int, seed: int) -> GroupRows:
         """Row state for a stack of that many environments."""

@@ -119,6 +119,11 @@ class FilteredAgent(ABC, Generic[Exploration]):
         self.observation_space = self.input_filter.observation_space
         self.action_space = self.output_filter.agent_space
 
+    @property
+    def explores(self) -> bool:
+        """True if it acts otherwise in training than greedily."""
+        return True
+
     @abstractmethod
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[Exploration]:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""
@@ -131,7 +136,8 @@ class FilteredAgent(ABC, Generic[Exploration]):
 
         Args:
             row_state: What `new_rows` made; holds what rows that explore draw from.
-            request: With the filtered observation; in TEST `greedy` everywhere.
+            request: With the filtered observation; in TEST `greedy` everywhere unless the clock
+                `samples`.
             clock: Phase and counters.
         """
 
@@ -183,7 +189,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
                 observation=take(row_state.pending, rows),
                 starts=request.starts,
                 episode_start=request.episode_start,
-                greedy=request.greedy if learn else np.ones_like(request.greedy),
+                greedy=request.greedy if learn or clock.samples else np.ones_like(request.greedy),
             )
             info = self.choose(row_state, filtered, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP

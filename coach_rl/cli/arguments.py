@@ -21,6 +21,7 @@ from coach_rl.cli.settings import (
     Evaluate,
     EvaluateUntrained,
     Film,
+    Fork,
     ListPresets,
     Resume,
     Settings,
@@ -56,6 +57,14 @@ _COMMANDS = {
         "run",
         "the run is rebuilt from its manifest and keeps its seed",
     ),
+    "fork": _Command(
+        "coach fork RUN[@STEP] --as NAME",
+        "Train a new run that starts from another one's state, with changed parameters; the other "
+        "one stays as it is.",
+        Fork,
+        "run",
+        "a fork continues from the run's state, which belongs to its environments",
+    ),
     "evaluate": _Command(
         "coach evaluate RUN",
         "Evaluate a run greedily; in short `coach --evaluate -crd RUN`. With -p PRESET instead of "
@@ -90,6 +99,7 @@ _CHOOSING = {"list": "list", "episodes": "evaluate", "run": "resume", "preset": 
 """Coach's short form: the command by the first of these flags that is given."""
 _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach resume RUN [flags]         or  coach -crd RUN [flags]
+       coach fork RUN[@STEP] --as NAME [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach describe PRESET [flags]
        coach list [WORD]                or  coach -l"""
@@ -259,8 +269,20 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         metavar="RUN",
         dest="run",
         type=Path,
-        help="resume a run: its folder (last checkpoint), one of its checkpoints, or a folder of "
-        "runs (the newest)",
+        help="resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
+        "folder of runs (the newest)",
+    )
+    what.add_argument(
+        "--last-good",
+        "--last_good",
+        action="store_true",
+        help="take the run's newest checkpoint that can be read",
+    )
+    what.add_argument(
+        "--drop-later",
+        "--drop_later",
+        action="store_true",
+        help="delete the checkpoints and logs after the one resumed from",
     )
     what.add_argument(
         "--evaluate",
@@ -272,11 +294,18 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         const=DEFAULT_EPISODES,
         help=f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
     )
+    what.add_argument(
+        "--sampling",
+        action="store_true",
+        help="evaluate with the exploration of training instead of greedily",
+    )
     _add_changes(parser.add_argument_group("changing the experiment"))
     where = parser.add_argument_group("where and how it runs")
     where.add_argument(
         "-e",
+        "--as",
         "--experiment_name",
+        dest="experiment_name",
         metavar="NAME",
         help="the experiment's folder (default: the preset's name)",
     )

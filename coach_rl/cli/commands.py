@@ -13,6 +13,7 @@ from coach_rl.cli.settings import (
     Evaluate,
     EvaluateUntrained,
     Film,
+    Fork,
     Output,
     Resume,
     Settings,
@@ -28,6 +29,7 @@ from coach_rl.experiment.evaluation import (
     evaluate_untrained,
     evaluation_film,
 )
+from coach_rl.experiment.fork import fork_experiment
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
@@ -70,6 +72,8 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
             return _train(settings, command)
         case Resume():
             return _resume(settings, command)
+        case Fork():
+            return _fork(settings, command)
         case Evaluate():
             return _evaluate(settings)
         case EvaluateUntrained():
@@ -109,6 +113,8 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
             steps=None if resume.steps is None else EnvironmentSteps(resume.steps),
             device=resume.device,
             threads=resume.threads,
+            last_good=resume.last_good,
+            drop_later=resume.drop_later,
             command=command,
             settings=_run_settings(resume.output),
             audience=_audience(resume.output, console),
@@ -116,11 +122,38 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
     return _conclude(resume.output, result)
 
 
+def _fork(fork: Fork, command: tuple[str, ...]) -> int:
+    if not fork.experiment_name:
+        raise ConfigurationError(
+            "a fork needs a name of its own, for the folder above it: --as NAME"
+        )
+    with closing(_sink(fork.output)) as console:
+        result = fork_experiment(
+            _newest(fork.run),
+            name=fork.experiment_name,
+            root=fork.experiment_path,
+            overrides=parse_overrides(fork.custom_parameter),
+            steps=None if fork.steps is None else EnvironmentSteps(fork.steps),
+            seed=fork.seed,
+            device=fork.device,
+            threads=fork.threads,
+            last_good=fork.last_good,
+            command=command,
+            settings=_run_settings(fork.output),
+            audience=_audience(fork.output, console),
+        )
+    return _conclude(fork.output, result)
+
+
 def _evaluate(evaluate: Evaluate) -> int:
     video = _video(evaluate.film)
     evaluation, file = evaluate_run(
         _newest(evaluate.run),
         episodes=EnvironmentEpisodes(evaluate.episodes),
+        overrides=_environment_of(evaluate.changes),
+        num_envs=evaluate.changes.num_envs,
+        sampling=evaluate.sampling,
+        last_good=evaluate.last_good,
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
@@ -145,6 +178,7 @@ def _evaluate_untrained(evaluate: EvaluateUntrained) -> int:
             threads=evaluate.threads,
         ),
         episodes=EnvironmentEpisodes(evaluate.episodes),
+        sampling=evaluate.sampling,
     )
     print("agents as they are before any training:")
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
@@ -213,6 +247,18 @@ def overrides_of(changes: Changes, preset: Preset, steps: int | None = None) -> 
         if target in overrides:
             raise ConfigurationError(f"{target} is given twice, by {flag} and by -cp; give one")
         overrides[target] = value
+    return overrides
+
+
+def _environment_of(changes: Changes) -> dict[str, object]:
+    """`-cp` and `-lvl` as changes of the environment that a run is evaluated in."""
+    overrides = parse_overrides(changes.custom_parameter)
+    if changes.level is not None:
+        if "environment.level" in overrides:
+            raise ConfigurationError(
+                "environment.level is given twice, by -lvl and by -cp; give one"
+            )
+        overrides["environment.level"] = changes.level
     return overrides
 
 

@@ -68,6 +68,24 @@ class Resume:
     steps: int | None = None
     device: str | None = None
     threads: int | None = None
+    last_good: bool = False
+    drop_later: bool = False
+    output: Output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fork:
+    """`coach fork RUN --as NAME`; what is None stays as it was in the run it starts from."""
+
+    run: Path
+    experiment_name: str = ""
+    experiment_path: Path | None = None
+    custom_parameter: str = ""
+    steps: int | None = None
+    seed: int | None = None
+    device: str | None = None
+    threads: int | None = None
+    last_good: bool = False
     output: Output
 
 
@@ -76,7 +94,10 @@ class Evaluate:
     """`coach evaluate RUN`, in short `coach --evaluate -crd RUN`; what is None is the run's own."""
 
     run: Path
+    changes: Changes
     episodes: int = DEFAULT_EPISODES
+    sampling: bool = False
+    last_good: bool = False
     seed: int | None = None
     device: str | None = None
     threads: int | None = None
@@ -91,6 +112,7 @@ class EvaluateUntrained:
     preset: str
     changes: Changes
     episodes: int = DEFAULT_EPISODES
+    sampling: bool = False
     seed: int = 0
     device: str = "auto"
     threads: int = 1
@@ -117,4 +139,4 @@ class ListPresets:
     """Only presets whose name contains it, in any case."""
 
 
-Settings = Train | Resume | Evaluate | EvaluateUntrained | Describe | ListPresets
+Settings = Train | Resume | Fork | Evaluate | EvaluateUntrained | Describe | ListPresets

@@ -1,7 +1,7 @@
 """Agents: what a level asks of one, what its parameters are, and what is known when it is built."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock
@@ -77,6 +77,16 @@ class Agent(Stateful, Protocol[Rows]):
 
     def description(self) -> str:
         """Human-readable description of the agent's parts; may have several lines."""
+        ...
+
+
+@runtime_checkable
+class ExploringAgent(Protocol):
+    """An agent that may act otherwise in training than greedily."""
+
+    @property
+    def explores(self) -> bool:
+        """True if it does."""
         ...
 
 

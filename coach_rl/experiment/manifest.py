@@ -273,7 +273,11 @@ def _in_evaluations(document: Json) -> Json:
     So a run can be evaluated where its environment of training does not exist any more.
     """
     own = document.get("evaluation_environment")
-    return document if own is None else {**document, "environment": own}
+    return (
+        document
+        if own is None
+        else {**document, "environment": own, "evaluation_environment": None}
+    )
 
 
 def _preset_entry(preset: Preset) -> Json:

@@ -151,7 +151,7 @@ def run_experiment(
     )
     task = replace(task, device=resolved_device(task.device))
     check_name(name)
-    videos = _videos(graph_manager, settings)
+    videos = videos_of(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity):
         graph_manager.require_savable()
         loaded = load_levels(graph_manager)
@@ -160,8 +160,8 @@ def run_experiment(
         preset = origin.preset if origin else None
         folder = create_run_folder(root, name, manifest, preset.source if preset else None)
         with locked(folder.path):
-            keeper = _keeper(graph_manager, task, folder, settings)
-            return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
+            keeper = keeper_of(graph_manager, task, folder, settings)
+            return Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
 
 def resume_experiment(
@@ -208,10 +208,10 @@ def resume_experiment(
         _require_latest(opened)
     graph_manager = opened.graph_manager
     graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
-    videos = _videos(graph_manager, settings)
+    videos = videos_of(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity), locked(folder.path):
         graph_manager.require_savable()
-        keeper = _keeper(graph_manager, task, folder, settings)
+        keeper = keeper_of(graph_manager, task, folder, settings)
         if checkpoint is None:
             _require_never_saved(opened)
             load_levels(graph_manager, opened.manifest)
@@ -219,7 +219,7 @@ def resume_experiment(
             with fitting(checkpoint):
                 graph_manager.load_state_dict(checkpoint.state)
             summarised = folder.summary.exists()
-            _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
+            require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         cuts = planned_cuts(folder.path, NOTHING_LOGGED if checkpoint is None else checkpoint.notes)
         if last_good:
             put_aside(opened.later)
@@ -234,11 +234,11 @@ def resume_experiment(
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         write_manifest(folder, manifest)
-        return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
+        return Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """A run whose graph is built and whose folder exists."""
 
     graph_manager: GraphManager
@@ -359,9 +359,10 @@ class _Run:
         return sinks
 
 
-def _keeper(
+def keeper_of(
     graph_manager: GraphManager, task: TaskParameters, folder: RunFolder, settings: RunSettings
 ) -> CheckpointKeeper:
+    """What writes the run's checkpoints."""
     return CheckpointKeeper(
         folder,
         graph_manager.state_dict,
@@ -370,7 +371,8 @@ def _keeper(
     )
 
 
-def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
+def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
+    """What films the run's evaluations; None where no video is asked for."""
     return None if settings.video is None else Videos(graph_manager, settings.video)
 
 
@@ -379,7 +381,7 @@ def _with_training(graph_manager: GraphManager, steps: EnvironmentSteps) -> Grap
     return type(graph_manager)(changed)
 
 
-def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
+def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
     """Refuse a run that is over; one that was stopped before its last evaluation may conclude."""
     done = graph_manager.clock.environment_steps
     planned = graph_manager.parameters.schedule.training.count

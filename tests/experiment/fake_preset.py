@@ -75,6 +75,7 @@ class WalkGraphManager(GraphManager):
         task: TaskParameters | None = None,
         *,
         training: bool = True,
+        evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         task = task or TaskParameters()
@@ -115,6 +116,7 @@ class WalkGraphManager(GraphManager):
         episodes: EnvironmentEpisodes,
         *,
         seed: int | None = None,
+        sampling: bool = False,
         is_stopped: Callable[[], bool] = never,
     ) -> Evaluation:
         self.evaluation_seeds.append(seed)
@@ -136,7 +138,7 @@ class WalkGraphManager(GraphManager):
 
     def require_savable(self) -> None: ...
 
-    def load_agents(self, state: State) -> None:
+    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
         self.load_state_dict(state)
 
     def description(self) -> str:
