@@ -5,6 +5,7 @@ cut off: text is counted in lines, TensorBoard's event files in bytes.
 """
 
 import os
+import re
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ NOTHING_LOGGED: Json = {"logs": {}, "event_files": {}}
 """What a checkpoint would note of a run before its first record."""
 
 _CHUNK = 1 << 20
+_TABLE = ".csv"
 _WITHOUT = "move it out of the run's folder to continue without it"
 
 
@@ -41,13 +43,17 @@ class Cut:
 
 
 def log_notes(folder: Path) -> dict[str, Json]:
-    """What a checkpoint notes of a run's logs: lines, bytes and checksums by file name."""
-    logs = {path.name: _lines_and_checksum(path) for path in _log_files(folder)}
+    """What a checkpoint notes of a run's logs: lines, bytes, headers and checksums by file name."""
+    lines, checksums, headers = {}, {}, {}
+    for path in _log_files(folder):
+        lines[path.name], checksums[path.name] = _lines_and_checksum(path, path.stat().st_size)
+        if path.suffix == _TABLE:
+            headers[path.name] = _header(path)
     sizes = {path.name: path.stat().st_size for path in _event_files(folder)}
-    checksums = {name: checksum for name, (_, checksum) in logs.items()}
     return {
-        "logs": {name: lines for name, (lines, _) in logs.items()},
+        "logs": lines,
         "event_files": sizes,
+        "headers": headers,
         "crc32": checksums | {name: _checksum(folder / name, sizes[name]) for name in sizes},
     }
 
@@ -71,25 +77,40 @@ def planned_cuts(folder: Path, notes: Json) -> list[Cut]:
         CoachWarning: A log is gone.
     """
     require_types(notes, {"logs": dict}, source=f"the checkpoint's notes on the logs of {folder}")
-    lines, sizes, checksums = notes["logs"], notes.get("event_files"), notes.get("crc32", {})
+    lines, sizes = notes["logs"], notes.get("event_files")
     found = [*_log_files(folder), *(() if sizes is None else _event_files(folder))]
-    known = {*lines, *(sizes or ())}
-    if gone := sorted(known - {path.name for path in found}):
+    known = {**lines, **(sizes or {})}
+    if gone := sorted(known.keys() - {path.name for path in found}):
         warnings.warn(
             f"{folder} has lost {', '.join(gone)}; what the run had logged in it before is missing",
             CoachWarning,
             stacklevel=2,
         )
-    cuts = []
-    for path in found:
-        require_regular_file(path)
-        size = None
-        if path.name in known:
-            in_lines = path.name in lines
-            size = _end_of_line(path, lines[path.name]) if in_lines else sizes[path.name]
-            _require_unchanged(path, size, checksums.get(path.name))
-        cuts.append(Cut(path, size))
-    return cuts
+    return [Cut(path, _size_then(path, notes) if path.name in known else None) for path in found]
+
+
+def _size_then(path: Path, notes: Json) -> int:
+    """Bytes that a log had when the checkpoint was taken; CheckpointError if they have changed."""
+    require_regular_file(path)
+    name, checksum = path.name, notes.get("crc32", {}).get(path.name)
+    if name in notes["logs"]:
+        size = _end_of_line(path, notes["logs"][name])
+        is_same = checksum is None or _lines_and_checksum(path, size)[1] == checksum
+        is_same &= _header(path).startswith(notes.get("headers", {}).get(name, ""))
+    else:
+        size = notes["event_files"][name]
+        if path.stat().st_size < size:
+            raise CheckpointError(
+                f"{path} has {path.stat().st_size} bytes, but had {size} when the checkpoint was "
+                f"taken; {_WITHOUT}"
+            )
+        is_same = checksum is None or _checksum(path, size) == checksum
+    if not is_same:
+        raise CheckpointError(
+            f"{path} is damaged or has been edited: it does not begin as it did when the "
+            f"checkpoint was taken; {_WITHOUT}"
+        )
+    return size
 
 
 def _end_of_line(path: Path, lines: int) -> int:
@@ -104,19 +125,6 @@ def _end_of_line(path: Path, lines: int) -> int:
         return file.tell()
 
 
-def _require_unchanged(path: Path, size: int, checksum: int | None) -> None:
-    if path.stat().st_size < size:
-        raise CheckpointError(
-            f"{path} has {path.stat().st_size} bytes, but had {size} when the checkpoint was "
-            f"taken; {_WITHOUT}"
-        )
-    if checksum is not None and _checksum(path, size) != checksum:
-        raise CheckpointError(
-            f"{path} is damaged or has been edited: its first {size} bytes are not those it had "
-            f"when the checkpoint was taken; {_WITHOUT}"
-        )
-
-
 def _event_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("events.out.tfevents.*"))
 
@@ -125,14 +133,29 @@ def _log_files(folder: Path) -> list[Path]:
     return sorted([*folder.glob("*.jsonl"), *folder.glob("*.csv")])
 
 
-def _lines_and_checksum(path: Path) -> tuple[int, int]:
-    """Whole lines of a file, and their checksum."""
+def _header(path: Path) -> str:
+    """A table's first line; others have none."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.readline().rstrip("\n") if path.suffix == _TABLE else ""
+
+
+def _lines_and_checksum(path: Path, size: int) -> tuple[int, int]:
+    """Whole lines in the first bytes of a text file, and their checksum.
+
+    A table may get columns later, with empty cells before: its header and the commas at the ends of
+    its lines are left out.
+    """
     lines = checksum = 0
     begun = b""
-    for chunk in _chunks(path, path.stat().st_size):
+    for chunk in _chunks(path, size):
         whole, end, begun = (begun + chunk).rpartition(b"\n")
-        lines += (whole + end).count(b"\n")
-        checksum = zlib.crc32(whole + end, checksum)
+        text = whole + end
+        if path.suffix == _TABLE:
+            rows = text if lines else text.partition(b"\n")[2]
+            checksum = zlib.crc32(re.sub(rb",+\n", b"\n", rows), checksum)
+        else:
+            checksum = zlib.crc32(text, checksum)
+        lines += text.count(b"\n")
     return lines, checksum
 
 
