@@ -147,7 +147,7 @@ def read_notes(path: Path, *, checksums: bool = False) -> Json:
     require_version(
         about,
         (SCHEMA_VERSION,),
-        source=f"checkpoint {path}",
+        source=str(path / _ABOUT),
         written_by=about.get("coach_rl"),
     )
     require_types(about, {"sha256": dict, "notes": dict}, source=str(path / _ABOUT))

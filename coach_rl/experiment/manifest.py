@@ -13,7 +13,7 @@ import subprocess
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -132,6 +132,8 @@ def rebuild(
         )
     with _reading(folder.manifest):
         parameters = decode(document)
+    if not is_dataclass(parameters):
+        raise CheckpointError(f"{folder.manifest} is damaged: its parameters are no dataclass")
     if list_checkpoints(folder.checkpoints):
         parameters = moved(parameters, task.device)
     if not learns:

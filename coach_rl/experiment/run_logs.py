@@ -58,7 +58,7 @@ def log_notes(folder: Path) -> dict[str, Json]:
     }
 
 
-def planned_cuts(folder: Path, notes: Json) -> list[Cut]:
+def planned_cuts(folder: Path, notes: Json, *, source: str) -> list[Cut]:
     """What has to be cut for the logs to end where a checkpoint was taken; nothing is cut yet.
 
     TensorBoard's own way, a mark in the next file that takes back all from a step on, would also
@@ -69,6 +69,7 @@ def planned_cuts(folder: Path, notes: Json) -> list[Cut]:
         folder: The run's folder.
         notes: What `log_notes` said when the checkpoint was taken; those of earlier versions have
             no checksums, and some no event files, which then stay as they are.
+        source: The checkpoint, for errors.
 
     Raises:
         CheckpointError: A log is shorter than it was then, or has been changed.
@@ -76,7 +77,7 @@ def planned_cuts(folder: Path, notes: Json) -> list[Cut]:
     Warns:
         CoachWarning: A log is gone.
     """
-    require_types(notes, {"logs": dict}, source=f"the checkpoint's notes on the logs of {folder}")
+    require_types(notes, {"logs": dict}, source=f"the notes of {source}")
     lines, sizes = notes["logs"], notes.get("event_files")
     found = [*_log_files(folder), *(() if sizes is None else _event_files(folder))]
     known = {**lines, **(sizes or {})}

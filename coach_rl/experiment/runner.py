@@ -220,7 +220,11 @@ def resume_experiment(
                 graph_manager.load_state_dict(checkpoint.state)
             summarised = folder.summary.exists()
             require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
-        cuts = planned_cuts(folder.path, NOTHING_LOGGED if checkpoint is None else checkpoint.notes)
+        cuts = (
+            planned_cuts(folder.path, NOTHING_LOGGED, source="the run's beginning")
+            if checkpoint is None
+            else planned_cuts(folder.path, checkpoint.notes, source=str(checkpoint.path))
+        )
         if last_good:
             put_aside(opened.later)
         keeper.restore(checkpoint)

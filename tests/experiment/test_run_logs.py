@@ -153,7 +153,7 @@ def test_a_run_killed_before_its_first_checkpoint_leaves_no_event_files_behind(
 
 
 def cut(folder: Path, notes: Any) -> None:
-    for each in planned_cuts(folder, notes):
+    for each in planned_cuts(folder, notes, source="step_1"):
         each.make()
 
 
