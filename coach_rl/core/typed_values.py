@@ -2,7 +2,7 @@
 
 A literal is taken as it is where it already has the declared type. Beyond that only what loses
 nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
-list for a tuple, a member's name for an enum.
+list for a tuple, a member's name for an enum. Ranges that a type declares (see `ranges`) hold.
 """
 
 import types
@@ -20,6 +20,8 @@ from typeguard import (
 )
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, suggestion
+from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.ranges import describe_range, is_in_range
 from coach_rl.core.steps import StepUnit
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
@@ -61,7 +63,7 @@ def declared_types(thing: Any) -> dict[str, Any]:
         ConfigurationError: An annotation names something that does not exist at run time.
     """
     try:
-        return get_type_hints(thing)
+        return get_type_hints(thing, include_extras=True)
     except NameError as error:
         raise ConfigurationError(
             f"the types of {thing.__name__} cannot be resolved: {error}; import what they "
@@ -86,7 +88,8 @@ def describe_type(annotation: Any) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return " | ".join(describe_type(part) for part in get_args(annotation))
     if get_origin(annotation) is Annotated:
-        return describe_type(get_args(annotation)[0])
+        plain, *metadata = get_args(annotation)
+        return f"{describe_type(plain)} {describe_range(metadata)}".rstrip()
     if get_origin(annotation) is Literal:
         return " or ".join(repr(value) for value in get_args(annotation))
     if get_origin(annotation) is Callable:
@@ -108,19 +111,27 @@ def _convert(value: object, annotation: Any, current: object) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if origin is Annotated:
-        return _convert(value, arguments[0], current)
+        return _in_range(_convert(value, arguments[0], current), arguments[1:])
     if origin in (Union, types.UnionType):
         return _convert_to_member(value, arguments, current)
     if origin is tuple:
         return _convert_tuple(value, arguments, current)
     if isinstance(annotation, type):
         return _convert_to_class(value, annotation, current)
+    if origin is FrozenMapping and isinstance(value, Mapping):
+        return frozen(value)
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, dict):
         return {
             _convert(key, arguments[0], None): _convert(part, arguments[1], None)
             for key, part in value.items()
         }
     return _checked(value, annotation)
+
+
+def _in_range(value: object, metadata: tuple[object, ...]) -> object:
+    if not is_in_range(value, metadata):
+        raise _UnfitError
+    return value
 
 
 def _convert_to_member(value: object, members: tuple[Any, ...], current: object) -> Any:
@@ -148,6 +159,8 @@ def _attempt(value: object, annotation: Any, current: object) -> tuple[Any] | No
 
 
 def _convert_tuple(value: object, arguments: tuple[Any, ...], current: object) -> tuple[Any, ...]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if not isinstance(value, tuple | list):
         raise _UnfitError
     items = current if isinstance(current, tuple) and len(current) == len(value) else ()
@@ -247,6 +260,8 @@ def _words(annotation: Any) -> list[str]:
 
 
 def _leaves(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) is Annotated:
+        return _leaves(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        return get_args(annotation)
+        return tuple(leaf for part in get_args(annotation) for leaf in _leaves(part))
     return (annotation,)
