@@ -25,9 +25,10 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
-from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.frozen import FrozenMapping, thawed
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.spaces import Space
 
 TRIED_ROWS = 3
@@ -53,7 +54,7 @@ class ModuleParameters:
     """The class, derived from `torch.nn.Module`, or its name as `module:Class`."""
     arguments: Mapping[str, Any] = FrozenMapping[str]()
     """Keyword arguments of the class."""
-    keys: tuple[str, ...] | None = None
+    keys: NonEmpty[tuple[str, ...]] | None = None
     """Observation keys that it gets; None: all of them."""
     last_layer: bool = True
     """Features go through a linear layer to the network's outputs; False: they are the outputs, and
@@ -61,7 +62,6 @@ class ModuleParameters:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", FrozenMapping(self.arguments))
-        require(self.keys != (), "ModuleParameters.keys must name a key at least, or be None")
 
     @property
     def orthogonal(self) -> bool:

@@ -10,7 +10,7 @@ WalkParameters(strid=0.4)                # UnknownNameError: did you mean 'strid
 WalkParameters(stride="0.4")             # ParameterError: WalkParameters.stride must be float > 0
 WalkParameters(stride=-1)                # the same, got -1
 
-Rules between fields stand in `__post_init__`. Subclasses that are plain dataclasses are checked too.
+Rules between fields stand in `__post_init__`. A subclass that is a plain dataclass is checked too.
 """
 
 from collections.abc import Callable, Mapping

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
+from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
     UNFINISHED,
@@ -75,7 +76,7 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
-    checkpoint_seconds: float | None = None
+    checkpoint_seconds: Positive[float] | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
@@ -83,12 +84,6 @@ class RunSettings:
     """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
     """Settings of a video of every evaluation; None films none."""
-
-    def __post_init__(self) -> None:
-        seconds = self.checkpoint_seconds
-        require(
-            seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,12 @@
 """Reacher-v5 and Pusher-v5: bring a fingertip, or an object, to a target."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask, norm
 from coach_rl.environments.mujoco.task import MujocoState, Scene
@@ -15,7 +15,7 @@ _REACHER_CAMERA = FrozenMapping[str]({"trackbodyid": 0})
 _PUSHER_CAMERA = FrozenMapping[str]({"trackbodyid": -1, "distance": 4.0})
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Reacher(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's Reacher-v5."""
 
@@ -65,7 +65,7 @@ class Reacher(GymnasiumTask):
         return distance + control, np.zeros(len(action), np.bool_), info
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Pusher(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's Pusher-v5."""
 
