@@ -14,7 +14,7 @@ Rules between fields stand in `__post_init__`. A subclass that is a plain datacl
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, wraps
 from typing import Any, TypeVar, dataclass_transform
 
@@ -61,7 +61,7 @@ def parameter_class(cls: type[T]) -> type[T]:
 _MARK = "__is_parameter_class__"
 
 
-def _is_parameter_class(cls: type[object]) -> bool:
+def _is_parameter_class(cls: Any) -> bool:
     return _MARK in vars(cls)
 
 
@@ -83,10 +83,11 @@ def _check_names(cls: Any, positional: tuple[object, ...], given: Mapping[str, o
             raise ParameterError(f"{cls.__name__}{of} lacks {name}; {hint}")
 
 
-def _fit_fields(parameters: Any) -> None:
+def _fit_fields(parameters: object) -> None:
     """Give every field its value as the declared type wants it."""
-    cls, arguments = type(parameters), _arguments(type(parameters))
-    called = parameters.name if "name" in arguments else None
+    cls: Any = type(parameters)
+    arguments = _arguments(cls)
+    called = getattr(parameters, "name", None) if "name" in arguments else None
     is_own = isinstance(called, str) and called != arguments["name"].default
     of = f" of '{called}'" if is_own else ""
     for name, argument in arguments.items():
@@ -106,11 +107,11 @@ def _unit_of(default: object) -> StepUnit | None:
 
 
 @cache
-def _arguments(cls: Any) -> dict[str, Any]:
+def _arguments(cls: Any) -> dict[str, Field[Any]]:
     """The fields that the constructor takes, by name."""
     return {each.name: each for each in fields(cls) if each.init}
 
 
 @cache
-def _types(cls: Any) -> dict[str, Any]:
+def _types(cls: Any) -> dict[str, object]:
     return declared_types(cls)

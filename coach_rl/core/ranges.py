@@ -39,7 +39,7 @@ RisingPair = Annotated[tuple[float, float], Rising()]
 """A lower and an upper bound that differ."""
 
 
-def is_in_range(value: Any, metadata: Iterable[object]) -> bool:
+def is_in_range(value: object, metadata: Iterable[object]) -> bool:
     """Return whether a value keeps to the bounds in a type's metadata."""
     number = value.count if isinstance(value, StepUnit) else value
     return all(_holds(number, bound) for bound in metadata)

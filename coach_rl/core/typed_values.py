@@ -29,12 +29,12 @@ _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
 def fit(
     value: object,
-    annotation: Any,
+    annotation: object,
     current: object,
     name: str,
     *,
     advice: Callable[[object], str] | None = None,
-) -> Any:
+) -> object:
     """The value as the declared type wants it.
 
     Args:
@@ -56,7 +56,7 @@ def fit(
         ) from None
 
 
-def declared_types(thing: Any) -> dict[str, Any]:
+def declared_types(thing: Callable[..., object]) -> dict[str, object]:
     """The types of a dataclass's fields or a function's arguments, resolved.
 
     Raises:
@@ -79,7 +79,7 @@ def describe_value(value: object) -> str:
     return f"{type(value).__name__}(...)" if is_large else repr(value)
 
 
-def describe_type(annotation: Any) -> str:
+def describe_type(annotation: object) -> str:
     """A type as a user reads it: `float`, `int | None`, `tuple[int, ...]`, `'clip' or 'kl'`."""
     if annotation is Any:
         return "anything"
@@ -96,7 +96,11 @@ def describe_type(annotation: Any) -> str:
         return "a function"
     if arguments := get_args(annotation):
         parts = ("..." if part is Ellipsis else describe_type(part) for part in arguments)
-        return f"{get_origin(annotation).__name__}[{', '.join(parts)}]"
+        return f"{_name(get_origin(annotation))}[{', '.join(parts)}]"
+    return _name(annotation)
+
+
+def _name(annotation: object) -> str:
     return str(getattr(annotation, "__name__", annotation))
 
 
@@ -104,7 +108,7 @@ class _UnfitError(Exception):
     """The value cannot be made to fit; `fit` turns it into the user's error."""
 
 
-def _convert(value: object, annotation: Any, current: object) -> Any:
+def _convert(value: object, annotation: object, current: object) -> object:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is Any:
         return value
@@ -134,7 +138,7 @@ def _in_range(value: object, metadata: tuple[object, ...]) -> object:
     return value
 
 
-def _convert_to_member(value: object, members: tuple[Any, ...], current: object) -> Any:
+def _convert_to_member(value: object, members: tuple[object, ...], current: object) -> object:
     """Convert to the value's own class, else to the current value's, else the first to fit."""
     for member in members:
         if isinstance(member, type) and member is not float and _is_already(value, member):
@@ -151,14 +155,16 @@ def _convert_to_member(value: object, members: tuple[Any, ...], current: object)
     return choice[0]
 
 
-def _attempt(value: object, annotation: Any, current: object) -> tuple[Any] | None:
+def _attempt(value: object, annotation: object, current: object) -> tuple[object] | None:
     try:
         return (_convert(value, annotation, current),)
     except _UnfitError:
         return None
 
 
-def _convert_tuple(value: object, arguments: tuple[Any, ...], current: object) -> tuple[Any, ...]:
+def _convert_tuple(
+    value: object, arguments: tuple[object, ...], current: object
+) -> tuple[object, ...]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, tuple | list):
@@ -174,7 +180,7 @@ def _convert_tuple(value: object, arguments: tuple[Any, ...], current: object) -
     return tuple(map(_convert, value, arguments, currents))
 
 
-def _convert_to_class(value: object, wanted: type, current: object) -> Any:
+def _convert_to_class(value: object, wanted: type, current: object) -> object:
     whole = _whole_number(value)
     if issubclass(wanted, StepUnit):
         unit = wanted if wanted is not StepUnit else type(current)
@@ -206,13 +212,13 @@ def _convert_enum(value: object, wanted: type[Enum]) -> Enum:
     raise _UnfitError
 
 
-def _checked(value: object, annotation: Any) -> Any:
+def _checked(value: object, annotation: object) -> object:
     if not _is_already(value, annotation):
         raise _UnfitError
     return value
 
 
-def _is_already(value: object, annotation: Any) -> bool:
+def _is_already(value: object, annotation: object) -> bool:
     if isinstance(value, bool) and annotation in (int, float):
         return False
     if isinstance(value, type) and getattr(annotation, "_is_protocol", False):
@@ -231,7 +237,7 @@ def _is_already(value: object, annotation: Any) -> bool:
     return True
 
 
-def _advice(value: object, annotation: Any, current: object, name: str) -> str:
+def _advice(value: object, annotation: object, current: object, name: str) -> str:
     if isinstance(value, str) and value.lower() in _LOOKALIKES:
         return f"; write {_LOOKALIKES[value.lower()]}"
     for word in value if isinstance(value, tuple | list) else (value,):
@@ -252,14 +258,14 @@ def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     return ""
 
 
-def _words(annotation: Any) -> list[str]:
+def _words(annotation: object) -> list[str]:
     """The strings of all literals in a type."""
     if get_origin(annotation) is Literal:
         return [word for word in get_args(annotation) if isinstance(word, str)]
     return [word for part in get_args(annotation) for word in _words(part)]
 
 
-def _leaves(annotation: Any) -> tuple[Any, ...]:
+def _leaves(annotation: object) -> tuple[object, ...]:
     if get_origin(annotation) is Annotated:
         return _leaves(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):

@@ -58,7 +58,7 @@ class AntMaze(AntTask):
 
     terminate: bool = False
     """If True, reaching the goal ends the episode."""
-    reward_type: str = "dense"
+    reward_type: Literal["sparse", "dense"] = "dense"
     """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
     goal after the step."""
     maze: tuple[str, ...] = ANT_MAZE

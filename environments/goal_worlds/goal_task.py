@@ -1,7 +1,7 @@
 """The parts shared by all goal worlds: the goal's storage, and the reward for reaching it."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import mujoco
 import numpy as np
@@ -128,7 +128,7 @@ class GoalTask(MujocoTask):
         self,
         achieved_goal: Array,
         desired_goal: Array,
-        info: Any = None,  # noqa: ARG002 - part of the convention
+        info: object = None,  # noqa: ARG002 - part of the convention
     ) -> FloatArray:
         """Return the reward of being at one goal when another is desired, float64 [...].
 
@@ -172,7 +172,7 @@ def empty_scene(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def damp(joint: Any, damping: float) -> None:
+def damp(joint: mujoco.MjsJoint, damping: float) -> None:
     """Give a joint of an `MjSpec` a damping proportional to its speed.
 
     Newer versions of MuJoCo keep the coefficients of a polynomial there, older ones a number.

@@ -1,6 +1,6 @@
 """Ant-v5: walk forward on four legs."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mujoco
 import numpy as np
@@ -76,7 +76,7 @@ class Ant(GymnasiumTask):
         low, high = self.healthy_z_range
         height = after.qpos[:, 2]
         healthy = (low <= height) & (height <= high)
-        forward: Any = velocity[:, 0] * self.forward_reward_weight
+        forward: Array = velocity[:, 0] * self.forward_reward_weight
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, action)
         forces = clip(after.cfrc_ext, *self.contact_force_range)

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import mujoco
 import numpy as np
@@ -53,10 +53,10 @@ def start_normal(scene: Scene, data: mujoco.MjData, rng: np.random.Generator, sc
     data.qvel[:] = scene.init_qvel + scale * rng.standard_normal(model.nv)
 
 
-def weighted_squares(weight: float, values: FloatArray) -> Any:
+def weighted_squares(weight: float, values: FloatArray) -> Array:
     """The weight times each row's sum of squares, [R], in the precision of `values`."""
     flat = values if values.ndim == 2 else values.reshape(len(values), -1)
-    return weight * np.add.reduce(np.square(flat), axis=1)
+    return np.asarray(weight * np.add.reduce(np.square(flat), axis=1))
 
 
 def clip(values: Array, low: float, high: float) -> Array:

@@ -1,7 +1,5 @@
 """HalfCheetah-v5: run forward, cheaply."""
 
-from typing import Any
-
 import mujoco
 import numpy as np
 
@@ -50,7 +48,7 @@ class HalfCheetah(GymnasiumTask):
         """Forward velocity less the control cost; never terminated."""
         x_position = after.qpos[:, 0]
         x_velocity = (x_position - before.qpos[:, 0]) / after.scene.dt
-        forward: Any = self.forward_reward_weight * x_velocity
+        forward: Array = self.forward_reward_weight * x_velocity
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
             "x_position": x_position,

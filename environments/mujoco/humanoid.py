@@ -1,6 +1,6 @@
 """Humanoid-v5 and HumanoidStandup-v5: walk, or get up."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mujoco
 import numpy as np
@@ -108,7 +108,7 @@ class Humanoid(_HumanoidBody):
         low, high = self.healthy_z_range
         height = after.qpos[:, 2]
         healthy = (low < height) & (height < high)
-        forward: Any = self.forward_reward_weight * velocity[:, 0]
+        forward: Array = self.forward_reward_weight * velocity[:, 0]
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, after.ctrl)
         contact = weighted_squares(self.contact_cost_weight, after.cfrc_ext)

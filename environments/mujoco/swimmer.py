@@ -1,7 +1,5 @@
 """Swimmer-v5: swim forward."""
 
-from typing import Any
-
 import mujoco
 import numpy as np
 
@@ -46,7 +44,7 @@ class Swimmer(GymnasiumTask):
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
         """Forward velocity less the control cost; never terminated."""
         velocity = (after.qpos[:, :2] - before.qpos[:, :2]) / after.scene.dt
-        forward: Any = self.forward_reward_weight * velocity[:, 0]
+        forward: Array = self.forward_reward_weight * velocity[:, 0]
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
             **self.reset_info(after),

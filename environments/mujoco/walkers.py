@@ -1,7 +1,5 @@
 """Hopper-v5 and Walker2d-v5: walk forward without falling."""
 
-from typing import Any
-
 import mujoco
 import numpy as np
 
@@ -63,7 +61,7 @@ class _PlanarWalker(GymnasiumTask):
         x_position = after.qpos[:, 0]
         x_velocity = (x_position - before.qpos[:, 0]) / after.scene.dt
         healthy = self.is_healthy(after)
-        forward: Any = self.forward_reward_weight * x_velocity
+        forward: Array = self.forward_reward_weight * x_velocity
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {

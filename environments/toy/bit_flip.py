@@ -6,7 +6,7 @@ Gymnasium goal convention: `observation`, `achieved_goal`, `desired_goal`, `comp
 `is_success`.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -76,7 +76,7 @@ class BitFlip:
         self,
         achieved_goal: Array,
         desired_goal: Array,
-        info: Any = None,  # noqa: ARG002 - part of the convention
+        info: object = None,  # noqa: ARG002 - part of the convention
     ) -> FloatArray:
         """0 where all bits are as wanted, else -1, float64 [...].
 

@@ -4,7 +4,7 @@ Follows the Gymnasium goal convention: `observation`, `achieved_goal`, `desired_
 `compute_reward` over any number of rows, and `is_success` in the info.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -86,7 +86,7 @@ class GoalPointMass:
         self,
         achieved_goal: Array,
         desired_goal: Array,
-        info: Any = None,  # noqa: ARG002 - part of the convention
+        info: object = None,  # noqa: ARG002 - part of the convention
     ) -> FloatArray:
         """Return the reward of being at one place when another is desired, float64 [...].
 
