@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -61,6 +61,10 @@ class ActingPolicy(Generic[Rows]):
     def metrics(self, clock: Clock) -> dict[str, float]:
         """Return the metrics to log now, e.g. `exploration/epsilon`."""
         return self.exploration.metrics(clock)
+
+
+AnyActingPolicy: TypeAlias = ActingPolicy[Any]
+"""An acting policy, whatever its row state."""
 
 
 @dataclass(kw_only=True)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import torch
 from annotated_types import Interval
@@ -14,7 +14,7 @@ from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import LearnerContext, MakeLearner
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.core.agents import AgentContext
+from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError
 from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
@@ -119,7 +119,7 @@ class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
         )
 
 
-class OffPolicyAgent(FilteredAgent[Any]):
+class OffPolicyAgent(FilteredAgent[RowState]):
     """An agent that learns from a replay memory.
 
     Args:
@@ -188,11 +188,13 @@ class OffPolicyAgent(FilteredAgent[Any]):
         self._reported_at = 0
         self.training_steps = 0
 
-    def new_rows(self, num_envs: int, seed: int) -> AgentRows[Any]:
+    def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowState]:
         """Row state for a stack of that many environments."""
         return self._rows(num_envs, seed, self.learner.acting.new_rows(num_envs, seed))
 
-    def choose(self, row_state: AgentRows[Any], request: ActionRequest, clock: Clock) -> ActionInfo:
+    def choose(
+        self, row_state: AgentRows[RowState], request: ActionRequest, clock: Clock
+    ) -> ActionInfo:
         """The network's choice, with exploration where it isn't greedy."""
         acting, observation = self.learner.acting, request.observation
         outputs = self.learner.engine.checked(acting.outputs(observation))
@@ -222,7 +224,7 @@ class OffPolicyAgent(FilteredAgent[Any]):
         if self.normaliser is not None:
             self.normaliser.update(self.memory.as_shown(transition.observation))
 
-    def observe(self, row_state: AgentRows[Any], outcome: Outcome, clock: Clock) -> None:
+    def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
         """Observe; decisions made in TRAIN earn gradient steps once learning has begun."""
         if (
             clock.phase is not Phase.TEST
