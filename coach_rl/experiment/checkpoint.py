@@ -145,7 +145,7 @@ def write_checkpoint(
 
 
 def copy_checkpoint(source: Path, path: Path) -> None:
-    """Make a checkpoint known to be whole the new folder `path`; files are shared where possible.
+    """Copy a checkpoint, found whole, to the new folder `path`; files are shared where possible.
 
     Args:
         source: The checkpoint.
@@ -470,7 +470,7 @@ def _about_file(path: Path) -> Json:
     if version != SCHEMA_VERSION:
         raise CheckpointError(
             f"checkpoint {path} has schema version {version}, this version of coach_rl reads "
-            f"{SCHEMA_VERSION}"
+            f"{SCHEMA_VERSION}; use the version of coach_rl that the run's manifest.json names"
         )
     return about
 
