@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -64,6 +65,7 @@ POINTERS = (LAST, BEST)
 UNFINISHED = ".step_*.new-*"
 """Pattern of what is left of a checkpoint that was not written to its end."""
 
+_DOOMED = ".step_*.old-*"
 _ABOUT = "checkpoint.json"
 _STATE = "state.json"
 _TENSORS = "tensors.safetensors"
@@ -115,11 +117,7 @@ def write_checkpoint(
     """
     packer = _Packer(path, earlier, memories=memories)
     tree = packer.pack(state, "state")
-    unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
+    with _written_whole(path, f"cannot write the checkpoint {path}") as unfinished:
         segments = packer.write_entries(unfinished)
         save_file(packer.tensors, unfinished / _TENSORS)
         (unfinished / _STATE).write_text(to_json(tree), encoding="utf-8")
@@ -127,20 +125,13 @@ def write_checkpoint(
         about = {
             "schema_version": SCHEMA_VERSION,
             "created": datetime.now().astimezone().isoformat(timespec="seconds"),
-            "memories": memories,
+            "memories": not packer.left_out,
             "sha256": sums | segments,
             "notes": notes,
         }
         (unfinished / _ABOUT).write_text(to_json(about), encoding="utf-8")
         for name in (_TENSORS, _STATE, _ABOUT):
             _sync_file(unfinished / name)
-        sync_folder(unfinished)
-        unfinished.rename(path)
-        sync_folder(path.parent)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot write the checkpoint {path}: {error}") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return Stored(entries=packer.entries, sums=segments)
 
 
@@ -155,20 +146,9 @@ def copy_checkpoint(source: Path, path: Path) -> None:
         CheckpointError: The source is damaged, or the disk refuses.
     """
     about = _about(source, memories=True)
-    unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
+    with _written_whole(path, f"cannot copy the checkpoint {source} to {path}") as unfinished:
         for name in (*about["sha256"], _ABOUT):
             share_file(source / name, unfinished / name)
-        sync_folder(unfinished)
-        unfinished.rename(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise CheckpointError(f"cannot copy the checkpoint {source} to {path}: {error}") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def read_checkpoint(path: Path, *, memories: bool = True) -> Checkpoint:
@@ -279,6 +259,31 @@ def remove_checkpoint(path: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
+@contextmanager
+def _written_whole(path: Path, failure: str) -> Iterator[Path]:
+    """A folder to fill, which then becomes `path`, whole or not at all.
+
+    Args:
+        path: The folder; its parent is made where missing.
+        failure: Begins the CheckpointError where the disk refuses.
+    """
+    unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for pattern in (UNFINISHED, _DOOMED):  # what is left of processes that were killed
+            for left in path.parent.glob(pattern):
+                shutil.rmtree(left, ignore_errors=True)
+        unfinished.mkdir()
+        yield unfinished
+        sync_folder(unfinished)
+        unfinished.rename(path)
+        sync_folder(path.parent)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{failure}: {error}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
 def _order(path: Path) -> tuple[int, int]:
     match = _NAME.fullmatch(path.name)
     assert match is not None
@@ -297,6 +302,7 @@ class _Packer:
     def __init__(self, folder: Path, earlier: Stored, *, memories: bool) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.entries: dict[str, StoredEntries] = {}
+        self.left_out = False
         self._storages: set[int] = set()
         self._folder, self._earlier, self._memories = folder, earlier, memories
         self._shared: list[Path] = []
@@ -306,6 +312,7 @@ class _Packer:
     def pack(self, value: Any, path: str) -> Json:
         match value:
             case Appended():
+                self.left_out |= not self._memories
                 description = self._place(value, path) if self._memories else None
                 return {_APPENDED: self.pack(description, path)}
             case torch.Tensor():
@@ -448,6 +455,8 @@ def _about(path: Path, *, memories: bool) -> Json:
     """
     about = _about_file(path)
     for name, expected in about["sha256"].items():
+        if Path(name).name != name:
+            raise CheckpointError(f"checkpoint {path} names the file {name}, which is not its own")
         if is_segment(name) and not memories:
             continue
         if not (path / name).is_file():

@@ -68,6 +68,7 @@ class CheckpointKeeper:
         state: What to save: the graph manager's `state_dict`.
         period_seconds: Seconds between periodic checkpoints, which stay; None for none of them.
         seed: The run's, kept beside the state for `require_same_seed`.
+        memories: Whether checkpoints hold replay memories.
     """
 
     def __init__(
@@ -77,12 +78,13 @@ class CheckpointKeeper:
         *,
         period_seconds: float | None,
         seed: int = 0,
+        memories: bool = True,
     ) -> None:
         self._folder = folder
         self._state = state
         self._period_seconds, self._seed = period_seconds, seed
         self._last_save = self._last_periodic = time.monotonic()
-        self._stored = NOTHING_STORED
+        self._memories, self._stored = memories, NOTHING_STORED
         self.best: Best | None = None
 
     def is_best(self, reward: float) -> bool:
@@ -113,7 +115,11 @@ class CheckpointKeeper:
             assert reward is not None
             self.best = Best(reward, environment_steps, path.name)
         self._stored = write_checkpoint(
-            path, self._state(), self._notes(reason), earlier=self._stored
+            path,
+            self._state(),
+            self._notes(reason),
+            earlier=self._stored,
+            memories=self._memories,
         )
         if reason == "best":
             point(checkpoints, BEST, path.name)
