@@ -265,6 +265,7 @@ def _environment_of(changes: Changes) -> dict[str, object]:
 def _run_settings(output: Output) -> RunSettings:
     return RunSettings(
         checkpoint_seconds=output.checkpoint_seconds,
+        checkpoint_memories=not output.no_memories,
         tensorboard=not output.no_tensorboard,
         video=_video(output.film),
     )

@@ -25,6 +25,7 @@ from coach_rl.experiment.checkpoint import (
 )
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.run_logs import log_notes
+from coach_rl.experiment.segments import NOTHING_STORED
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]
@@ -84,6 +85,7 @@ class CheckpointKeeper:
         state: What to save: the graph manager's `state_dict`.
         period_seconds: Seconds between periodic checkpoints, which stay; None for none of them.
         seed: The run's, kept beside the state for `require_same_seed`.
+        memories: Whether checkpoints hold replay memories.
     """
 
     def __init__(
@@ -93,11 +95,13 @@ class CheckpointKeeper:
         *,
         period_seconds: float | None,
         seed: int = 0,
+        memories: bool = True,
     ) -> None:
         self._folder = folder
         self._state = state
         self._period_seconds, self._seed = period_seconds, seed
         self._last_save = self._last_periodic = time.monotonic()
+        self._memories, self._stored = memories, NOTHING_STORED
         self.best: Best | None = None
 
     def is_best(self, reward: float) -> bool:
@@ -127,7 +131,13 @@ class CheckpointKeeper:
         if reason == "best":
             assert reward is not None
             self.best = Best(reward, environment_steps, path.name)
-        write_checkpoint(path, self._state(), self._notes(reason))
+        self._stored = write_checkpoint(
+            path,
+            self._state(),
+            self._notes(reason),
+            earlier=self._stored,
+            memories=self._memories,
+        )
         if reason == "best":
             point(checkpoints, BEST, path.name)
         point(checkpoints, LAST, path.name)
@@ -150,6 +160,7 @@ class CheckpointKeeper:
             return
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
+        self._stored = checkpoint.stored
         self.best = best_in(checkpoint)
         known = {path.name for path in kept}
         best = None if self.best is None else self.best.checkpoint
@@ -158,6 +169,20 @@ class CheckpointKeeper:
         for path in list_checkpoints(checkpoints):
             if path not in kept:
                 remove_checkpoint(path)
+
+    def begin_at(self, checkpoint: Checkpoint, environment_steps: int) -> None:
+        """Save the state that another run's checkpoint has led to, as the first of this run.
+
+        Args:
+            checkpoint: The other run's; what it has of memories is shared with it.
+            environment_steps: Where the run stands.
+        """
+        self._stored = checkpoint.stored
+        best = best_in(checkpoint)
+        if best is not None and best.checkpoint == checkpoint.path.name:
+            self.save("best", environment_steps, best.reward)
+        else:
+            self.save("last", environment_steps)
 
     def _notes(self, reason: Reason) -> Json:
         return {

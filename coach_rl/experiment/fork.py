@@ -19,10 +19,14 @@ import torch
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import Checkpoint, steps_of
-from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper, best_in
 from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.manifest import Origin, make_manifest
-from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
+from coach_rl.experiment.opened_run import (
+    OpenedRun,
+    fitting,
+    open_run,
+    warn_of_missing_memories,
+)
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
 from coach_rl.experiment.run_folder import check_name, create_run_folder, locked
 from coach_rl.experiment.runner import (
@@ -95,6 +99,7 @@ def fork_experiment(
             if seed is not None:
                 state = _with_streams(state, graph_manager.state_dict())
             graph_manager.load_state_dict(state)
+        warn_of_missing_memories(checkpoint)
         require_work(graph_manager, checkpoint.path, may_conclude=False)
         manifest = make_manifest(graph_manager, task, name=name, origin=Origin(command=command))
         manifest |= _inherited(opened, checkpoint, changes, seed)
@@ -106,7 +111,7 @@ def fork_experiment(
         )
         with locked(folder.path):
             keeper = keeper_of(graph_manager, task, folder, settings)
-            _save_start(keeper, checkpoint, graph_manager)
+            keeper.begin_at(checkpoint, graph_manager.clock.environment_steps)
             return Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
 
@@ -145,17 +150,6 @@ def _inherited(
     }
     inherited = {key: parent[key] for key in ("preset", "panel", "loaded") if key in parent}
     return {**inherited, "ancestry": [*parent.get("ancestry", []), step]}
-
-
-def _save_start(
-    keeper: CheckpointKeeper, checkpoint: Checkpoint, graph_manager: GraphManager
-) -> None:
-    """Let the fork have the state it starts from, so that it can be resumed from anywhere."""
-    best, steps = best_in(checkpoint), graph_manager.clock.environment_steps
-    if best is not None and best.checkpoint == checkpoint.path.name:
-        keeper.save("best", steps, best.reward)
-    else:
-        keeper.save("last", steps)
 
 
 def _with_streams(saved: Any, fresh: Any) -> Any:

@@ -4,12 +4,13 @@ opened = open_run(Path("experiments/cartpole/...@20000"))
 opened = open_run(Path("experiments/cartpole/..."), last_good=True)
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.experiment.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import require_same_seed
 from coach_rl.experiment.manifest import rebuild
@@ -63,7 +64,7 @@ def open_run(
     checkpoint = None
     if path is not None:
         with offering_last_good(folder):
-            checkpoint = read_checkpoint(path)
+            checkpoint = read_checkpoint(path, memories=learns)
         require_same_seed(checkpoint, manifest["task"]["seed"])
     return OpenedRun(
         folder=folder,
@@ -72,6 +73,18 @@ def open_run(
         task=task,
         manifest=manifest,
     )
+
+
+def warn_of_missing_memories(checkpoint: Checkpoint) -> None:
+    """Warn where learning from a checkpoint cannot be exact because it lacks replay memories."""
+    if not checkpoint.has_memories:
+        warnings.warn(
+            f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
+            "exact: its agents act with what they have learned, and learn again once their "
+            "memories hold learning.learning_starts transitions",
+            CoachWarning,
+            stacklevel=3,
+        )
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
+from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
     UNFINISHED,
@@ -33,7 +34,12 @@ from coach_rl.experiment.evaluation import (
 )
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now
-from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
+from coach_rl.experiment.opened_run import (
+    OpenedRun,
+    fitting,
+    open_run,
+    warn_of_missing_memories,
+)
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.run_folder import (
@@ -69,20 +75,17 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
-    checkpoint_seconds: float | None = None
+    checkpoint_seconds: Positive[float] | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
+    checkpoint_memories: bool = True
+    """If False, replay memories are left out of checkpoints: a run that is resumed from one fills
+    them anew before it learns again, and is not exact."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
     """Settings of a video of every evaluation; None films none."""
-
-    def __post_init__(self) -> None:
-        seconds = self.checkpoint_seconds
-        require(
-            seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +221,7 @@ def resume_experiment(
         else:
             with fitting(checkpoint):
                 graph_manager.load_state_dict(checkpoint.state)
+            warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         cuts = (
@@ -372,6 +376,7 @@ def keeper_of(
         graph_manager.state_dict,
         period_seconds=settings.checkpoint_seconds,
         seed=task.seed,
+        memories=settings.checkpoint_memories,
     )
 
 

@@ -200,7 +200,7 @@ def other_version(path: Path) -> None:
         (damage_state, "is damaged: state.json does not match its checksum"),
         (
             other_version,
-            "schema version 99, this version of coach_rl reads 4; upgrade to coach_rl 7.0 or later",
+            "schema version 99, this version of coach_rl reads 5; upgrade to coach_rl 7.0 or later",
         ),
         (lambda path: (path / "state.json").unlink(), "lacks its file state.json"),
         (
