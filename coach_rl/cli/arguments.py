@@ -307,7 +307,7 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         "--experiment_name",
         dest="experiment_name",
         metavar="NAME",
-        help="the experiment's folder (default: the preset's name)",
+        help="the experiment's folder (default: the preset's name); a fork needs one",
     )
     where.add_argument(
         "-ep",

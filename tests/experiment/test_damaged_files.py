@@ -13,6 +13,7 @@ import pytest
 
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.experiment import manifest
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.experiment.evaluation import evaluate_run
 from coach_rl.experiment.fork import fork_experiment
@@ -53,6 +54,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of it to damage; what hangs is interrupted, and nothing waits for the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(manifest, "git_state", lambda _: None)
 
     def hangs(*arguments: object) -> None:
         raise AssertionError(f"it hangs for more than {SECONDS} s")
@@ -384,9 +386,9 @@ def test_run_folders_that_were_never_finished_are_removed(
 
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     monkeypatch.setattr(os, "rename", die)
-    manifest = {"level": "x", "task": {"seed": 0}}
+    document = {"level": "x", "task": {"seed": 0}}
     with pytest.raises(SystemExit):
-        create_run_folder(tmp_path, "walk", manifest, None)
+        create_run_folder(tmp_path, "walk", document, None)
     monkeypatch.undo()
     dead = made[0].with_name(made[0].name.replace(f"-{os.getpid()}-", "-4194305-"))
     made[0].rename(dead)
@@ -394,7 +396,7 @@ def test_run_folders_that_were_never_finished_are_removed(
     elsewhere = dead.with_name(".new-another.host-4194305-x")
     alive.mkdir()
     elsewhere.mkdir()
-    create_run_folder(tmp_path, "walk", manifest, None)
+    create_run_folder(tmp_path, "walk", document, None)
     assert not dead.exists()
     assert alive.exists()
     assert elsewhere.exists()
