@@ -79,7 +79,14 @@ if TYPE_CHECKING:
     from coach_rl.core.seeding import generator
     from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
     from coach_rl.core.state import State, Stateful
-    from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, StepUnit, TrainingSteps
+    from coach_rl.core.steps import (
+        EnvironmentEpisodes,
+        EnvironmentSteps,
+        Hours,
+        RunLength,
+        StepUnit,
+        TrainingSteps,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -89,13 +96,13 @@ __all__ = [
     "Clock", "CoachError", "CoachWarning", "ConfigurationError", "ConstantSchedule", "Directive",
     "DivergedError", "DrawableParameters", "End", "EnvResponse", "Environment",
     "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
-    "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace", "InputFilter",
+    "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace", "Hours", "InputFilter",
     "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
     "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
     "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
-    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunningStatistics",
-    "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit", "TrainingReport",
-    "TrainingSteps", "Transition", "UnknownNameError", "generator", "parameter_class",
-    "parse_inspections",
+    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
+    "RunningStatistics", "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit",
+    "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
+    "parameter_class", "parse_inspections",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Protocol
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.steps import RunLength
 
 
 class Schedule(Protocol):
@@ -40,19 +40,20 @@ class LinearSchedule:
     """Value at the beginning."""
     end: float
     """Value once `over` has passed."""
-    over: EnvironmentSteps | None = None
-    """Length in environment steps; None spans the whole planned training, whatever its length."""
+    over: RunLength | None = None
+    """Length, in environment steps where it is a plain number; None spans the whole planned
+    training, whatever its length and its unit."""
 
     def __post_init__(self) -> None:
         require(
             self.over is None or self.over.count > 0,
-            f"LinearSchedule.over must be more than 0 environment steps, got {self.over}",
+            f"LinearSchedule.over must be more than 0, got {self.over}",
         )
 
     def __call__(self, clock: Clock) -> float:
         """The value at this moment."""
-        length = self.over.count if self.over is not None else clock.planned_steps
-        fraction = min(1.0, clock.environment_steps / length) if length else 0.0
+        length = self.over if self.over is not None else clock.planned
+        fraction = length.share(clock)
         return self.start + (self.end - self.start) * fraction
 
 

@@ -144,7 +144,8 @@ def _made_component(component: Component, annotation: Any, name: str) -> object:
     missing = [argument for argument in required if argument not in component.arguments]
     if missing:
         raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
-    if annotation is not Any and kind not in fitting(annotation):
+    allowed = [*fitting(annotation), *_members(annotation)]
+    if annotation is not Any and kind not in allowed:
         fits = ", ".join(map(short_name, fitting(annotation)))
         raise ParameterError(
             f"{name} must be {describe_type(annotation)}, got {component!r}"

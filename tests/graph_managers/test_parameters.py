@@ -142,8 +142,8 @@ def test_plain_numbers_stand_for_step_units():
     ("change", "message"),
     [
         ({"training": 400, "heatup": 400}, "must be shorter than schedule.training"),
-        ({"training": 0}, "training must be more than 0 steps"),
-        ({"evaluation_interval": 0}, "evaluation_interval must be more than 0 steps"),
+        ({"training": 0}, "training must be more than 0, got 0 environment steps"),
+        ({"evaluation_interval": 0}, "evaluation_interval must be more than 0 or None"),
         ({"evaluation_episodes": 0}, "evaluation_episodes must be more than 0"),
         ({"progress_interval": 0}, "progress_interval must be more than 0 steps"),
     ],
