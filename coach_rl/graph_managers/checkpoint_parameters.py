@@ -1,11 +1,24 @@
 """The policy by which a run saves itself; `coach_rl.experiment` acts on it."""
 
+from collections.abc import Sequence
 from typing import Literal
 
-from coach_rl.core.errors import require
+from coach_rl.core.errors import UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
 
+EPISODE_METRICS = (
+    "reward_mean",
+    "reward_std",
+    "reward_iqm",
+    "reward_iqm_low",
+    "reward_iqm_high",
+    "length_mean",
+    "success_rate",
+    "success_any_rate",
+)
+"""Metrics of every evaluation, by which it can be the best."""
 AUTO = "auto"
 """Stands for the success rate where success is reported, and for the mean reward elsewhere."""
 
@@ -69,6 +82,19 @@ class CheckpointParameters:
             "checkpoints.enabled=False leaves nothing for the other settings of checkpoints; give "
             "it alone",
         )
+
+    def require_known_metric(self, levels: Sequence[str]) -> None:
+        """Raise an `UnknownNameError` where evaluations will not have the metric of `best_of`.
+
+        Args:
+            levels: Names of the levels.
+        """
+        agents = "reward_mean/"
+        known = [AUTO, *EPISODE_METRICS]
+        known += [f"{level}/{name}" for level in levels for name in LEVEL_METRICS]
+        name = self.best_of
+        if name is not None and name not in known and not name.startswith(agents):
+            raise UnknownNameError("metric of evaluations in checkpoints.best_of", name, known)
 
     @property
     def is_periodic(self) -> bool:

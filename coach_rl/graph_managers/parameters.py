@@ -55,7 +55,7 @@ class ScheduleParameters:
             "give environment steps, episodes or hours",
         )
         require(
-            type(self.heatup) is not type(self.training) or self.heatup < self.training,
+            type(self.heatup) is not type(self.training) or self.heatup.count < self.training.count,
             f"schedule.heatup ({self.heatup.count}) must be shorter than schedule.training "
             f"({self.training.count}), which includes it",
         )
@@ -106,6 +106,18 @@ class ValidationParameters:
     def __str__(self) -> str:
         parts = {"mean reward": self.reward, "success rate": self.success_rate}
         return " and ".join(f"{of} {value:,}" for of, value in parts.items() if value is not None)
+
+    def report(self, solved_at: int | None) -> str:
+        """The target, and whether and when an evaluation reached it.
+
+        Args:
+            solved_at: Environment steps of the first that did; None if none has.
+        """
+        within = "" if self.within is None else f" within {self.within.count:,} steps"
+        if solved_at is None:
+            return f"{self}{within}: not reached"
+        is_late = self.within is not None and solved_at > self.within.count
+        return f"{self}{within}: reached at step {solved_at:,}{', too late' * is_late}"
 
     def is_reached(self, scalars: Mapping[str, float]) -> bool:
         """Return whether an evaluation with these scalars counts as solved."""
@@ -184,6 +196,7 @@ class GraphParameters:
             f"reward_discount must lie in (0, 1], got {self.reward_discount}",
         )
         schedule, every = self.schedule, self.checkpoints.every_steps
+        self.checkpoints.require_known_metric([level.name for level in self.levels])
         require(
             not schedule.until_solved or self.validation is not None,
             "schedule.until_solved needs a target, and this experiment has none; give one, e.g. "

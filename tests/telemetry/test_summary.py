@@ -39,6 +39,10 @@ def summary(best="checkpoints/step_90000", levels=(), **scalars):
         steps_per_second=5000.0,
         best_checkpoint=best,
         last_checkpoint="checkpoints/step_100000",
+        best="reward_mean 1,250 at environment step 90,000",
+        ending="environment steps",
+        target="mean reward 475.0 within 100,000 steps: reached at step 90,000",
+        solved_at=90_000,
     )
 
 
@@ -65,6 +69,9 @@ def test_the_keys_of_summary_json():
             "success_any_rate": None,
         },
         "levels": {},
+        "ending": "environment steps",
+        "target": "mean reward 475.0 within 100,000 steps: reached at step 90,000",
+        "solved_at": 90_000,
         "best_checkpoint": "checkpoints/step_90000",
         "last_checkpoint": "checkpoints/step_100000",
     }
@@ -116,6 +123,10 @@ def test_the_table_has_what_one_quotes_and_fits_a_terminal():
         "5,000",
         "checkpoints/step_90000",
         "checkpoints/step_100000",
+        "ended by",
+        "environment steps",
+        "reached at step 90,000",
+        "reward_mean 1,250 at environment step 90,000",
     ):
         assert part in text
 
