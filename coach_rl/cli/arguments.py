@@ -386,6 +386,11 @@ def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
         "success_rate where success is reported, else reward_mean)",
     )
     group.add_argument(
+        "--no_memories",
+        action="store_true",
+        help="leave replay memories out of checkpoints; a run resumed from them is not exact",
+    )
+    group.add_argument(
         "--no_checkpoints",
         action="store_true",
         default=argparse.SUPPRESS,

@@ -64,6 +64,7 @@ _FLAGS = {
     "checkpoints.keep_last": "--keep",
     "checkpoints.keep_every": "--keep_every",
     "checkpoints.best_of": "--best",
+    "checkpoints.memories": "--no_memories",
     "checkpoints": "--no_checkpoints",
 }
 """The flag that stands for a path."""
@@ -253,6 +254,7 @@ def _run_changes(length: Length, keeping: Keeping) -> dict[str, object]:
         "checkpoints.keep_last": keeping.keep,
         "checkpoints.keep_every": keeping.keep_every,
         "checkpoints.best_of": keeping.best,
+        "checkpoints.memories": False if keeping.no_memories else None,
         "checkpoints": CheckpointParameters(enabled=False) if keeping.no_checkpoints else None,
     }
     changes: dict[str, object] = {path: of for path, of in values.items() if of is not None}

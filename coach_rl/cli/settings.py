@@ -41,6 +41,7 @@ class Keeping:
     keep: int | None = None
     keep_every: int | None = None
     best: str | None = None
+    no_memories: bool = False
     no_checkpoints: bool = False
 
 

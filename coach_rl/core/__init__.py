@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     )
     from coach_rl.core.seeding import generator
     from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
-    from coach_rl.core.state import State, Stateful
+    from coach_rl.core.state import Appended, State, Stateful
     from coach_rl.core.steps import (
         EnvironmentEpisodes,
         EnvironmentSteps,
@@ -92,14 +92,14 @@ else:
 
 __all__ = [
     "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest", "ActionUnit",
-    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Array", "BoolArray", "CheckpointError",
-    "Clock", "CoachError", "CoachWarning", "ConfigurationError", "ConstantSchedule", "Directive",
-    "DivergedError", "DrawableParameters", "End", "EnvResponse", "Environment",
-    "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
-    "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace", "Hours", "InputFilter",
-    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
-    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
-    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
+    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array", "BoolArray",
+    "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
+    "ConstantSchedule", "Directive", "DivergedError", "DrawableParameters", "End", "EnvResponse",
+    "Environment", "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters",
+    "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace",
+    "Hours", "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray",
+    "KeepingParameters", "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule",
+    "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
     "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
     "RunningStatistics", "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit",

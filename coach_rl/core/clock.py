@@ -34,6 +34,8 @@ class Clock:
     """Finished episodes of the simulator."""
     training_steps: int = 0
     """Gradient updates, summed over the levels."""
+    skipped_updates: int = 0
+    """Gradient updates that were not applied because their numbers were not finite."""
     wall_seconds: float = 0.0
     """Seconds of the run, pauses left out, at the last tick; the graph manager keeps count."""
     planned: RunLength = EnvironmentSteps(0)
@@ -46,6 +48,7 @@ class Clock:
             "environment_steps": self.environment_steps,
             "episodes": self.episodes,
             "training_steps": self.training_steps,
+            "skipped_updates": self.skipped_updates,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -54,3 +57,4 @@ class Clock:
         self.environment_steps = state["environment_steps"]
         self.episodes = state["episodes"]
         self.training_steps = state["training_steps"]
+        self.skipped_updates = state.get("skipped_updates", 0)  # not in earlier versions

@@ -21,6 +21,7 @@ from coach_rl.experiment.checkpoint import (
     write_checkpoint,
 )
 from coach_rl.experiment.run_folder import RunFolder, event_file_lengths, log_lengths
+from coach_rl.experiment.segments import NOTHING_STORED
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.telemetry.records import LogRecord
@@ -82,7 +83,7 @@ class CheckpointKeeper:
         self._policy, self._seed = policy, seed
         self._saved_at = 0.0
         """Seconds of the run's own time at the newest checkpoint."""
-        self._periodic = Periodic()
+        self._periodic, self._stored = Periodic(), NOTHING_STORED
         self.best: Best | None = None
 
     @property
@@ -126,7 +127,13 @@ class CheckpointKeeper:
             self._periodic = Periodic(
                 number=number, environment_steps=steps, seconds=record.wall_seconds
             )
-        write_checkpoint(path, self._state(), self._notes(reasons))
+        self._stored = write_checkpoint(
+            path,
+            self._state(),
+            self._notes(reasons),
+            earlier=self._stored,
+            memories=self._policy.memories,
+        )
         if "best" in reasons:
             point(checkpoints, BEST, path.name)
         point(checkpoints, LAST, path.name)
@@ -143,6 +150,7 @@ class CheckpointKeeper:
         checkpoints, notes = self._folder.checkpoints, checkpoint.notes
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
+        self._stored = checkpoint.stored
         self._saved_at = notes.get("seconds", 0.0)
         self._periodic = Periodic(**notes.get("newest_periodic", {}))
         best, known = notes["best"], {path.name for path in kept}

@@ -60,8 +60,8 @@ def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude:
     elif schedule.training.is_reached(clock):
         training, done = schedule.training, schedule.training.counted(clock)
         why = (
-            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total of "
-            f"environment steps above {clock.environment_steps} with --steps"
+            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
+            f"of environment steps above {clock.environment_steps} with --steps"
         )
     else:
         why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"

@@ -8,13 +8,14 @@ and closes with an evaluation of its own.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, RunError
+from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.best_evaluation import Best
@@ -224,6 +225,7 @@ def resume_experiment(
             load_levels(graph_manager, manifest)
         else:
             graph_manager.load_state_dict(checkpoint.state)
+            _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
         keeper.restore(checkpoint)
@@ -382,6 +384,17 @@ def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
     return None if settings.video is None else Videos(graph_manager, settings.video)
+
+
+def _warn_of_missing_memories(checkpoint: Checkpoint) -> None:
+    if not checkpoint.has_memories:
+        warnings.warn(
+            f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
+            "exact: its agents act with what they have learned, and learn again once their "
+            "memories hold learning.learning_starts transitions",
+            CoachWarning,
+            stacklevel=3,
+        )
 
 
 def _require_never_saved(folder: RunFolder, manifest: Json) -> None:

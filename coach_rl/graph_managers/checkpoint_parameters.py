@@ -5,6 +5,7 @@ from typing import Literal
 
 from coach_rl.core.errors import UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
 
@@ -40,33 +41,24 @@ class CheckpointParameters:
     the earlier stays."""
     best_is: Literal["largest", "smallest"] = "largest"
     """Which value of the metric is the best."""
-    every_steps: EnvironmentSteps | None = None
+    every_steps: Positive[EnvironmentSteps] | None = None
     """Environment steps between periodic checkpoints, which stay; None for none. Taken at the
     first log record from there on."""
-    every_seconds: float | None = None
+    every_seconds: Positive[float] | None = None
     """Seconds of the run's own time between periodic checkpoints, which stay; None for none."""
-    keep_last: int | None = None
+    keep_last: NonNegative[int] | None = None
     """How many of the periodic checkpoints stay, the newest; None keeps all."""
-    keep_every: int | None = None
+    keep_every: Positive[int] | None = None
     """Every so manieth periodic checkpoint stays for ever, whatever keep_last says; None: none."""
-    lost_at_most_seconds: float | None = 600.0
+    lost_at_most_seconds: Positive[float] | None = 600.0
     """Seconds without a checkpoint after which `last` is written anew: what a killed process can
     lose. None: only with the other checkpoints."""
 
+    memories: bool = True
+    """Whether checkpoints hold replay memories; a run that is resumed from one without fills them
+    anew before it learns again, and is not exact."""
+
     def __post_init__(self) -> None:
-        for name in ("every_seconds", "lost_at_most_seconds"):
-            seconds = getattr(self, name)
-            require(seconds is None or seconds > 0, f"checkpoints.{name} must be above 0 or None")
-        steps = self.every_steps
-        require(steps is None or steps.count > 0, "checkpoints.every_steps must be above 0 or None")
-        require(
-            self.keep_last is None or self.keep_last >= 0,
-            f"checkpoints.keep_last must be 0 or more, got {self.keep_last}",
-        )
-        require(
-            self.keep_every is None or self.keep_every >= 1,
-            f"checkpoints.keep_every must be 1 or more, got {self.keep_every}",
-        )
         require(
             self.keep_last is None or self.is_periodic,
             f"checkpoints.keep_last={self.keep_last} is about periodic checkpoints, and there are "

@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import Annotated
+
+from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
+from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -27,28 +32,24 @@ class ScheduleParameters:
     TrainingSteps(10_000) or Hours(2).
     """
 
-    training: RunLength = EnvironmentSteps(1_000_000)
+    training: Positive[RunLength] = EnvironmentSteps(1_000_000)
     """Length after which the run is over, heat-up included."""
     heatup: RunLength = EnvironmentSteps(0)
     """Length of the phase with random actions before training starts."""
-    evaluation_interval: RunLength | None = EnvironmentSteps(10_000)
+    evaluation_interval: Positive[RunLength] | None = EnvironmentSteps(10_000)
     """Length between evaluations, counted from the end of heat-up; None never evaluates while
     training."""
-    evaluation_episodes: EnvironmentEpisodes = EnvironmentEpisodes(10)
+    evaluation_episodes: Positive[EnvironmentEpisodes] = EnvironmentEpisodes(10)
     """Episodes of each evaluation."""
-    progress_interval: EnvironmentSteps = EnvironmentSteps(1_000)
+    progress_interval: Positive[EnvironmentSteps] = EnvironmentSteps(1_000)
     """Environment steps between progress records."""
-    stop_after: Hours | None = None
+    stop_after: Positive[Hours] | None = None
     """Hours of the run's own time after which it stops, however much of its training is left;
     None: it trains to the end."""
     until_solved: bool = False
     """Whether the run stops with the first evaluation that reaches the target of `validation`."""
 
     def __post_init__(self) -> None:
-        interval, limit = self.evaluation_interval, self.stop_after
-        require(
-            self.training.count > 0, f"schedule.training must be more than 0, got {self.training}"
-        )
         require(
             not isinstance(self.heatup, TrainingSteps),
             "schedule.heatup cannot be counted in gradient updates, because heat-up makes none; "
@@ -60,25 +61,9 @@ class ScheduleParameters:
             f"({self.training.count}), which includes it",
         )
         require(
-            interval is None or interval.count > 0,
-            "schedule.evaluation_interval must be more than 0 or None, got 0",
-        )
-        require(
-            limit is None or limit.count > 0,
-            f"schedule.stop_after must be more than 0, got {limit}",
-        )
-        require(
-            not self.until_solved or interval is not None,
+            not self.until_solved or self.evaluation_interval is not None,
             "schedule.until_solved needs evaluations, and schedule.evaluation_interval is None; "
             "give one, e.g. 10_000",
-        )
-        require(
-            self.evaluation_episodes.count > 0,
-            "schedule.evaluation_episodes must be more than 0, got 0",
-        )
-        require(
-            self.progress_interval.count > 0,
-            "schedule.progress_interval must be more than 0 steps, got 0",
         )
 
 
@@ -88,19 +73,15 @@ class ValidationParameters:
 
     reward: float | None = None
     """Mean reward of an evaluation that counts as solved; None where only success counts."""
-    success_rate: float | None = None
+    success_rate: Annotated[float, Interval(gt=0, le=1)] | None = None
     """Share of an evaluation's episodes that must succeed; None where only the reward counts."""
     within: EnvironmentSteps | None = None
     """Environment steps by which it must be reached; None: at any time."""
 
     def __post_init__(self) -> None:
-        rate = self.success_rate
         require(
-            self.reward is not None or rate is not None,
+            self.reward is not None or self.success_rate is not None,
             "validation needs a target: give reward, success_rate or both",
-        )
-        require(
-            rate is None or 0 < rate <= 1, f"validation.success_rate must lie in (0, 1], got {rate}"
         )
 
     def __str__(self) -> str:
@@ -161,28 +142,29 @@ class LevelParameters(LevelDescription):
 class GraphParameters:
     """An experiment: levels with an agent each, on top of an environment."""
 
-    levels: tuple[LevelParameters, ...]
+    levels: NonEmpty[tuple[LevelParameters, ...]]
     """Top first."""
     environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
     """The simulator under the lowest level."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     """Lengths of the phases and intervals between evaluations and records."""
-    num_envs: int = 1
+    num_envs: Positive[int] = 1
     """Environments in parallel."""
     evaluation_environment: EnvironmentParameters | None = field(
         default=None, metadata={ADVICE: _describe_environment}
     )
     """Environment of the evaluations, with the same spaces; None: that of training."""
-    reward_discount: float = 1.0
+    reward_discount: Annotated[float, Interval(gt=0, le=1)] = 1.0
     """Discount of rewards per simulator step, where a level adds them up for the one above; one
     factor for all levels, because factors of single levels do not compose."""
     validation: ValidationParameters | None = None
     """The target at which the experiment counts as solved; None where there is none."""
     checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
     """When a run saves itself, and which checkpoints stay."""
+    divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
+    """The response to losses, gradients and parameters that are not finite, of all levels."""
 
     def __post_init__(self) -> None:
-        require(len(self.levels) > 0, "a graph needs at least one level")
         names = [level.name for level in self.levels]
         require(len(set(names)) == len(names), f"levels need different names, got {names}")
         for level in self.levels[1:]:
@@ -245,7 +227,7 @@ class HACGraphParameters(GraphParameters):
     stack: tuple[LevelParameters, ...]
     """Top first, each with a horizon. The top level's goal_space says how the environment's goals
     are judged; the others' are what the level above acts in."""
-    testing_rate: float = 0.3
+    testing_rate: UnitInterval = 0.3
     """Share of sub-goals that are tested in training, by levels without a testing_rate of their
     own: lambda of the paper."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
@@ -254,10 +236,6 @@ class HACGraphParameters(GraphParameters):
     """Discount without effect here: no level learns from rewards that were added up."""
 
     def __post_init__(self) -> None:
-        require(
-            0 <= self.testing_rate <= 1,
-            f"testing_rate must lie in [0, 1], got {self.testing_rate}",
-        )
         for level in self.stack:
             require(
                 isinstance(level.goal_space, GoalSpace),

@@ -71,7 +71,7 @@ def test_every_flag_reads_into_its_field() -> None:
         "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
         "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high --hours 0.5 "
         "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
-        "--best length_mean --no_checkpoints"
+        "--best length_mean --no_checkpoints --no_memories"
     )
     film = Film(dump_gifs=True, dump_mp4=True, video_frames=60, video_skip=2)
     assert parse_arguments(words.split()) == Train(
@@ -85,6 +85,7 @@ def test_every_flag_reads_into_its_field() -> None:
             keep_every=10,
             best="length_mean",
             no_checkpoints=True,
+            no_memories=True,
         ),
         inspect="i",
         seed=3,
