@@ -521,7 +521,9 @@ def _above_zero(text: str, unit: str) -> float:
 def _target(text: str) -> str:
     name, _, number = text.partition("=")
     try:
-        is_known = text == "off" or (name in ("reward", "success_rate") and bool(float(number)))
+        is_known = text in ("preset", "off") or (
+            name in ("reward", "success_rate") and bool(float(number))
+        )
     except ValueError:
         is_known = False
     if not is_known:

@@ -246,6 +246,10 @@ def overrides_of(
 
 def _run_changes(length: Length, keeping: Keeping) -> dict[str, object]:
     """The flags about how long a run trains and what it keeps, by path."""
+    if keeping.no_checkpoints and keeping != Keeping(no_checkpoints=True):
+        raise ConfigurationError(
+            "--no_checkpoints keeps none; leave out the other flags about checkpoints"
+        )
     values = {
         "schedule.training": None if length.steps is None else EnvironmentSteps(length.steps),
         "schedule.stop_after": None if length.hours is None else Hours(length.hours),

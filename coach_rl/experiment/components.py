@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, is_dataclass
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from typeguard import ForwardRefPolicy, TypeCheckError, check_type
 
@@ -184,7 +184,9 @@ def _builds(kind: type[Any], protocol: type[Any]) -> bool:
 
 def _members(annotation: Any) -> Iterator[Any]:
     """The types that a union allows; the annotation itself where it is none."""
-    if get_origin(annotation) in _UNIONS:
+    if get_origin(annotation) is Annotated:
+        yield from _members(get_args(annotation)[0])
+    elif get_origin(annotation) in _UNIONS:
         for part in get_args(annotation):
             yield from _members(part)
     else:

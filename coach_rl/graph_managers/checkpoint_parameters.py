@@ -69,11 +69,6 @@ class CheckpointParameters:
             f"checkpoints.keep_every={self.keep_every} changes nothing, because all periodic "
             "checkpoints stay; give keep_last (--keep) as well",
         )
-        require(
-            self.enabled or self == type(self)(enabled=False),
-            "checkpoints.enabled=False leaves nothing for the other settings of checkpoints; give "
-            "it alone",
-        )
 
     def require_known_metric(self, levels: Sequence[str]) -> None:
         """Raise an `UnknownNameError` where evaluations will not have the metric of `best_of`.

@@ -86,7 +86,9 @@ class ValidationParameters:
 
     def __str__(self) -> str:
         parts = {"mean reward": self.reward, "success rate": self.success_rate}
-        return " and ".join(f"{of} {value:,}" for of, value in parts.items() if value is not None)
+        return " and ".join(
+            f"{of} {value:,.10g}" for of, value in parts.items() if value is not None
+        )
 
     def report(self, solved_at: int | None) -> str:
         """The target, and whether and when an evaluation reached it.
@@ -100,15 +102,16 @@ class ValidationParameters:
         is_late = self.within is not None and solved_at > self.within.count
         return f"{self}{within}: reached at step {solved_at:,}{', too late' * is_late}"
 
+    def wanted(self) -> dict[str, float]:
+        """What is asked for, by the evaluation's metric."""
+        metrics = {"reward_mean": self.reward, "success_rate": self.success_rate}
+        return {metric: least for metric, least in metrics.items() if least is not None}
+
     def is_reached(self, scalars: Mapping[str, float]) -> bool:
         """Return whether an evaluation with these scalars counts as solved."""
-        wanted = {
-            "evaluation/reward_mean": self.reward,
-            "evaluation/success_rate": self.success_rate,
-        }
         return all(
-            least is None or scalars.get(name, float("-inf")) >= least
-            for name, least in wanted.items()
+            scalars.get(f"evaluation/{metric}", float("-inf")) >= least
+            for metric, least in self.wanted().items()
         )
 
 

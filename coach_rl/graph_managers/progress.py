@@ -55,8 +55,8 @@ class Progress:
         self.wall_seconds = 0.0
         """Seconds from the beginning of the run to its last record, pauses left out."""
         self.solved: State | None = None
-        """The target as text, and the environment steps of the evaluation that reached it; None
-        as long as none has."""
+        """The target, and the environment steps of the evaluation that reached it; None as long as
+        none has."""
         self._progress_interval = schedule.progress_interval.count
         self.go_on()
 
@@ -109,7 +109,7 @@ class Progress:
             self.next_evaluation += interval.count
         self.evaluated_at = clock.environment_steps
         if target is not None and self.solved is None and target.is_reached(evaluation.scalars):
-            self.solved = {"target": str(target), "environment_steps": clock.environment_steps}
+            self.solved = {**target.wanted(), "environment_steps": clock.environment_steps}
 
     def warn_of_standstill(self, clock: Clock) -> None:
         """Warn, once, of a length that doesn't grow, so that it may never be reached."""
@@ -211,6 +211,8 @@ class Progress:
         """Go on from a saved state."""
         for name in _SAVED:
             setattr(self, name, state.get(name))  # `solved` is not in those of earlier versions
-        if self.solved is not None and self.solved["target"] != str(self._target):
-            self.solved = None  # of another target
+        if self.solved is not None:
+            target = {} if self._target is None else self._target.wanted()
+            is_same = target.items() <= self.solved.items()
+            self.solved = self.solved if target and is_same else None
         self.go_on()
