@@ -113,6 +113,7 @@ class ActorCriticLearner(Generic[Batch]):
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
+            divergence=context.divergence,
             on_activity=context.on_activity,
         )
 

@@ -99,6 +99,7 @@ class DQNLearner:
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
+            divergence=context.divergence,
             on_activity=context.on_activity,
         )
         self.acting: AnyActingPolicy = ActingPolicy(

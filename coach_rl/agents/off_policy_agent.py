@@ -163,6 +163,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 noise_rng=self.noise_rng,
                 planned_updates=int(params.learning.ratio * context.planned_steps),
                 owner=context.place.owner(params.name),
+                divergence=context.divergence,
                 on_activity=context.on_activity,
             )
         )
@@ -183,6 +184,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 f"{self.memory.capacity:,} transitions, learning.learning_starts waits for "
                 f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
             )
+        self._skips = context.divergence.skips
         self.earned = 0
         """Decisions that count for gradient steps."""
         self._reported_at = 0
@@ -311,11 +313,13 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return "\n".join([*summaries, f"updates: {self.learner.engine.mode}"])
 
     def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
+        """Note the batch's new errors; a step that was skipped has none."""
         try:
             self.memory.note_errors(positions, errors)
         except NonFiniteError:
             self.learner.engine.require_finite()  # which can say why
-            raise
+            if not self._skips:
+                raise
 
     def _report(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
         """Metrics once in `report_every` gradient steps, else none."""

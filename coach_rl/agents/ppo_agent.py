@@ -192,6 +192,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             mode=params.update_mode,
             planned_updates=rounds * params.algorithm.updates_per_round,
             owner=context.place.owner(params.name),
+            divergence=context.divergence,
             on_activity=context.on_activity,
         )
         # A tick brings a transition of every row at most, and a round follows when there are
@@ -327,9 +328,12 @@ class PPOAgent(FilteredAgent[RowNoise]):
                 if per_epoch[-1]["approx_kl"] > algorithm.stop_at_kl:
                     break
         per_epoch = per_epoch or [self.engine.drain_metrics()]
+        skipped = sum(each.pop("skipped_updates", 0.0) for each in per_epoch)
         metrics = {
             name: float(np.mean([each[name] for each in per_epoch])) for name in per_epoch[0]
         }
+        if skipped:
+            metrics["skipped_updates"] = skipped
         metrics["explained_variance"] = float(variance)
         if batch.policy is not None:
             self._kl_coefficient = adapted_kl_coefficient(

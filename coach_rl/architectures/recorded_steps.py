@@ -69,12 +69,12 @@ def resolved_mode(
 
 def functional_gradient(
     loss: Loss[Batch], parameters: Tensor, batch: Batch, scalars: Numbers
-) -> tuple[Tensor, Numbers]:
-    """The loss's gradient [P] and its metrics, in the form that can be compiled as a whole."""
-    gradient, (_, metrics) = torch.func.grad_and_value(loss, has_aux=True)(
+) -> tuple[Tensor, Tensor, Numbers]:
+    """The loss's gradient [P], value and metrics, in the form that can be compiled as a whole."""
+    gradient, (value, metrics) = torch.func.grad_and_value(loss, has_aux=True)(
         parameters, batch, scalars
     )
-    return gradient, dict(metrics)
+    return gradient, value, dict(metrics)
 
 
 def compiled(step: GradientStep[Batch]) -> Step[Batch]:

@@ -8,13 +8,14 @@ and closes with an evaluation of its own.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -78,6 +79,9 @@ class RunSettings:
 
     checkpoint_seconds: Positive[float] | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
+    checkpoint_memories: bool = True
+    """If False, replay memories are left out of checkpoints: a run that is resumed from one fills
+    them anew before it learns again, and is not exact."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
@@ -210,6 +214,7 @@ def resume_experiment(
             load_levels(graph_manager, manifest)
         else:
             graph_manager.load_state_dict(checkpoint.state)
+            _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         keeper.restore(checkpoint)
@@ -354,6 +359,7 @@ def _keeper(
         graph_manager.state_dict,
         period_seconds=settings.checkpoint_seconds,
         seed=task.seed,
+        memories=settings.checkpoint_memories,
     )
 
 
@@ -382,6 +388,17 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
         raise ConfigurationError(
             f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
             f"steps; give a total above {done} with --steps"
+        )
+
+
+def _warn_of_missing_memories(checkpoint: Checkpoint) -> None:
+    if not checkpoint.has_memories:
+        warnings.warn(
+            f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
+            "exact: its agents act with what they have learned, and learn again once their "
+            "memories hold learning.learning_starts transitions",
+            CoachWarning,
+            stacklevel=3,
         )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
+from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
@@ -95,6 +96,8 @@ class GraphParameters:
     factor for all levels, because factors of single levels do not compose."""
     validation: ValidationParameters | None = None
     """The acceptance test; None where there is none."""
+    divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
+    """The response to losses, gradients and parameters that are not finite, of all levels."""
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]

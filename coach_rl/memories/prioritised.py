@@ -110,7 +110,9 @@ class PrioritisedPositions(SamplerUnit):
 
     def load_state_dict(self, state: State) -> None:
         """Take over what `state_dict` returned; the store must have been loaded before."""
-        self._tree.fill(self._store.kept(), np.asarray(state["priorities"]))
+        kept, priorities = self._store.kept(), np.asarray(state["priorities"])
+        if len(kept) == len(priorities):
+            self._tree.fill(kept, priorities)
         self._greatest, self._steps_added = state["greatest"], state["steps_added"]
 
 

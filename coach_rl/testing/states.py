@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from coach_rl.core.state import State
+from coach_rl.core.state import Appended, State
 
 
 def assert_same_state(one: State, other: State) -> None:
@@ -31,5 +31,9 @@ def flat_state(state: object, path: str = "") -> Iterator[tuple[str, object]]:
         items = state.items() if isinstance(state, dict) else enumerate(state)
         for key, value in items:
             yield from flat_state(value, f"{path}/{key}")
+    elif isinstance(state, Appended):
+        yield from flat_state({"first": state.first, "ends": state.ends}, path)
+        for row, begin, columns in state.parts():
+            yield from flat_state(dict(columns), f"{path}/{row}/{begin}")
     elif not path.endswith("seconds"):
         yield path, state
