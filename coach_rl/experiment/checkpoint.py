@@ -68,7 +68,7 @@ POINTERS = (LAST, BEST)
 UNFINISHED = ".step_*.new-*"
 """Pattern of what is left of a checkpoint that was not written to its end."""
 
-_DOOMED = ".step_*.old-*"
+_LEFT_OVER = (UNFINISHED, ".step_*.old-*", *(f".{pointer}.*" for pointer in POINTERS))
 _ABOUT = "checkpoint.json"
 _STATE = "state.json"
 _SEGMENTS = "segments.json"
@@ -276,9 +276,7 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
     unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for pattern in (UNFINISHED, _DOOMED):  # what is left of processes that were killed
-            for left in path.parent.glob(pattern):
-                shutil.rmtree(left, ignore_errors=True)
+        _clean(path.parent)
         unfinished.mkdir()
         yield unfinished
         sync_folder(unfinished)
@@ -288,6 +286,16 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
         raise CheckpointError(f"{failure}: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _clean(checkpoints: Path) -> None:
+    """Delete what processes that were killed have left half-written or half-deleted."""
+    for pattern in _LEFT_OVER:
+        for path in checkpoints.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _order(path: Path) -> tuple[int, int]:
