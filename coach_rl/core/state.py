@@ -92,7 +92,7 @@ def check_same_kind(what: str, saved: State, mine: State) -> None:
         )
 
 
-def _paths(state: Any, path: str = "") -> Iterator[str]:
+def _paths(state: object, path: str = "") -> Iterator[str]:
     """The path of everything in a state that is no dict."""
     if not isinstance(state, dict):
         yield path

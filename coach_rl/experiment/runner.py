@@ -15,14 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import (
-    CheckpointError,
-    CoachWarning,
-    ConfigurationError,
-    RunError,
-    require,
-)
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, RunError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
     UNFINISHED,
@@ -82,7 +77,7 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
-    checkpoint_seconds: float | None = None
+    checkpoint_seconds: Positive[float] | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
     checkpoint_memories: bool = True
     """If False, replay memories are left out of checkpoints: a run that is resumed from one fills
@@ -93,12 +88,6 @@ class RunSettings:
     """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
     """Settings of a video of every evaluation; None films none."""
-
-    def __post_init__(self) -> None:
-        seconds = self.checkpoint_seconds
-        require(
-            seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

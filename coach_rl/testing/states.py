@@ -1,7 +1,6 @@
 """Comparison of two saved states, for tests that stop and resume a run."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ def assert_same_state(one: State, other: State) -> None:
         )
 
 
-def flat_state(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def flat_state(state: object, path: str = "") -> Iterator[tuple[str, object]]:
     """The leaves of a state by path, those of time left out."""
     if isinstance(state, dict | list | tuple):
         items = state.items() if isinstance(state, dict) else enumerate(state)

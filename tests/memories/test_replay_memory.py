@@ -284,8 +284,8 @@ def test_device_storage_gives_the_same_batches():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"capacity": 0}, "capacity must be 1 or more, got 0"),
-        ({"n_step": 0}, "n_step must be 1 or more"),
+        ({"capacity": 0}, "capacity must be int > 0, got 0"),
+        ({"n_step": 0}, "n_step must be int > 0"),
         ({"storage": "gpu"}, "storage must be 'cpu' or 'pinned' or 'device' or 'none', got 'gpu'"),
         ({"prefill": "x-v0", "extras": ("value",)}, "exclude each other"),
     ],
