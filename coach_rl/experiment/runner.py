@@ -32,6 +32,7 @@ from coach_rl.experiment.checkpoint_keeper import (
     Reason,
     require_same_seed,
 )
+from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     Videos,
@@ -162,6 +163,7 @@ def run_experiment(
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["loaded"] = loaded
+        _check_disk_space(graph_manager, root / name, settings)
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = _keeper(graph_manager, task, folder, settings)
@@ -217,6 +219,7 @@ def resume_experiment(
             _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
+        _check_disk_space(graph_manager, folder.checkpoints, settings)
         keeper.restore(checkpoint)
         _cut_back(folder, checkpoint)
         folder.summary.unlink(missing_ok=True)
@@ -361,6 +364,12 @@ def _keeper(
         seed=task.seed,
         memories=settings.checkpoint_memories,
     )
+
+
+def _check_disk_space(graph_manager: GraphManager, folder: Path, settings: RunSettings) -> None:
+    if settings.checkpoint_memories:
+        planned = graph_manager.clock.planned_steps
+        check_disk_space(graph_manager.state_dict(), folder, planned_steps=planned)
 
 
 def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
