@@ -19,6 +19,7 @@ import torch
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import Checkpoint, steps_of
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.manifest import Origin, make_manifest
 from coach_rl.experiment.opened_run import (
@@ -28,14 +29,16 @@ from coach_rl.experiment.opened_run import (
     warn_of_missing_memories,
 )
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
+from coach_rl.experiment.parameters_json import encode
+from coach_rl.experiment.resuming import require_work
 from coach_rl.experiment.run_folder import check_name, create_run_folder, locked
 from coach_rl.experiment.runner import (
     Audience,
     Run,
     RunResult,
     RunSettings,
-    keeper_of,
-    require_work,
+    check_room,
+    policy_of,
     videos_of,
 )
 from coach_rl.experiment.strict_json import Json, read_text
@@ -93,7 +96,6 @@ def fork_experiment(
     task = opened.task if seed is None else replace(opened.task, seed=seed)
     videos = videos_of(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity):
-        graph_manager.require_savable()
         with fitting(checkpoint, said(changes)):
             state = checkpoint.state
             if seed is not None:
@@ -101,16 +103,19 @@ def fork_experiment(
             graph_manager.load_state_dict(state)
         warn_of_missing_memories(checkpoint)
         require_work(graph_manager, checkpoint.path, may_conclude=False)
+        policy = policy_of(graph_manager, settings)
         manifest = make_manifest(graph_manager, task, name=name, origin=Origin(command=command))
+        manifest["parameters"]["checkpoints"] = encode(policy)
         manifest |= _inherited(opened, checkpoint, changes, seed)
-        folder = create_run_folder(
-            opened.folder.path.parent.parent if root is None else root,
-            name,
-            manifest,
-            None if opened.manifest["preset"] is None else read_text(opened.folder.preset),
-        )
+        root = opened.folder.path.parent.parent if root is None else root
+        check_room(graph_manager, root / name, policy)
+        is_preset = opened.manifest["preset"] is not None
+        source = read_text(opened.folder.preset) if is_preset else None
+        folder = create_run_folder(root, name, manifest, source)
         with locked(folder.path):
-            keeper = keeper_of(graph_manager, task, folder, settings)
+            keeper = CheckpointKeeper(
+                folder, graph_manager.state_dict, policy=policy, seed=task.seed
+            )
             keeper.begin_at(checkpoint, graph_manager.clock.environment_steps)
             return Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 

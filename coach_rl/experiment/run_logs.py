@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.experiment.checkpoint import Checkpoint
 from coach_rl.experiment.strict_json import Json, require_regular_file, require_types
-
-NOTHING_LOGGED: Json = {"logs": {}, "event_files": {}}
-"""What a checkpoint would note of a run before its first record."""
 
 _CHUNK = 1 << 20
 _TABLE = ".csv"
@@ -58,7 +56,7 @@ def log_notes(folder: Path) -> dict[str, Json]:
     }
 
 
-def planned_cuts(folder: Path, notes: Json, *, source: str) -> list[Cut]:
+def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
     """What has to be cut for the logs to end where a checkpoint was taken; nothing is cut yet.
 
     TensorBoard's own way, a mark in the next file that takes back all from a step on, would also
@@ -67,9 +65,8 @@ def planned_cuts(folder: Path, notes: Json, *, source: str) -> list[Cut]:
 
     Args:
         folder: The run's folder.
-        notes: What `log_notes` said when the checkpoint was taken; those of earlier versions have
-            no checksums, and some no event files, which then stay as they are.
-        source: The checkpoint, for errors.
+        checkpoint: With the notes that `log_notes` made; those of earlier versions have no
+            checksums, and some no event files, which then stay as they are. None: all logs go.
 
     Raises:
         CheckpointError: A log is shorter than it was then, or has been changed.
@@ -77,7 +74,10 @@ def planned_cuts(folder: Path, notes: Json, *, source: str) -> list[Cut]:
     Warns:
         CoachWarning: A log is gone.
     """
-    require_types(notes, {"logs": dict}, source=f"the notes of {source}")
+    notes: Json = {"logs": {}, "event_files": {}}
+    if checkpoint is not None:
+        notes = checkpoint.notes
+        require_types(notes, {"logs": dict}, source=f"the notes of {checkpoint.path}")
     lines, sizes = notes["logs"], notes.get("event_files")
     found = [*_log_files(folder), *(() if sizes is None else _event_files(folder))]
     known = {**lines, **(sizes or {})}

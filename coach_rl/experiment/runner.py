@@ -7,24 +7,28 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
-import re
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError
+from coach_rl.core.errors import RunError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import Positive
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.experiment.best_evaluation import Best
 from coach_rl.experiment.checkpoint import (
-    UNFINISHED,
+    BEST,
+    LAST,
+    POINTERS,
     find_checkpoint,
     list_checkpoints,
+    pointed,
     put_aside,
 )
-from coach_rl.experiment.checkpoint_keeper import Best, CheckpointKeeper, Reason
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper, Reason
+from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     Videos,
@@ -34,14 +38,14 @@ from coach_rl.experiment.evaluation import (
 )
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now
-from coach_rl.experiment.opened_run import (
-    OpenedRun,
-    fitting,
-    open_run,
-    warn_of_missing_memories,
-)
-from coach_rl.experiment.overrides import apply_overrides
+from coach_rl.experiment.opened_run import fitting, open_run, warn_of_missing_memories
 from coach_rl.experiment.parameters_json import encode
+from coach_rl.experiment.resuming import (
+    require_latest,
+    require_never_saved,
+    require_work,
+    with_changes,
+)
 from coach_rl.experiment.run_folder import (
     RunFolder,
     check_name,
@@ -49,9 +53,10 @@ from coach_rl.experiment.run_folder import (
     locked,
     write_manifest,
 )
-from coach_rl.experiment.run_logs import NOTHING_LOGGED, planned_cuts
+from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
@@ -67,19 +72,13 @@ from coach_rl.telemetry.video import VideoParameters
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
 
-EVALUATION_REWARD = "evaluation/reward_mean"
-"""The scalar by which evaluations are compared."""
-
 
 @parameter_class
 class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
-    checkpoint_seconds: Positive[float] | None = None
-    """Seconds between checkpoints that are kept besides best and last; None for none."""
-    checkpoint_memories: bool = True
-    """If False, replay memories are left out of checkpoints: a run that is resumed from one fills
-    them anew before it learns again, and is not exact."""
+    checkpoints: CheckpointParameters | None = None
+    """When it saves itself and which checkpoints stay; None: as its own parameters say."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
@@ -96,6 +95,12 @@ class RunResult:
     """The run's folder."""
     environment_steps: int
     """Environment steps at the end of the run."""
+    ending: str | None
+    """Why training was over: `solved`, or the unit whose count was full, such as `hours`; None
+    when it was stopped before."""
+    solved_at: int | None
+    """Environment steps of the evaluation that reached the target; None if none has, or if there
+    is no target."""
     signal: int | None
     """The signal that stopped it; None when it was finished."""
     summary: Summary | None
@@ -156,14 +161,19 @@ def run_experiment(
     check_name(name)
     videos = videos_of(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity):
-        graph_manager.require_savable()
+        policy = policy_of(graph_manager, settings)
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
-        manifest["loaded"] = loaded
-        preset = origin.preset if origin else None
-        folder = create_run_folder(root, name, manifest, preset.source if preset else None)
+        manifest["parameters"]["checkpoints"] = encode(policy)
+        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
+        check_room(graph_manager, root / name, policy)
+        folder = create_run_folder(
+            root, name, manifest, origin.preset.source if origin and origin.preset else None
+        )
         with locked(folder.path):
-            keeper = keeper_of(graph_manager, task, folder, settings)
+            keeper = CheckpointKeeper(
+                folder, graph_manager.state_dict, policy=policy, seed=task.seed
+            )
             return Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
 
@@ -171,6 +181,7 @@ def resume_experiment(
     run: Path,
     *,
     steps: EnvironmentSteps | None = None,
+    changes: Mapping[str, object] | None = None,
     device: str | None = None,
     threads: int | None = None,
     last_good: bool = False,
@@ -189,6 +200,8 @@ def resume_experiment(
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
             `RUN@best`).
         steps: Environment steps to train to, in all; None keeps the run's own plan.
+        changes: Other parameters from now on, by path: see `resuming.CHANGEABLE`; None changes
+            nothing.
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
             Another number changes the numbers, which a `CoachWarning` says.
@@ -205,42 +218,41 @@ def resume_experiment(
         CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
     settings, audience = settings or RunSettings(), audience or Audience()
+    changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
     opened = open_run(run, device=device, threads=threads, last_good=last_good)
     folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
     if not (last_good or drop_later):
-        _require_latest(opened)
+        require_latest(opened)
     graph_manager = opened.graph_manager
-    graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
+    graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
     videos = videos_of(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity), locked(folder.path):
-        graph_manager.require_savable()
-        keeper = keeper_of(graph_manager, task, folder, settings)
+        policy = policy_of(graph_manager, settings)
+        keeper = CheckpointKeeper(folder, graph_manager.state_dict, policy=policy, seed=task.seed)
         if checkpoint is None:
-            _require_never_saved(opened)
+            require_never_saved(opened)
             load_levels(graph_manager, opened.manifest)
         else:
             with fitting(checkpoint):
                 graph_manager.load_state_dict(checkpoint.state)
             warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
-            require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
-        cuts = (
-            planned_cuts(folder.path, NOTHING_LOGGED, source="the run's beginning")
-            if checkpoint is None
-            else planned_cuts(folder.path, checkpoint.notes, source=str(checkpoint.path))
-        )
+            require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
+        check_room(graph_manager, folder.checkpoints, policy)
+        cuts = planned_cuts(folder.path, checkpoint)
         if last_good:
             put_aside(opened.later)
         keeper.restore(checkpoint)
         for cut in cuts:
             cut.make()
         folder.summary.unlink(missing_ok=True)
-        start = None if checkpoint is None else checkpoint.path.name
         manifest = opened.manifest
+        start = None if checkpoint is None else checkpoint.path.name
         manifest["resumes"].append(
             {"time": now(), "command": list(command), "from": start, **made_with()}
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
+        manifest["parameters"]["checkpoints"] = encode(policy)
         write_manifest(folder, manifest)
         return Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
@@ -276,6 +288,8 @@ class Run:
         return RunResult(
             folder=self.folder,
             environment_steps=self.graph_manager.clock.environment_steps,
+            ending=self.graph_manager.ending,
+            solved_at=self.graph_manager.solved_at,
             signal=stop.signal if summary is None else None,
             summary=summary,
             best=self.keeper.best,
@@ -287,28 +301,23 @@ class Run:
             _write(sinks, _with_resources(record, resources))
             if self.videos is not None and record.kind == "evaluation":
                 self.videos.write(self.folder.videos / f"step_{record.environment_steps}")
-            is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
+            reasons = self.keeper.reasons(record) if self.graph_manager.is_settled else set()
+            self._save(reasons, record, sinks)
+            is_saved = bool(reasons)
             if stop.signal is not None and self.graph_manager.is_settled:
                 break
-        if record is not None and not is_saved:
-            self._save("last", record, sinks)
+        if record is not None and not is_saved and self.keeper.is_enabled:
+            self._save({"last"}, record, sinks)
 
-    def _save_if_due(self, record: LogRecord, sinks: Sequence[Sink]) -> bool:
-        if record.kind == "evaluation" and self.keeper.is_best(record.scalars[EVALUATION_REWARD]):
-            self._save("best", record, sinks)
-        elif (reason := self.keeper.due()) is not None:
-            self._save(reason, record, sinks)
-        else:
-            return False
-        return True
-
-    def _save(self, reason: Reason, record: LogRecord, sinks: Sequence[Sink]) -> None:
+    def _save(self, reasons: set[Reason], record: LogRecord, sinks: Sequence[Sink]) -> None:
         """Say it, then do it, so that the line is among those the checkpoint keeps."""
-        scalars = {"checkpoint/best": float(reason == "best")}
+        if not reasons:
+            return
+        scalars = {"checkpoint/best": float("best" in reasons)}
         blank = replace(record, kind="checkpoint", level="", agent="", scalars=scalars, arrays={})
-        _write(sinks, blank)
-        reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
-        self.keeper.save(reason, record.environment_steps, reward)
+        if self.keeper.is_enabled:
+            _write(sinks, blank)
+        self.keeper.save(reasons, record)
 
     def _progress_and_checkpoint(self) -> str:
         """Return the progress of the run, and the checkpoint that remains of it."""
@@ -339,11 +348,18 @@ class Run:
             self.videos.write(self.folder.videos / f"step_{evaluation.environment_steps}_final")
         checkpoints, best = self.folder.checkpoints, self.keeper.best
         seconds = self.graph_manager.training_seconds
+        target, ending = self.graph_manager.parameters.validation, self.graph_manager.ending
+        names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
+        paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
         summary = Summary(
             evaluation=evaluation,
             steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
-            best_checkpoint=None if best is None else f"{checkpoints.name}/{best.checkpoint}",
-            last_checkpoint=f"{checkpoints.name}/{find_checkpoint(checkpoints).name}",
+            best_checkpoint=paths[BEST],
+            last_checkpoint=paths[LAST],
+            best="" if best is None else str(best),
+            ending=ending or "",
+            target="" if target is None else target.report(self.graph_manager.solved_at),
+            solved_at=self.graph_manager.solved_at,
         )
         document = {
             "created": now(),
@@ -367,66 +383,25 @@ class Run:
         return sinks
 
 
-def keeper_of(
-    graph_manager: GraphManager, task: TaskParameters, folder: RunFolder, settings: RunSettings
-) -> CheckpointKeeper:
-    """What writes the run's checkpoints."""
-    return CheckpointKeeper(
-        folder,
-        graph_manager.state_dict,
-        period_seconds=settings.checkpoint_seconds,
-        seed=task.seed,
-        memories=settings.checkpoint_memories,
-    )
+def policy_of(graph_manager: GraphManager, settings: RunSettings) -> CheckpointParameters:
+    """The policy of checkpoints; what cannot be saved is refused unless there are none."""
+    policy: CheckpointParameters = settings.checkpoints or graph_manager.parameters.checkpoints
+    if policy.enabled:
+        graph_manager.require_savable()
+    return policy
+
+
+def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointParameters) -> None:
+    """Refuse a run whose checkpoints would not fit on the disk."""
+    if policy.enabled and policy.memories:
+        planned = graph_manager.clock.planned
+        steps = planned.count if isinstance(planned, EnvironmentSteps) else math.inf
+        check_disk_space(graph_manager.state_dict(), folder, planned_steps=steps)
 
 
 def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
     """What films the run's evaluations; None where no video is asked for."""
     return None if settings.video is None else Videos(graph_manager, settings.video)
-
-
-def _with_training(graph_manager: GraphManager, steps: EnvironmentSteps) -> GraphManager:
-    changed = apply_overrides(graph_manager.parameters, {"schedule.training": steps})
-    return type(graph_manager)(changed)
-
-
-def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
-    """Refuse a run that is over; one that was stopped before its last evaluation may conclude."""
-    done = graph_manager.clock.environment_steps
-    planned = graph_manager.parameters.schedule.training.count
-    if done >= planned and not may_conclude:
-        raise ConfigurationError(
-            f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
-            f"steps; give a total above {done} with --steps"
-        )
-
-
-def _require_latest(opened: OpenedRun) -> None:
-    """Refuse to drop checkpoints that came after the one named."""
-    if opened.later:
-        assert opened.checkpoint is not None
-        folder, chosen = opened.folder.path, opened.checkpoint.path.name
-        raise ConfigurationError(
-            f"{folder} has gone on from {chosen} to {opened.later[-1].name}; resuming from "
-            f"{chosen} would delete {len(opened.later)} checkpoints and the logs after it. To keep "
-            f"both: coach fork {folder}@{chosen} --as NAME; to delete them: --drop-later"
-        )
-
-
-def _require_never_saved(opened: OpenedRun) -> None:
-    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
-
-    One that was killed while it wrote its first has announced it, and left a part of it behind.
-    """
-    folder = opened.folder
-    log = folder.path / "log.jsonl"
-    is_announced = log.exists() and re.search(rb'"kind": ?"checkpoint"', log.read_bytes())
-    was_killed = is_announced and list(folder.checkpoints.glob(UNFINISHED))
-    if opened.manifest.get("ancestry") or (is_announced and not was_killed):
-        raise CheckpointError(
-            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
-            "start a new run, or delete its log.jsonl to begin this one anew"
-        )
 
 
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:

@@ -11,18 +11,22 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.experiment.checkpoint import Checkpoint
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_logs import log_notes, planned_cuts
 from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
 PRESET = load_preset(find_preset(str(STACK)))
-OFTEN = RunSettings(checkpoint_seconds=1e-9, final_episodes=EnvironmentEpisodes(0))
+OFTEN = RunSettings(
+    checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(0)
+)
 """A checkpoint whenever one can be taken."""
 
 
@@ -153,7 +157,8 @@ def test_a_run_killed_before_its_first_checkpoint_leaves_no_event_files_behind(
 
 
 def cut(folder: Path, notes: Any) -> None:
-    for each in planned_cuts(folder, notes, source="step_1"):
+    checkpoint = Checkpoint(path=Path("step_1"), state={}, notes=notes)
+    for each in planned_cuts(folder, checkpoint):
         each.make()
 
 
