@@ -100,8 +100,10 @@ if TYPE_CHECKING:
     )
     from coach_rl.experiment import (
         RunSettings,
+        TrainedAgent,
         evaluate_run,
         find_preset,
+        load,
         load_preset,
         resume_experiment,
         run_experiment,
@@ -196,9 +198,9 @@ __all__ = [
     "RewardReturnScalingFilter", "RunSettings", "SACAgentParameters", "SACAlgorithmParameters",
     "ScheduleParameters", "ScriptedAgentParameters", "Space", "SteadyPayParameters",
     "SubGoalCorrectionParameters", "TD3AgentParameters", "TD3AlgorithmParameters", "TargetSync",
-    "TaskParameters", "TorsoParameters", "TrainingSteps", "TruncatedNormalNoise",
+    "TaskParameters", "TorsoParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
     "UnknownNameError", "ValidationParameters", "VideoParameters", "__version__", "evaluate_run",
-    "find_preset", "load_preset", "resume_experiment", "run_experiment",
+    "find_preset", "load", "load_preset", "resume_experiment", "run_experiment",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

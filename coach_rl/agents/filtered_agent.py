@@ -131,7 +131,8 @@ class FilteredAgent(ABC, Generic[Exploration]):
 
         Args:
             row_state: What `new_rows` made; holds what rows that explore draw from.
-            request: With the filtered observation; in TEST `greedy` everywhere.
+            request: With the filtered observation; in TEST `greedy` everywhere unless the clock
+                `samples`.
             clock: Phase and counters.
         """
 
@@ -183,7 +184,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
                 observation=take(row_state.pending, rows),
                 starts=request.starts,
                 episode_start=request.episode_start,
-                greedy=request.greedy if learn else np.ones_like(request.greedy),
+                greedy=request.greedy if learn or clock.samples else np.ones_like(request.greedy),
             )
             info = self.choose(row_state, filtered, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP

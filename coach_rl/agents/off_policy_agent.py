@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 
 from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, combined
 from coach_rl.agents.hindsight_filters import check_filters
@@ -332,6 +333,11 @@ class OffPolicyAgent(FilteredAgent[Any]):
                 raise CheckpointError(f"{name}: {error}") from error
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
+
+    @property
+    def modules(self) -> dict[str, Module]:
+        """The learner's networks; their targets are no modules of their own."""
+        return {name: network.module for name, network in self.learner.networks.items()}
 
     def description(self) -> str:
         """The networks and how they are updated, for people."""

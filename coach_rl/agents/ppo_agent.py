@@ -318,6 +318,11 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.network.load_state_dict(state["network"])
         self.returns.load_state_dict(state["returns"])
 
+    @property
+    def modules(self) -> dict[str, ActorCritic]:
+        """The policy and the value on top of what they share."""
+        return {"actor_critic": self.model}
+
     def description(self) -> str:
         """The network and how it is updated, for people."""
         return f"{self.network.summary()}\nupdates: {self.engine.mode}"

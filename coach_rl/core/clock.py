@@ -10,7 +10,7 @@ class Phase(Enum):
     """The purpose of a tick.
 
     HEATUP: random actions, stored, nothing trained. TRAIN: exploration on, stored, trained.
-    TEST: greedy, nothing stored, nothing changed.
+    TEST: greedy unless the clock `samples`, nothing stored, nothing changed.
     """
 
     HEATUP = "heatup"
@@ -35,6 +35,8 @@ class Clock:
     """Gradient updates, summed over the levels."""
     planned_steps: int = 0
     """Environment steps after which training ends; what a schedule without a length spans."""
+    samples: bool = False
+    """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
 
     def state_dict(self) -> State:
         """The phase and the counters; the plan belongs to the parameters."""

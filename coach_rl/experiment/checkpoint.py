@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from coach_rl.core.errors import CheckpointError, UnknownNameError
@@ -120,6 +120,36 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise CheckpointError(f"cannot read {path / _TENSORS}: {error}") from error
     state = _unpack(read_json(path / _STATE), tensors, path / _STATE)
     return Checkpoint(path=path, state=state, notes=notes)
+
+
+def read_policies(path: Path) -> State:
+    """Agents and clock of a checkpoint folder, without their memories and all of training.
+
+    Args:
+        path: The checkpoint's folder.
+
+    Returns:
+        `agents`, each its state without what stands under `memory`, and `clock`.
+
+    Raises:
+        CheckpointError: A file is missing or changed, or the format is of another version.
+    """
+    read_notes(path, checksums=True)
+    tree = read_json(path / _STATE)
+    try:
+        wanted = {
+            "agents": _without_memories(tree["agents"]),
+            "clock": tree["training"]["clock"],
+        }
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path / _STATE} holds no state of a run: {error}") from error
+    try:
+        with safe_open(path / _TENSORS, framework="pt") as tensors:
+            read = {name: tensors.get_tensor(name) for name in _named_in(wanted)}
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot read {path / _TENSORS}: {error}") from error
+    state: State = _unpack(wanted, read, path / _STATE)
+    return state
 
 
 def read_notes(path: Path, *, checksums: bool = False) -> Json:
@@ -314,6 +344,27 @@ def _unpack(document: Json, tensors: dict[str, torch.Tensor], source: Path) -> A
                 return float_from_json(content)
             return {key: _unpack(part, tensors, source) for key, part in document.items()}
     return document
+
+
+def _without_memories(agents: Json) -> Json:
+    """The states of agents, and of the members of groups, without their memories."""
+    if not isinstance(agents, dict):
+        return agents
+    return {key: _without_memories(part) for key, part in agents.items() if key != "memory"}
+
+
+def _named_in(document: Json) -> Iterator[str]:
+    """The names of the tensors that a tree refers to."""
+    match document:
+        case dict():
+            for key, part in document.items():
+                if key in _KINDS:
+                    yield part
+                else:
+                    yield from _named_in(part)
+        case list():
+            for part in document:
+                yield from _named_in(part)
 
 
 def _restore(tag: str, tensor: torch.Tensor) -> Any:
