@@ -36,7 +36,14 @@ def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
         if not isinstance(observation, spaces.Dict):
             raise ValueError("the observation is no Dict")
         return EnvironmentSpaces(observation=observation, action=_from_json(document["action"]))
-    except (AssertionError, KeyError, OverflowError, TypeError, ValueError) as error:
+    except (
+        AssertionError,
+        AttributeError,
+        LookupError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise CheckpointError(f"{source} describes no spaces: {error}") from error
 
 
@@ -54,7 +61,10 @@ def _to_json(space: Space) -> Json:
             sizes = {"nvec": space.nvec.tolist(), "start": space.start.tolist()}
             return {"kind": "MultiDiscrete", **_array(space), **sizes}
         case spaces.MultiBinary():
-            return {"kind": "MultiBinary", "shape": list(space.shape)}
+            return {
+                "kind": "MultiBinary",
+                "n": space.n if isinstance(space.n, int) else list(space.n),
+            }
     raise SpaceError(f"a run cannot record a {type(space).__name__} space")
 
 
@@ -73,7 +83,7 @@ def _from_json(document: Json) -> Space:
             dtype = np.dtype(document["dtype"])
             return spaces.MultiDiscrete(document["nvec"], dtype.type, start=document["start"])
         case "MultiBinary":
-            return spaces.MultiBinary(document["shape"])
+            return spaces.MultiBinary(document["n"])
     raise ValueError(f"there is no space of kind {document['kind']!r}")
 
 
