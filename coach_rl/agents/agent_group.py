@@ -367,7 +367,7 @@ class AgentGroup:
 
     @property
     def info_keys(self) -> tuple[str, ...]:
-        """Where members find rewards and ends of their own."""
+        """The names under which members find rewards and ends of their own."""
         members = (seat.member for seat in self._seats)
         keys = ((each.reward, each.terminated, each.truncated) for each in members)
         return tuple(key for own in keys for key in own if key is not None)

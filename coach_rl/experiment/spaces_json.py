@@ -17,7 +17,7 @@ from coach_rl.experiment.strict_json import FLOAT_TAG, Json, float_from_json, pl
 
 
 def spaces_to_json(known: EnvironmentSpaces) -> Json:
-    """What an environment shows and takes, as JSON."""
+    """The spaces of an environment as JSON."""
     return {"observation": _to_json(known.observation), "action": _to_json(known.action)}
 
 

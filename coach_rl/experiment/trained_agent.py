@@ -82,7 +82,7 @@ class TrainedAgent:
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """What it observes, by key, and where it acts."""
+        """The spaces of its observations, by key, and of its actions."""
         return self._graph.evaluation.simulators.spaces
 
     @property
@@ -107,7 +107,7 @@ class TrainedAgent:
         Args:
             rows: Where, of a batch: a mask [N], e.g. `terminated | truncated`, or numbers of rows;
                 None: everywhere, and the next batch may be of another size.
-            seed: Seed of what is drawn by `act(..., greedy=False)` from now on; None goes on
+            seed: Seed of what is drawn by `act(..., greedy=False)` from now on; None continues
                 drawing. Only for all rows.
         """
         if rows is None:
@@ -163,10 +163,7 @@ class TrainedAgent:
 
 
 def _known_spaces(folder: RunFolder) -> EnvironmentSpaces:
-    """What a run's agents observe and where they act; runs of earlier versions did not record it.
-
-    Those build their environment once to find out.
-    """
+    """The spaces of a run's environment, which is built once if an old manifest lacks them."""
     manifest = read_manifest(folder)
     if "spaces" in manifest:
         return spaces_from_json(manifest["spaces"], source=str(folder.manifest))
