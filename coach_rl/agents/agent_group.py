@@ -347,6 +347,10 @@ class AgentGroup:
         for name, agent in self.members.items():
             agent.load_state_dict(state[name])
 
+    def policy_state_dict(self) -> State:
+        """Return what every member knows, by its name; see `core.agents`."""
+        return {name: agent.policy_state_dict() for name, agent in self.members.items()}
+
     def load_policy(self, state: State) -> None:
         """Let every member start from what the member of its name knew; see `core.agents`."""
         for name, agent in self.members.items():

@@ -295,11 +295,9 @@ class OffPolicyAgent(FilteredAgent[Any]):
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            **self.policy_state_dict(),
             "engine": self.learner.engine.state_dict(),
             "memory": self.memory.state_dict(),
-            "filters": self.filters_state_dict(),
-            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
             "noise": self.noise_rng.get_state(),
             "earned": self.earned,
             "reported_at": self._reported_at,
@@ -319,6 +317,13 @@ class OffPolicyAgent(FilteredAgent[Any]):
         self.earned = state["earned"]
         self._reported_at = state["reported_at"]
         self.training_steps = state["training_steps"]
+
+    def networks_state_dict(self) -> State:
+        """The networks and the statistics by which they see."""
+        return {
+            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
+        }
 
     def load_networks(self, state: State) -> None:
         """Load the networks and the statistics by which they see."""

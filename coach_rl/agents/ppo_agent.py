@@ -292,11 +292,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "network": self.network.state_dict(),
+            **self.policy_state_dict(),
             "engine": self.engine.state_dict(),
             "memory": self.memory.state_dict(),
-            "filters": self.filters_state_dict(),
-            "returns": self.returns.state_dict(),
             "shuffle": generator_state(self.shuffle),
             "kl_coefficient": self._kl_coefficient,
             "training_steps": self.training_steps,
@@ -312,6 +310,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
         load_generator_state(self.shuffle, state["shuffle"])
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
+
+    def networks_state_dict(self) -> State:
+        """The network, and the scale in which its critic predicts."""
+        return {"network": self.network.state_dict(), "returns": self.returns.state_dict()}
 
     def load_networks(self, state: State) -> None:
         """Load the network, and the scale in which its critic predicts."""

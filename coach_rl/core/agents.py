@@ -62,6 +62,10 @@ class Agent(Stateful, Protocol[Rows]):
         """
         ...
 
+    def policy_state_dict(self) -> State:
+        """Return the part of `state_dict` that `load_policy` loads."""
+        ...
+
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere.
 
@@ -69,7 +73,7 @@ class Agent(Stateful, Protocol[Rows]):
         memory, counters and optimisers stay as they are.
 
         Args:
-            state: What that agent's `state_dict` returned.
+            state: What that agent's `state_dict` or `policy_state_dict` returned.
 
         Raises:
             SpaceError: It is another kind of agent, or its networks have other shapes.

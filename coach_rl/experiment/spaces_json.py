@@ -75,8 +75,8 @@ def _from_json(document: Json) -> Space:
             return spaces.Dict({key: _from_json(part) for key, part in parts})
         case "Box":
             dtype, shape = np.dtype(document["dtype"]), tuple(document["shape"])
-            bounds = (_bound(document[name], shape, dtype) for name in ("low", "high"))
-            return spaces.Box(*bounds, shape=shape, dtype=dtype.type)
+            low, high = (_bound(document[name], shape, dtype) for name in ("low", "high"))
+            return spaces.Box(low, high, shape=shape, dtype=dtype.type)
         case "Discrete":
             return spaces.Discrete(document["n"], start=document["start"])
         case "MultiDiscrete":
