@@ -18,7 +18,7 @@ from torch import Tensor
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.state import State
-from coach_rl.experiment.checkpoint import read_policies
+from coach_rl.experiment.checkpoint import Checkpoint, read_checkpoint
 from coach_rl.experiment.run_folder import find_run
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -51,7 +51,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
         ConfigurationError: There is no such run or level, or it does not fit; names the level.
     """
     known: Mapping[str, Json] = {} if manifest is None else manifest.get("loaded", {})
-    read: dict[Path, State] = {}
+    read: dict[Path, Checkpoint] = {}
     loaded: dict[str, Json] = {}
     for level in graph_manager.parameters.levels:
         if level.load is None:
@@ -59,8 +59,8 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
         try:
             source = _known(known[level.name]) if level.name in known else _source(level)
             if source.checkpoint not in read:
-                read[source.checkpoint] = read_policies(source.checkpoint)["agents"]
-            agents = read[source.checkpoint]
+                read[source.checkpoint] = read_checkpoint(source.checkpoint, memories=False)
+            agents = read[source.checkpoint].state["agents"]
             if source.level not in agents:
                 raise UnknownNameError("level there", source.level, agents, "name it as RUN:LEVEL")
             agent = graph_manager.graph.agents[level.name]

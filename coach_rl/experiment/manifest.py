@@ -76,7 +76,7 @@ def make_manifest(
         "panel": encode(dict(origin.panel), "panel"),
         "graph_manager": reference(type(graph_manager), "graph_manager"),
         "parameters": encode(graph_manager.parameters),
-        "spaces": spaces_to_json(graph_manager.graph.evaluation.simulators.spaces),
+        "spaces": spaces_to_json(graph_manager.spaces),
         "task": encode(task, "task"),
         **made_with(),
         "resumes": [],

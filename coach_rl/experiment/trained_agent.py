@@ -19,7 +19,7 @@ from coach_rl.core.agents import NetworkOwner
 from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.experiment.checkpoint import find_checkpoint, read_policies
+from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.manifest import rebuild
 from coach_rl.experiment.run_folder import RunFolder, find_run, read_manifest
 from coach_rl.experiment.spaces_json import spaces_from_json
@@ -55,14 +55,14 @@ def load(
         raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
     outside = OutsideParameters(level=str(folder.path), spaces=_known_spaces(folder))
     graph_manager, task, _ = rebuild(folder, device, learns=False, outside=outside)
-    state = read_policies(path)
+    state = read_checkpoint(path, memories=False).state
     with torch_settings(task):
         graph_manager.create_graph(task, training=False)
         graph = graph_manager.graph
         for name, agent in graph.agents.items():
             if state["agents"].get(name) != {}:  # a script has nothing to load
                 agent.load_policy(state["agents"][name])
-    graph.clock.load_state_dict(state["clock"])
+    graph.clock.load_state_dict(state["training"]["clock"])
     return TrainedAgent(graph)
 
 

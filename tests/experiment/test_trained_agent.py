@@ -279,6 +279,15 @@ def test_neither_the_environment_nor_its_package_is_needed(trained, tmp_path):
     assert agent.act(np.zeros(4)) in agent.spaces.action
 
 
+def test_replay_memories_are_not_read(trained, tmp_path):
+    run = changed(trained("CartPole_DQN"), tmp_path)
+    entries = list((run / "checkpoints" / "step_600").glob("rows_*.bin"))
+    assert entries
+    for file in entries:
+        file.unlink()
+    assert coach_rl.load(run).act(np.zeros(4)) in (0, 1)
+
+
 def test_an_agent_trained_in_mujoco_acts_where_mujoco_is_not_installed(trained):
     run = trained("Mujoco_PPO")
     program = (
