@@ -28,7 +28,6 @@ from coach_rl.experiment.preset_file import (
     load_module,
 )
 from coach_rl.experiment.run_folder import SCHEMA_VERSION, RunFolder, read_manifest
-from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -58,7 +57,7 @@ def make_manifest(
     """Everything the run is made from, as JSON.
 
     Args:
-        graph_manager: The experiment, resolved; its graph is created.
+        graph_manager: The experiment, resolved.
         task: What is known only now.
         name: The experiment's name.
         origin: Where the experiment came from.
@@ -76,7 +75,6 @@ def make_manifest(
         "panel": encode(dict(origin.panel), "panel"),
         "graph_manager": reference(type(graph_manager), "graph_manager"),
         "parameters": encode(graph_manager.parameters),
-        "spaces": spaces_to_json(graph_manager.spaces),
         "task": encode(task, "task"),
         **made_with(),
         "resumes": [],

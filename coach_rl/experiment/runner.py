@@ -52,6 +52,7 @@ from coach_rl.experiment.run_folder import (
     find_run,
     locked,
 )
+from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.graph_managers.evaluating import EvaluationStopped
@@ -161,7 +162,7 @@ def run_experiment(
         graph_manager.require_savable()
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
-        manifest["loaded"] = loaded
+        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = _keeper(graph_manager, task, folder, settings)
