@@ -759,7 +759,10 @@ def test_the_description_says_what_it_consists_of():
     [
         ({"epochs": 0}, "epochs must be int > 0, got 0"),
         ({"minibatch": 0}, "minibatch must be int > 0, got 0"),
-        ({"rollout": EnvironmentSteps(1)}, "rollout must be 2 steps or more, got 1"),
+        (
+            {"rollout": EnvironmentSteps(1)},
+            r"rollout must be EnvironmentSteps >= 2, got EnvironmentSteps\(count=1\)",
+        ),
         ({"discount": 1.1}, r"discount must be float in \[0, 1\], got 1.1"),
         ({"gae_lambda": -0.1}, r"gae_lambda must be float in \[0, 1\], got -0.1"),
         ({"clip": 0.0}, "clip must be float > 0, got 0.0"),

@@ -66,7 +66,7 @@ def test_what_a_flat_or_hac_graph_fills_in_itself_cannot_be_given(name):
 @pytest.mark.parametrize(
     ("levels", "message"),
     [
-        ((), "at least one level"),
+        ((), r"levels must be tuple\[LevelParameters, \.\.\.\] of length >= 1"),
         ((TOP, TOP), r"different names, got \['top', 'top'\]"),
         ((TOP, replace(LOW, goal_space=None)), "level 'low' needs a goal_space"),
     ],
