@@ -304,7 +304,8 @@ class _Run:
             return
         scalars = {"checkpoint/best": float("best" in reasons)}
         blank = replace(record, kind="checkpoint", level="", agent="", scalars=scalars, arrays={})
-        _write(sinks, blank)
+        if self.keeper.is_enabled:
+            _write(sinks, blank)
         self.keeper.save(reasons, record)
 
     def _progress_and_checkpoint(self) -> str:
