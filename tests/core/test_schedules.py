@@ -12,7 +12,7 @@ from coach_rl.core.steps import EnvironmentSteps
 
 
 def at(steps, planned=0):
-    return Clock(environment_steps=steps, planned_steps=planned)
+    return Clock(environment_steps=steps, planned=EnvironmentSteps(planned))
 
 
 def test_a_constant_never_changes():

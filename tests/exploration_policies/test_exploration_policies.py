@@ -30,7 +30,7 @@ from coach_rl.exploration_policies import (
 
 BUTTONS = spaces.Discrete(4, start=3)
 UNEVEN = spaces.Box(np.float32([-1, 0, 5]), np.float32([3, 1, 5]))  # half ranges 2, 0.5, 0
-CLOCK = Clock(environment_steps=500, planned_steps=1000)
+CLOCK = Clock(environment_steps=500, planned=EnvironmentSteps(1000))
 
 
 def constant(value):
@@ -225,7 +225,7 @@ def test_a_schedule_that_leaves_its_range_on_the_way_is_caught_there():
 
 
 def test_schedules_are_asked_with_true_progress():
-    half_way = Clock(environment_steps=500, planned_steps=1000)
+    half_way = Clock(environment_steps=500, planned=EnvironmentSteps(1000))
     epsilon = EpsilonGreedy(epsilon=LinearSchedule(start=1, end=0)).build(BUTTONS)
     assert epsilon.metrics(half_way) == {"exploration/epsilon": 0.5}
     scale = GaussianNoise(
