@@ -309,7 +309,7 @@ class _Packer:
         self._new: list[tuple[str, Appended, IntArray]] = []
         self._numbers = itertools.count(1 + earlier.last_number)
 
-    def pack(self, value: Any, path: str) -> Json:
+    def pack(self, value: object, path: str) -> Json:
         match value:
             case Appended():
                 self.left_out |= not self._memories
@@ -363,7 +363,7 @@ class _Packer:
         self.entries[path] = stored_entries(self._folder, description)
         return description
 
-    def _items(self, value: dict[Any, Any], path: str) -> Iterator[tuple[str, Any]]:
+    def _items(self, value: dict[object, object], path: str) -> Iterator[tuple[str, object]]:
         for key, part in value.items():
             if not isinstance(key, str) or key.startswith("$"):
                 raise CheckpointError(
@@ -439,7 +439,7 @@ class _Unpacker:
         return self._tensors[name]
 
 
-def _restore(tag: str, tensor: torch.Tensor) -> Any:
+def _restore(tag: str, tensor: torch.Tensor) -> object:
     if tag == "$tensor":
         return tensor
     array = tensor.numpy()

@@ -10,7 +10,7 @@ What a vector environment does when an episode ends is its autoreset mode; each 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
@@ -52,6 +52,8 @@ from coach_rl.environments.gymnasium.recipe import (
 )
 from coach_rl.environments.gymnasium.rows import RowsAnswer, fault
 from coach_rl.environments.inbox import Inbox, row_seeds
+
+T = TypeVar("T")
 
 Vector = VectorEnv[Any, Any, Any]
 
@@ -237,7 +239,7 @@ class VectorEnvironment:
             return _row_info(final, row)
         return _row_info(info, row)
 
-    def _final(self, info: Mapping[str, Any], row: int) -> list[Any]:
+    def _final(self, info: Mapping[str, Any], row: int) -> list[object]:
         """The true last observation of a row that was reset in the same step."""
         final = info.get("final_obs")
         masks = info.get("_final_obs")
@@ -266,7 +268,7 @@ class VectorEnvironment:
                 )
         return arrays
 
-    def _guarded(self, verb: str, call: Callable[[], Any]) -> Any:
+    def _guarded(self, verb: str, call: Callable[[], T]) -> T:
         try:
             return call()
         except Exception as error:
@@ -340,7 +342,7 @@ def _parts(layout: Layout) -> list[Any]:
 
 def _row_info(info: Mapping[str, Any], row: int) -> Info:
     """One row of a vector environment's info; `_name` says which rows have `name`."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, values in info.items():
         is_mask = name.startswith("_") and name[1:] in info
         if is_mask or name in ("final_obs", "final_info"):
