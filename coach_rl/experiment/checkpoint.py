@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from coach_rl.core.errors import CheckpointError, UnknownNameError
-from coach_rl.core.records import IntArray
+from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended, State
 from coach_rl.experiment.segments import (
     NOTHING_STORED,
@@ -381,7 +381,7 @@ class _Packer:
         return path
 
 
-def _as_tensor(array: np.ndarray[Any, Any], path: str) -> torch.Tensor:
+def _as_tensor(array: Array, path: str) -> torch.Tensor:
     native = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
     if not native.flags.writeable:
         native = native.copy()

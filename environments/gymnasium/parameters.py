@@ -69,7 +69,7 @@ class SingleEnvironmentsParameters(ABC):
 
 @parameter_class
 class GymnasiumParameters(SingleEnvironmentsParameters):
-    """Any Gymnasium environment."""
+    """Environments of Gymnasium's kind."""
 
     level: str = field(metadata={ADVICE: name_of_class})
     """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the

@@ -315,13 +315,13 @@ def _write(observation: Observation, place: int, leaves: Leaves) -> None:
         values[place] = leaf
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(left: object, right: object) -> bool:
     """Return whether two generator states agree; some kinds hold arrays."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    return bool(np.array_equal(left, right))
+    return bool(np.array_equal(np.asarray(left), np.asarray(right)))
 
 
-def _equal(left: Any, right: Any) -> bool:
+def _equal(left: Array | np.generic, right: Array | np.generic) -> bool:
     floating = np.issubdtype(left.dtype, np.inexact)
     return np.array_equal(left, right, equal_nan=floating)
