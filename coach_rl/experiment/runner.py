@@ -35,6 +35,7 @@ from coach_rl.experiment.checkpoint_keeper import (
     Reason,
     require_same_seed,
 )
+from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     Videos,
@@ -167,6 +168,7 @@ def run_experiment(
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["parameters"]["checkpoints"] = encode(policy)
         manifest["loaded"] = loaded
+        _check_disk_space(graph_manager, root / name, policy)
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = CheckpointKeeper(
@@ -228,6 +230,7 @@ def resume_experiment(
             _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
+        _check_disk_space(graph_manager, folder.checkpoints, policy)
         keeper.restore(checkpoint)
         _cut_back(folder, checkpoint)
         folder.summary.unlink(missing_ok=True)
@@ -372,6 +375,14 @@ def _policy(graph_manager: GraphManager, settings: RunSettings) -> CheckpointPar
     if policy.enabled:
         graph_manager.require_savable()
     return policy
+
+
+def _check_disk_space(
+    graph_manager: GraphManager, folder: Path, policy: CheckpointParameters
+) -> None:
+    if policy.enabled and policy.memories:
+        planned = graph_manager.clock.planned_steps
+        check_disk_space(graph_manager.state_dict(), folder, planned_steps=planned)
 
 
 def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
