@@ -176,6 +176,10 @@ class FilteredAgent(ABC, Generic[Exploration]):
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
 
+    def networks_state_dict(self) -> State:
+        """Return the part of `state_dict` that `load_networks` loads."""
+        return {}
+
     def load_networks(self, state: State) -> None:
         """Load the networks, and whatever they need to mean the same, from a saved state.
 
@@ -183,6 +187,10 @@ class FilteredAgent(ABC, Generic[Exploration]):
         where it is not there, a `KeyError`.
         """
         raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
+
+    def policy_state_dict(self) -> State:
+        """Networks and the statistics of filters; see `core.agents.Agent`."""
+        return {**self.networks_state_dict(), "filters": self.filters_state_dict()}
 
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; see `core.agents.Agent`."""

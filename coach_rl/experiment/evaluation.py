@@ -18,6 +18,7 @@ from coach_rl.experiment.manifest import now
 from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
 from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.spaces_json import spaces_from_json
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.evaluating import never
@@ -248,7 +249,13 @@ def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManag
         paths[f"environment{dot}{rest}"] = value
     parameters = opened.graph_manager.parameters
     changed = apply_overrides(parameters, paths)
-    known, found = _spaces(parameters), _spaces(changed)
+    manifest = opened.manifest
+    known = (
+        spaces_from_json(manifest["spaces"], source=str(opened.folder.manifest))
+        if "spaces" in manifest
+        else _spaces(parameters)  # of a run of an earlier version
+    )
+    found = _spaces(changed)
     for what in ("observation", "action"):
         mine, other = getattr(known, what), getattr(found, what)
         if mine != other:

@@ -41,6 +41,7 @@ from coach_rl.experiment.runner import (
     policy_of,
     videos_of,
 )
+from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.strict_json import Json, read_text
 from coach_rl.graph_managers.graph_manager import GraphManager
 
@@ -106,6 +107,7 @@ def fork_experiment(
         policy = policy_of(graph_manager, settings)
         manifest = make_manifest(graph_manager, task, name=name, origin=Origin(command=command))
         manifest["parameters"]["checkpoints"] = encode(policy)
+        manifest["spaces"] = spaces_to_json(graph_manager.spaces)
         manifest |= _inherited(opened, checkpoint, changes, seed)
         root = opened.folder.path.parent.parent if root is None else root
         check_room(graph_manager, root / name, policy)

@@ -54,6 +54,7 @@ from coach_rl.experiment.run_folder import (
     write_manifest,
 )
 from coach_rl.experiment.run_logs import planned_cuts
+from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
@@ -167,9 +168,8 @@ def run_experiment(
         manifest["parameters"]["checkpoints"] = encode(policy)
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         check_room(graph_manager, root / name, policy)
-        folder = create_run_folder(
-            root, name, manifest, origin.preset.source if origin and origin.preset else None
-        )
+        preset = origin.preset if origin else None
+        folder = create_run_folder(root, name, manifest, preset.source if preset else None)
         with locked(folder.path):
             keeper = CheckpointKeeper(
                 folder, graph_manager.state_dict, policy=policy, seed=task.seed

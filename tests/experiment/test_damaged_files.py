@@ -23,10 +23,13 @@ from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import create_run_folder
 from coach_rl.experiment.runner import RunSettings, resume_experiment, run_experiment
 from coach_rl.experiment.strict_json import sealed
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 
 PRESET = load_preset(find_preset(str(Path(__file__).with_name("fake_preset.py"))))
-OFTEN = RunSettings(checkpoint_seconds=1e-9, final_episodes=EnvironmentEpisodes(1))
+OFTEN = RunSettings(
+    checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(1)
+)
 SELDOM = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 SECONDS = 20
 """What takes longer hangs."""

@@ -34,12 +34,15 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.testing import assert_same_state
 
 STACK = load_preset(find_preset(str(Path(__file__).parent.parent / "cli" / "stack_preset.py")))
 OFTEN = RunSettings(
-    tensorboard=False, checkpoint_seconds=1e-9, final_episodes=EnvironmentEpisodes(2)
+    tensorboard=False,
+    checkpoints=CheckpointParameters(every_seconds=1e-9),
+    final_episodes=EnvironmentEpisodes(2),
 )
 """A checkpoint whenever one can be taken."""
 PPO = PPOAgentParameters(
