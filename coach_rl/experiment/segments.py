@@ -70,10 +70,10 @@ class StoredEntries(Appended):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """What a checkpoint has of appended entries."""
+    """The appended entries of a checkpoint."""
 
     entries: Mapping[str, StoredEntries] = field(default_factory=dict)
-    """By their place in its state."""
+    """Entries by their place in the state."""
     sums: Mapping[str, str] = field(default_factory=dict)
     """Checksums of its files, by name."""
 
