@@ -102,8 +102,8 @@ def shared(
 ) -> tuple[tuple[Segment, ...], IntArray]:
     """Return what a new checkpoint shares with an earlier one of the same run.
 
-    Where more than half of what would be shared is not needed any more, nothing is: a row that
-    stands still must not keep the other rows' segments for ever.
+    Nothing is shared where that would keep more entries that are not needed than there are
+    entries: a row that stands still must not keep the other rows' segments for ever.
 
     Args:
         appended: The entries to save.
@@ -130,8 +130,8 @@ def shared(
             break
         since = np.maximum(np.minimum(since, newest.begins), first)
         segments.pop()
-    needed = sum(segment.needed(first) for segment in segments)
-    if 2 * needed < sum(segment.entries for segment in segments):
+    dead = sum(segment.entries - segment.needed(first) for segment in segments)
+    if dead > (ends - first).sum():
         return (), first
     return tuple(segments), since
 
