@@ -7,7 +7,6 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -395,7 +394,7 @@ def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointPara
     """Refuse a run whose checkpoints would not fit on the disk."""
     if policy.enabled and policy.memories:
         planned = graph_manager.clock.planned
-        steps = planned.count if isinstance(planned, EnvironmentSteps) else math.inf
+        steps = planned.count if isinstance(planned, EnvironmentSteps) else None
         check_disk_space(graph_manager.state_dict(), folder, planned_steps=steps)
 
 

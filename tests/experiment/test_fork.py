@@ -234,7 +234,7 @@ def test_a_stopped_fork_resumes_like_any_run(parent: Path, tmp_path: Path) -> No
         ({"agent": SAC}, r"does not fit .*with agent=SACAgentParameters"),
         ({"agent.optimizer.learning_rate": -1.0}, "learning_rate must be"),
         ({"environment": GymnasiumParameters(level="CartPole-v1")}, "does not fit .*CartPole-v1"),
-        ({"levl": 1}, "unknown parameter 'levl'"),
+        ({"levell": 1}, "unknown parameter 'levell'"),
     ],
 )
 def test_what_does_not_fit_the_state_is_refused_by_name_and_leaves_nothing(
