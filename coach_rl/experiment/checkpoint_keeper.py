@@ -179,9 +179,10 @@ class CheckpointKeeper:
         """Remember what a checkpoint notes of the keeper that wrote it; return its best."""
         notes = checkpoint.notes
         try:
-            best = notes["best"]
-            if best is not None:
-                best = Best(**({"value": best["reward"]} | best))  # once by reward alone
+            noted = notes["best"]
+            best: Best | None = None
+            if noted is not None:
+                best = Best(**({"value": noted["reward"]} | noted))  # once by reward alone
             self._periodic = Periodic(**notes.get("newest_periodic", {}))
         except (KeyError, TypeError) as error:
             raise CheckpointError(

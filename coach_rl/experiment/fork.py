@@ -63,7 +63,7 @@ def fork_experiment(
 ) -> RunResult:
     """Start a new run from the state of another one, and train it.
 
-    Without changes its numbers are those that the parent goes on with. Its manifest lists its
+    Without changes its numbers are those that the parent continues with. Its manifest lists its
     ancestors, and what each fork changed. `best` is the best since the fork.
 
     Args:
@@ -105,7 +105,9 @@ def fork_experiment(
         warn_of_missing_memories(checkpoint)
         require_work(graph_manager, checkpoint.path, may_conclude=False)
         policy = policy_of(graph_manager, settings)
-        manifest = make_manifest(graph_manager, task, name=name, origin=Origin(command=command))
+        manifest = make_manifest(
+            graph_manager, task, name=name, origin=Origin(command=tuple(command))
+        )
         manifest["parameters"]["checkpoints"] = encode(policy)
         manifest["spaces"] = spaces_to_json(graph_manager.spaces)
         manifest |= _inherited(opened, checkpoint, changes, seed)
@@ -146,7 +148,7 @@ def _changed(
 def _inherited(
     opened: OpenedRun, checkpoint: Checkpoint, changes: Mapping[str, object], seed: int | None
 ) -> Json:
-    """What a fork's manifest has from its parent's."""
+    """The parts of a fork's manifest that come from its parent's."""
     parent = opened.manifest
     step = {
         "run": str(opened.folder.path),

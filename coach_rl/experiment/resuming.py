@@ -1,4 +1,4 @@
-"""What is left of a run that is resumed, what may change in it, and what must not be lost."""
+"""Conditions of resuming a run: work left, changes allowed, checkpoints that must not be lost."""
 
 import re
 from collections.abc import Mapping

@@ -306,7 +306,7 @@ def _last_good(folder: RunFolder) -> Path:
 
 
 def _unfinished() -> str:
-    """How the names of this machine's unfinished run folders begin; the process follows."""
+    """Beginning of the names of this machine's unfinished run folders; the process follows."""
     return f".new-{socket.gethostname()}-"
 
 

@@ -41,7 +41,7 @@ class Cut:
 
 
 def log_notes(folder: Path) -> dict[str, Json]:
-    """What a checkpoint notes of a run's logs: lines, bytes, headers and checksums by file name."""
+    """A checkpoint's notes of the logs of a run: lines, bytes, headers and checksums by file name."""
     lines, checksums, headers = {}, {}, {}
     for path in _log_files(folder):
         lines[path.name], checksums[path.name] = _lines_and_checksum(path, path.stat().st_size)
@@ -57,7 +57,7 @@ def log_notes(folder: Path) -> dict[str, Json]:
 
 
 def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
-    """What has to be cut for the logs to end where a checkpoint was taken; nothing is cut yet.
+    """Cuts after which the logs end where a checkpoint was taken; nothing is cut yet.
 
     TensorBoard's own way, a mark in the next file that takes back all from a step on, would also
     take what was said at the checkpoint's own step before it, and works only if that file is read

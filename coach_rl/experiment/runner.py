@@ -399,7 +399,7 @@ def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointPara
 
 
 def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
-    """What films the run's evaluations; None where no video is asked for."""
+    """Recorder of videos of the run's evaluations; None where none is asked for."""
     return None if settings.video is None else Videos(graph_manager, settings.video)
 
 
