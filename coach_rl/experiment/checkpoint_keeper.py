@@ -107,13 +107,20 @@ class CheckpointKeeper:
         """
         checkpoints = self._folder.checkpoints
         path = free_path(checkpoints, environment_steps)
+        best_before, self._last_save = self.best, time.monotonic()  # a failure waits as long, too
         if reason == "best":
             assert reward is not None
             self.best = Best(reward, environment_steps, path.name)
-        write_checkpoint(path, self._state(), self._notes(reason))
-        if reason == "best":
-            point(checkpoints, BEST, path.name)
-        point(checkpoints, LAST, path.name)
+        try:
+            write_checkpoint(path, self._state(), self._notes(reason))
+            if reason == "best":
+                point(checkpoints, BEST, path.name)
+            point(checkpoints, LAST, path.name)
+        except BaseException as error:
+            self.best = best_before
+            if isinstance(error, OSError):
+                raise CheckpointError(f"cannot write to {checkpoints}: {error}") from error
+            raise
         self._last_save = time.monotonic()
         if reason == "periodic":
             self._last_periodic = self._last_save

@@ -8,13 +8,22 @@ and closes with an evaluation of its own.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+import signal
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    ConfigurationError,
+    DivergedError,
+    RunError,
+    require,
+)
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
@@ -41,6 +50,7 @@ from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
+from coach_rl.experiment.roll_back import with_new_randomness
 from coach_rl.experiment.run_folder import (
     RunFolder,
     check_name,
@@ -50,7 +60,8 @@ from coach_rl.experiment.run_folder import (
     find_run,
     locked,
 )
-from coach_rl.experiment.stop_requests import StopRequests
+from coach_rl.experiment.run_sinks import RunSinks, trouble
+from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -105,6 +116,10 @@ class RunResult:
     """The evaluation at the end and more; None when it was stopped or none was asked for."""
     best: Best | None
     """The best evaluation while training; None when there was none."""
+    unsaved: str | None = None
+    """Why the end of the run is in no checkpoint; None when it is in one."""
+    incidents: tuple[str, ...] = ()
+    """What went wrong without ending the run, a line each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +131,7 @@ class Audience:
     on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
-    """Called when a first Ctrl-C or SIGTERM is taken, inside the signal handler; or None."""
+    """Called when a signal is taken, inside the signal handler; or None."""
     on_activity: OnActivity = ignore_activity
     """Called with what takes long: compiling, evaluating."""
 
@@ -158,7 +173,9 @@ def run_experiment(
     task = replace(task, device=resolved_device(task.device))
     check_name(name)
     videos = _videos(graph_manager, settings)
-    with live_graph(graph_manager, task, on_activity=audience.on_activity):
+    stop = StopRequests(audience.announce)
+    on_activity = stop.following(audience.on_activity)
+    with stop, live_graph(graph_manager, task, on_activity=on_activity):
         graph_manager.require_savable()
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
@@ -166,7 +183,9 @@ def run_experiment(
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = _keeper(graph_manager, task, folder, settings)
-            return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
+            return _Run(
+                graph_manager, task, folder, settings, audience, stop, keeper, videos, None
+            ).go()
 
 
 def resume_experiment(
@@ -207,7 +226,9 @@ def resume_experiment(
     if checkpoint is not None:
         require_same_seed(checkpoint, task.seed)
     videos = _videos(graph_manager, settings)
-    with live_graph(graph_manager, task, on_activity=audience.on_activity), locked(folder.path):
+    stop = StopRequests(audience.announce)
+    on_activity = stop.following(audience.on_activity)
+    with stop, live_graph(graph_manager, task, on_activity=on_activity), locked(folder.path):
         graph_manager.require_savable()
         keeper = _keeper(graph_manager, task, folder, settings)
         if checkpoint is None:
@@ -226,10 +247,13 @@ def resume_experiment(
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         write_json(folder.manifest, manifest)
-        return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
+        done = None if checkpoint is None else graph_manager.clock.environment_steps
+        return _Run(
+            graph_manager, task, folder, settings, audience, stop, keeper, videos, done
+        ).go()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Run:
     """A run whose graph is built and whose folder exists."""
 
@@ -238,61 +262,161 @@ class _Run:
     folder: RunFolder
     settings: RunSettings
     audience: Audience
+    stop: StopRequests
     keeper: CheckpointKeeper
     videos: Videos | None
+    saved_at: int | None
+    """Environment steps of the newest checkpoint; None where there is none."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """How often something could not be written, by what."""
+    unsaved: str | None = None
+    """Why the last attempt at a checkpoint failed; None if it did not."""
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""
         if self.audience.on_start is not None:
             self.audience.on_start(self.graph_manager, self.task, self.folder)
-        with ExitStack() as stack:
-            stop = stack.enter_context(StopRequests(self.audience.announce))
-            sinks = [*self._own_sinks(stack), *self.audience.sinks]
+        summary = None
+        sinks = RunSinks(self.folder.path, self._files(), self.audience.sinks)
+        with closing(sinks), self.stop.patient():
             try:
-                self._train(sinks, stop)
+                while not self._is_trained(sinks):
+                    pass
+                if self.stop.signal is None and self.settings.final_episodes.count > 0:
+                    summary = self._summarise(sinks)
             except RunError as error:
                 raise type(error)(f"{error}. {self._progress_and_checkpoint()}") from error
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt(f"interrupted. {self._progress_and_checkpoint()}") from None
-            summary = None
-            if stop.signal is None and self.settings.final_episodes.count > 0:
-                summary = self._summarise(sinks, stop)
+            except KeyboardInterrupt as error:
+                number = getattr(error, "signal", signal.SIGINT)
+                message = f"interrupted. {self._progress_and_checkpoint()}"
+                raise Interrupted(message, signal=number) from None
         return RunResult(
             folder=self.folder,
             environment_steps=self.graph_manager.clock.environment_steps,
-            signal=stop.signal if summary is None else None,
+            signal=self.stop.signal if summary is None else None,
             summary=summary,
             best=self.keeper.best,
+            unsaved=self.unsaved,
+            incidents=self._incidents(sinks),
         )
 
-    def _train(self, sinks: Sequence[Sink], stop: StopRequests) -> None:
-        record, is_saved, resources = None, False, ResourceSampler()
-        for record in self.graph_manager.improve(is_stopped=stop.is_requested):
-            _write(sinks, _with_resources(record, resources))
-            if self.videos is not None and record.kind == "evaluation":
-                self.videos.write(self.folder.videos / f"step_{record.environment_steps}")
-            is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
-            if stop.signal is not None and self.graph_manager.is_settled:
-                break
-        if record is not None and not is_saved:
-            self._save("last", record, sinks)
+    def _is_trained(self, sinks: RunSinks) -> bool:
+        """Train to the end or to a stop; False if the run diverged and has been rolled back."""
+        try:
+            self._train(sinks)
+        except DivergedError as error:
+            most = self.graph_manager.parameters.divergence.most_roll_backs
+            is_left = self.graph_manager.clock.roll_backs < most
+            if not (self._rolls_back and is_left and list_checkpoints(self.folder.checkpoints)):
+                raise
+            self._roll_back(sinks, error)
+            return False
+        return True
 
-    def _save_if_due(self, record: LogRecord, sinks: Sequence[Sink]) -> bool:
+    @property
+    def _rolls_back(self) -> bool:
+        return self.graph_manager.parameters.divergence.response == "roll_back"
+
+    def _roll_back(self, sinks: RunSinks, error: DivergedError) -> None:
+        """Go back to the last checkpoint, as a resumed run does, with other random numbers."""
+        graph_manager, clock = self.graph_manager, self.graph_manager.clock
+        attempt, done = clock.roll_backs + 1, clock.environment_steps
+        checkpoint = read_checkpoint(find_checkpoint(self.folder.checkpoints))
+        sinks.close()
+        self.keeper.restore(checkpoint)
+        _cut_back(self.folder, checkpoint)
+        state = with_new_randomness(checkpoint.state, seed=self.task.seed, attempt=attempt)
+        graph_manager.load_state_dict(state)
+        clock.roll_backs = attempt
+        most = graph_manager.parameters.divergence.most_roll_backs
+        warnings.warn(
+            f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
+            f"new random numbers ({attempt} of {most} times)",
+            CoachWarning,
+            stacklevel=2,
+        )
+        scalars = {"divergence/environment_steps": float(done), "divergence/roll_backs": attempt}
+        sinks.write(self._record("roll_back", scalars))
+
+    def _train(self, sinks: RunSinks) -> None:
+        resources, stop = ResourceSampler(), self.stop
+        is_going_on = is_saved = True
+        while is_going_on:
+            for record in self.graph_manager.improve(
+                is_stopped=stop.is_requested, is_paused=stop.wants_checkpoint
+            ):
+                sinks.write(_with_resources(record, resources))
+                if self.videos is not None and record.kind == "evaluation":
+                    self._film(f"step_{record.environment_steps}")
+                is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
+                if stop.is_requested() and self.graph_manager.is_settled:
+                    break
+            is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
+            done = self.graph_manager.clock.environment_steps
+            if not is_saved or self.saved_at != done:
+                self._save("last", sinks)
+
+    def _save_if_due(self, record: LogRecord, sinks: RunSinks) -> bool:
         if record.kind == "evaluation" and self.keeper.is_best(record.scalars[EVALUATION_REWARD]):
-            self._save("best", record, sinks)
+            self._save("best", sinks, record.scalars[EVALUATION_REWARD])
         elif (reason := self.keeper.due()) is not None:
-            self._save(reason, record, sinks)
+            self._save(reason, sinks)
+        elif self._rolls_back and not list_checkpoints(self.folder.checkpoints):
+            self._save("last", sinks)  # to have something to go back to
         else:
             return False
         return True
 
-    def _save(self, reason: Reason, record: LogRecord, sinks: Sequence[Sink]) -> None:
-        """Say it, then do it, so that the line is among those the checkpoint keeps."""
+    def _save(self, reason: Reason, sinks: RunSinks, reward: float | None = None) -> None:
+        """Say it, then do it, so that the line is among those the checkpoint keeps.
+
+        Where it cannot be written the run goes on, and tries again when the next one is due.
+        """
+        clock = self.graph_manager.clock
         scalars = {"checkpoint/best": float(reason == "best")}
-        blank = replace(record, kind="checkpoint", level="", agent="", scalars=scalars, arrays={})
-        _write(sinks, blank)
-        reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
-        self.keeper.save(reason, record.environment_steps, reward)
+        said = self._record("checkpoint", scalars)
+        sinks.write(said)
+        try:
+            if not self.folder.manifest.exists():
+                raise CheckpointError("the run's folder has lost its manifest")
+            self.keeper.save(reason, clock.environment_steps, reward)
+        except CheckpointError as error:
+            self.unsaved = f"the checkpoint at {clock.environment_steps:,} environment steps: "
+            self.unsaved += trouble(error, self.folder.path)
+            self._note_failure("checkpoints", self.unsaved)
+            sinks.write(replace(said, kind="checkpoint_failed"))
+        else:
+            self.saved_at, self.unsaved = clock.environment_steps, None
+
+    def _film(self, name: str) -> None:
+        """Write the film of the last evaluation; a run goes on without it."""
+        assert self.videos is not None
+        try:
+            self.videos.write(self.folder.videos / name)
+        except Exception as error:  # of whatever library encodes it
+            what = f"the video {name}: {trouble(error, self.folder.path)}"
+            self._note_failure("videos", what)
+
+    def _note_failure(self, what: str, message: str) -> None:
+        """Count what could not be written; the first of a kind is said."""
+        if what not in self.failures:
+            warnings.warn(f"cannot write {message}; the run goes on", CoachWarning, stacklevel=2)
+        self.failures[what] = self.failures.get(what, 0) + 1
+
+    def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
+        clock = self.graph_manager.clock
+        counted = {
+            "updates were skipped, their numbers were not finite": clock.skipped_updates,
+            "times the run diverged and was rolled back": clock.roll_backs,
+            **{f"{what} could not be written": count for what, count in self.failures.items()},
+        }
+        return (*(f"{n:,} {what}" for what, n in counted.items() if n), *sinks.incidents)
+
+    def _record(self, kind: Kind, scalars: Mapping[str, float]) -> LogRecord:
+        """A record about the whole run, of now."""
+        blank = self.graph_manager.evaluation_begins()
+        phase = self.graph_manager.clock.phase
+        return replace(blank, kind=kind, phase=phase, scalars=scalars)
 
     def _progress_and_checkpoint(self) -> str:
         """Return the progress of the run, and the checkpoint that remains of it."""
@@ -305,29 +429,34 @@ class _Run:
         done = self.graph_manager.clock.environment_steps
         return f"The run had done {done} environment steps; {kept}"
 
-    def _summarise(self, sinks: Sequence[Sink], stop: StopRequests) -> Summary | None:
+    def _summarise(self, sinks: RunSinks) -> Summary | None:
         """The final evaluation, also written into the run's folder; None where it was stopped."""
-        _write(sinks, self.graph_manager.evaluation_begins())
+        sinks.write(self.graph_manager.evaluation_begins())
         try:
             evaluation = final_evaluation(
                 self.graph_manager,
                 self.task,
                 self.settings.final_episodes,
-                is_stopped=stop.is_requested,
+                is_stopped=self.stop.is_requested,
             )
         except EvaluationStopped:
             return None
         for record in (*evaluation.levels, evaluation):
-            _write(sinks, _as_final(record))
+            sinks.write(_as_final(record))
         if self.videos is not None:
-            self.videos.write(self.folder.videos / f"step_{evaluation.environment_steps}_final")
+            self._film(f"step_{evaluation.environment_steps}_final")
         checkpoints, best = self.folder.checkpoints, self.keeper.best
         seconds = self.graph_manager.training_seconds
         summary = Summary(
             evaluation=evaluation,
             steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
             best_checkpoint=None if best is None else f"{checkpoints.name}/{best.checkpoint}",
-            last_checkpoint=f"{checkpoints.name}/{find_checkpoint(checkpoints).name}",
+            last_checkpoint=(
+                f"{checkpoints.name}/{find_checkpoint(checkpoints).name}"
+                if list_checkpoints(checkpoints)
+                else None
+            ),
+            incidents=self._incidents(sinks),
         )
         document = {
             "created": now(),
@@ -336,19 +465,24 @@ class _Run:
             "best_evaluation": None if best is None else vars(best),
             "evaluated_episodes": evaluation_json(evaluation)["episodes"],
         }
-        write_json(self.folder.summary, plain_json(document))
+        try:
+            write_json(self.folder.summary, plain_json(document))
+        except OSError as error:
+            self._note_failure("summaries", f"the summary: {trouble(error, self.folder.path)}")
         return summary
 
-    def _own_sinks(self, stack: ExitStack) -> list[Sink]:
-        """The sinks that write into the run's folder, closed with `stack`."""
-        folder = self.folder.path
-        sinks: list[Sink] = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
+    def _files(self) -> dict[str, Callable[[], Sink]]:
+        """What makes the sinks that write into the run's folder."""
+        folder, clock = self.folder.path, self.graph_manager.clock
+        files: dict[str, Callable[[], Sink]] = {
+            "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
+            "the CSV files": lambda: CsvSink(folder),
+        }
         if self.settings.tensorboard:
-            done = self.graph_manager.clock.environment_steps
-            sinks.append(TensorBoardSink(folder, resumed_at=done or None))
-        for sink in sinks:
-            stack.callback(sink.close)
-        return sinks
+            files["TensorBoard's file"] = lambda: TensorBoardSink(
+                folder, resumed_at=clock.environment_steps or None
+            )
+        return files
 
 
 def _keeper(
@@ -416,8 +550,3 @@ def _as_final(record: LogRecord) -> LogRecord:
     kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
     scalars = {f"final_{name}": value for name, value in record.scalars.items()}
     return replace(record, kind=kind, scalars=scalars)
-
-
-def _write(sinks: Sequence[Sink], record: LogRecord) -> None:
-    for sink in sinks:
-        sink.write(record)

@@ -112,31 +112,41 @@ class GraphManager:
         )
         self._progress, self._is_settled = Progress(self.parameters.schedule), True
 
-    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
+    def improve(
+        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+    ) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
         Builds the graph with default task parameters where that has not been done. Continues from
         wherever the counters stand, so it also continues a restored run.
 
         Args:
-            is_stopped: Asked at every step of an evaluation whether to give it up and end; a later
-                `improve` makes it again. Between two records whoever iterates can stop anyway.
+            is_stopped: Asked at every step whether to end there; a later `improve` continues. An
+                evaluation is given up, and made again then. Between two records whoever iterates
+                can stop anyway.
+            is_paused: The same, but not asked in evaluations.
         """
         if self._graph is None:
             self.create_graph()
         clock, schedule = self.graph.training.clock, self.parameters.schedule
+
+        def is_left() -> bool:
+            return is_stopped() or is_paused()
+
         self._progress.go_on()
         if not self._progress.has_begun:
             warn_of_idle_learners(self.parameters)
         if clock.environment_steps < schedule.heatup.count:
-            yield from self.heatup(schedule.heatup - EnvironmentSteps(clock.environment_steps))
+            steps = schedule.heatup - EnvironmentSteps(clock.environment_steps)
+            yield from self._act(Phase.HEATUP, steps, is_left)
         try:
             yield from self._evaluate_if_due(is_stopped)  # a run may have stopped just before
-            while clock.environment_steps < schedule.training.count:
+            while clock.environment_steps < schedule.training.count and not is_left():
                 until = schedule.training.count
                 if schedule.evaluation_interval is not None:
                     until = min(until, self._progress.next_evaluation)
-                yield from self.train_and_act(EnvironmentSteps(until - clock.environment_steps))
+                steps = EnvironmentSteps(until - clock.environment_steps)
+                yield from self._act(Phase.TRAIN, steps, is_left)
                 yield from self._evaluate_if_due(is_stopped)
         except EvaluationStopped:
             self._is_settled = True
@@ -227,6 +237,7 @@ class GraphManager:
         """Go on from a state saved by an equally built graph."""
         self.graph.load_state_dict(state)
         self._progress.load_state_dict(state["progress"])
+        self._is_settled = True
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments.
@@ -249,14 +260,16 @@ class GraphManager:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _act(self, phase: Phase, steps: EnvironmentSteps) -> Iterator[LogRecord]:
+    def _act(
+        self, phase: Phase, steps: EnvironmentSteps, is_left: Callable[[], bool] = never
+    ) -> Iterator[LogRecord]:
         graph, progress = self.graph, self._progress
         clock, training = graph.clock, graph.training
         until = clock.environment_steps + steps.count
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)
-        while clock.environment_steps < until:
+        while clock.environment_steps < until and not is_left():
             started = time.perf_counter()
             with torch_settings(graph.task):
                 finished = graph.tracker.note(training.tick())
@@ -281,7 +294,7 @@ class GraphManager:
         """Evaluate at every interval and at the end of training, once each."""
         schedule, progress = self.parameters.schedule, self._progress
         interval, now = schedule.evaluation_interval, self.clock.environment_steps
-        if interval is None or now == progress.evaluated_at:
+        if interval is None or now == progress.evaluated_at or is_stopped():
             return
         if now < progress.next_evaluation and now < schedule.training.count:
             return

@@ -17,8 +17,10 @@ class Summary:
     """Environment steps per second of training, updates included, evaluations not."""
     best_checkpoint: str | None
     """Path of the checkpoint with the best evaluation; None when there was no evaluation."""
-    last_checkpoint: str
-    """Path of the newest checkpoint."""
+    last_checkpoint: str | None
+    """Path of the newest checkpoint; None when none could be written."""
+    incidents: tuple[str, ...] = ()
+    """What went wrong without ending the run, a line each."""
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
@@ -47,6 +49,7 @@ class Summary:
             },
             "best_checkpoint": self.best_checkpoint,
             "last_checkpoint": self.last_checkpoint,
+            "incidents": list(self.incidents),
         }
 
     def table(self) -> Table:
@@ -57,7 +60,9 @@ class Summary:
         table.add_row("gradient updates", f"{record.training_steps:,}")
         table.add_row("steps per second", f"{self.steps_per_second:,.0f}")
         table.add_row("best checkpoint", self.best_checkpoint or "-")
-        table.add_row("last checkpoint", self.last_checkpoint)
+        table.add_row("last checkpoint", self.last_checkpoint or "-")
+        for incident in self.incidents:
+            table.add_row("incident", incident)
         return table
 
 

@@ -12,6 +12,7 @@ import torch
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.state import State
@@ -44,6 +45,7 @@ class WalkParameters:
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     num_envs: int = 1
     validation: None = None
+    divergence: DivergenceParameters = STOP
     signal_at: int | None = None
     fail_at: int | None = None
     seconds_per_step: float = 0.0
@@ -84,14 +86,16 @@ class WalkGraphManager(GraphManager):
         self._weights = torch.zeros(3)
         self._history = np.zeros(0)
 
-    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
+    def improve(
+        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+    ) -> Iterator[LogRecord]:
         p, clock = self.parameters, self._clock
         while True:
             due = clock.environment_steps // p.schedule.evaluation_interval.count
             if self._evaluated < due:
                 self._evaluated = due
                 yield self.evaluate(p.schedule.evaluation_episodes)
-            if clock.environment_steps >= p.schedule.training.count:
+            if clock.environment_steps >= p.schedule.training.count or is_stopped() or is_paused():
                 return
             yield from self._tick()
 

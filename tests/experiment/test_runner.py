@@ -479,7 +479,7 @@ def test_cutting_logs(tmp_path: Path) -> None:
 def test_the_second_signal_stops_at_once() -> None:
     said: list[str] = []
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with StopRequests(said.append) as stop:
+    with StopRequests(said.append) as stop, stop.patient():
         assert stop.signal is None
         os.kill(os.getpid(), signal.SIGINT)
         assert stop.signal == signal.SIGINT
