@@ -67,6 +67,7 @@ def test_the_keys_of_summary_json():
         "levels": {},
         "best_checkpoint": "checkpoints/step_90000",
         "last_checkpoint": "checkpoints/step_100000",
+        "incidents": [],
     }
     assert summary().as_json() == document
     assert json.loads(json.dumps(summary().as_json())) == document
