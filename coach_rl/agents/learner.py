@@ -11,7 +11,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy
+from coach_rl.agents.acting_policy import AnyActingPolicy
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
@@ -34,7 +34,7 @@ class Learner(Protocol):
         ...
 
     @property
-    def acting(self) -> ActingPolicy[Any]:
+    def acting(self) -> AnyActingPolicy:
         """The acting policy of its networks."""
         ...
 

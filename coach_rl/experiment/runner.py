@@ -22,9 +22,9 @@ from coach_rl.core.errors import (
     ConfigurationError,
     DivergedError,
     RunError,
-    require,
 )
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
     UNFINISHED,
@@ -86,20 +86,17 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
-    checkpoint_seconds: float | None = None
+    checkpoint_seconds: Positive[float] | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
+    checkpoint_memories: bool = True
+    """If False, replay memories are left out of checkpoints: a run that is resumed from one fills
+    them anew before it learns again, and is not exact."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
     """Settings of a video of every evaluation; None films none."""
-
-    def __post_init__(self) -> None:
-        seconds = self.checkpoint_seconds
-        require(
-            seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +233,7 @@ def resume_experiment(
             load_levels(graph_manager, manifest)
         else:
             graph_manager.load_state_dict(checkpoint.state)
+            _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         keeper.restore(checkpoint)
@@ -493,6 +491,7 @@ def _keeper(
         graph_manager.state_dict,
         period_seconds=settings.checkpoint_seconds,
         seed=task.seed,
+        memories=settings.checkpoint_memories,
     )
 
 
@@ -521,6 +520,17 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
         raise ConfigurationError(
             f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
             f"steps; give a total above {done} with --steps"
+        )
+
+
+def _warn_of_missing_memories(checkpoint: Checkpoint) -> None:
+    if not checkpoint.has_memories:
+        warnings.warn(
+            f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
+            "exact: its agents act with what they have learned, and learn again once their "
+            "memories hold learning.learning_starts transitions",
+            CoachWarning,
+            stacklevel=3,
         )
 
 
