@@ -58,8 +58,8 @@ from coach_rl.experiment.run_folder import (
     cut_event_files,
     cut_logs,
     find_run,
-    locked,
 )
+from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_sinks import RunSinks, trouble
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json

@@ -22,7 +22,8 @@ from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, cut_logs, find_run, locked, log_lengths
+from coach_rl.experiment.run_folder import RunFolder, cut_logs, find_run, log_lengths
+from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.runner import (
     Audience,
     RunResult,
