@@ -118,7 +118,8 @@ class _File:
 def trouble(error: BaseException, folder: Path) -> str:
     """Why a folder cannot be written to, with its name and the space that is left, for messages."""
     cause = error if isinstance(error, OSError) else error.__cause__
-    reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(error)
+    strerror = cause.strerror if isinstance(cause, OSError) else None
+    reason = strerror or str(cause or error)
     try:
         free = shutil.disk_usage(folder).free
     except OSError:

@@ -169,6 +169,7 @@ def run_experiment(
     )
     task = replace(task, device=resolved_device(task.device))
     check_name(name)
+    _require_what_rolls_back(graph_manager, settings)
     videos = _videos(graph_manager, settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
@@ -222,6 +223,7 @@ def resume_experiment(
     checkpoint = None if path is None else read_checkpoint(path)
     if checkpoint is not None:
         require_same_seed(checkpoint, task.seed)
+    _require_what_rolls_back(graph_manager, settings)
     videos = _videos(graph_manager, settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
@@ -305,15 +307,12 @@ class _Run:
         except DivergedError as error:
             most = self.graph_manager.parameters.divergence.most_roll_backs
             is_left = self.graph_manager.clock.roll_backs < most
-            if not (self._rolls_back and is_left and list_checkpoints(self.folder.checkpoints)):
+            can_go_back = is_left and list_checkpoints(self.folder.checkpoints)
+            if not (_rolls_back(self.graph_manager) and can_go_back):
                 raise
             self._roll_back(sinks, error)
             return False
         return True
-
-    @property
-    def _rolls_back(self) -> bool:
-        return self.graph_manager.parameters.divergence.response == "roll_back"
 
     def _roll_back(self, sinks: RunSinks, error: DivergedError) -> None:
         """Go back to the last checkpoint, as a resumed run does, with other random numbers."""
@@ -359,7 +358,7 @@ class _Run:
             self._save("best", sinks, record.scalars[EVALUATION_REWARD])
         elif (reason := self.keeper.due()) is not None:
             self._save(reason, sinks)
-        elif self._rolls_back and not list_checkpoints(self.folder.checkpoints):
+        elif _rolls_back(self.graph_manager) and not list_checkpoints(self.folder.checkpoints):
             self._save("last", sinks)  # to have something to go back to
         else:
             return False
@@ -404,11 +403,11 @@ class _Run:
     def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
         clock = self.graph_manager.clock
         counted = {
-            "updates were skipped, their numbers were not finite": clock.skipped_updates,
-            "times the run diverged and was rolled back": clock.roll_backs,
-            **{f"{what} could not be written": count for what, count in self.failures.items()},
+            "updates skipped, for numbers that were not finite": clock.skipped_updates,
+            "roll-backs, after the run had diverged": clock.roll_backs,
+            **{f"{what} that could not be written": count for what, count in self.failures.items()},
         }
-        return (*(f"{n:,} {what}" for what, n in counted.items() if n), *sinks.incidents)
+        return (*(f"{what}: {n:,}" for what, n in counted.items() if n), *sinks.incidents)
 
     def _record(self, kind: Kind, scalars: Mapping[str, float]) -> LogRecord:
         """A record about the whole run, of now."""
@@ -505,6 +504,18 @@ def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
     return None if settings.video is None else Videos(graph_manager, settings.video)
+
+
+def _rolls_back(graph_manager: GraphManager) -> bool:
+    return graph_manager.parameters.divergence.response == "roll_back"
+
+
+def _require_what_rolls_back(graph_manager: GraphManager, settings: RunSettings) -> None:
+    if _rolls_back(graph_manager) and not settings.checkpoint_memories:
+        raise ConfigurationError(
+            "divergence.response='roll_back' needs replay memories in the checkpoints it goes back "
+            "to; leave checkpoint_memories on, or use 'skip' or 'stop'"
+        )
 
 
 def _with_training(graph_manager: GraphManager, steps: EnvironmentSteps) -> GraphManager:

@@ -1,5 +1,6 @@
 """A text file that grows by whole lines, also where the disk is full."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -29,7 +30,8 @@ class LineFile:
             while data:
                 data = data[self._file.write(data) :]
         except OSError:
-            os.ftruncate(self._file.fileno(), held.st_size)
+            with contextlib.suppress(OSError):  # the disk is gone altogether
+                os.ftruncate(self._file.fileno(), held.st_size)
             raise
 
     def close(self) -> None:

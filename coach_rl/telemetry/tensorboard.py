@@ -1,5 +1,6 @@
 """Scalars for TensorBoard, by environment steps."""
 
+import contextlib
 import itertools
 import os
 import socket
@@ -84,11 +85,17 @@ class _EventFile:
         self._file = self._path.open("wb")
         self._records = RecordWriter(self._file)
         self._flushed = time.monotonic()
-        self.add(Event(file_version=FORMAT, source_metadata=SourceMetadata(writer="coach_rl")))
-        if forgotten_from is not None:
-            start = SessionLog(status=SessionLog.START)
-            self.add(Event(step=forgotten_from, session_log=start))
-        self.flush()
+        try:
+            self.add(Event(file_version=FORMAT, source_metadata=SourceMetadata(writer="coach_rl")))
+            if forgotten_from is not None:
+                start = SessionLog(status=SessionLog.START)
+                self.add(Event(step=forgotten_from, session_log=start))
+            self.flush()
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the same error once more
+                self._file.close()
+            raise
 
     def add(self, event: Event) -> None:
         event.wall_time = time.time()

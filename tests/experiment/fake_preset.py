@@ -13,7 +13,7 @@ import torch
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.divergence import STOP, DivergenceParameters
-from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
+from coach_rl.core.errors import ConfigurationError, DivergedError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -48,6 +48,7 @@ class WalkParameters:
     divergence: DivergenceParameters = STOP
     signal_at: int | None = None
     fail_at: int | None = None
+    diverge_at: int | None = None
     seconds_per_step: float = 0.0
 
     @property
@@ -110,6 +111,8 @@ class WalkGraphManager(GraphManager):
             os.kill(os.getpid(), signal.SIGTERM)
         if clock.environment_steps == p.fail_at:
             raise NonFiniteError("the loss is NaN")
+        if clock.environment_steps == p.diverge_at and not clock.roll_backs:
+            raise DivergedError("the walk has diverged")
         if clock.environment_steps % 10 == 0:
             clock.episodes += 1
             yield self._record("episode", {"episode/reward": float(self._weights.sum())})
@@ -184,6 +187,8 @@ def graph_manager(
     learning_rate: float = 0.1,
     signal_at: int | None = None,
     fail_at: int | None = None,
+    diverge_at: int | None = None,
+    response: str = "stop",
     seconds_per_step: float = 0.0,
 ) -> WalkGraphManager:
     """A random walk that pretends to learn.
@@ -194,6 +199,8 @@ def graph_manager(
         learning_rate: How fast.
         signal_at: Step at which it sends itself SIGTERM.
         fail_at: Step at which it breaks.
+        diverge_at: Step at which it diverges, unless it has been rolled back.
+        response: What it does then.
         seconds_per_step: How slow.
     """
     return WalkGraphManager(
@@ -207,6 +214,8 @@ def graph_manager(
             ),
             signal_at=signal_at,
             fail_at=fail_at,
+            diverge_at=diverge_at,
+            divergence=DivergenceParameters(response=response),
             seconds_per_step=seconds_per_step,
         )
     )
