@@ -5,9 +5,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
 from coach_rl.core.activity import OnActivity, is_first_step
+
+Handler = Callable[[int, FrameType | None], object] | int | None
+"""A handler of signals, as `signal.signal` takes and returns it."""
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run: Ctrl-C, a scheduler's or the system's, and a terminal that is closed."""
@@ -48,7 +51,7 @@ class StopRequests:
 
     def __init__(self, announce: Callable[[str], None] | None = None) -> None:
         self._announce = announce
-        self._previous: dict[signal.Signals, Any] = {}
+        self._previous: dict[signal.Signals, Handler] = {}
         self._is_patient = self._is_in_first_step = False
         self._wants_checkpoint = False
         self.signal: int | None = None

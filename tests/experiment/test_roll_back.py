@@ -11,18 +11,21 @@ import torch
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.seeding import generator, generator_state
-from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.roll_back import with_new_randomness
 from coach_rl.experiment.runner import RunResult, RunSettings, resume_experiment, run_experiment
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.testing import assert_same_state
 
 PRESET = load_preset(find_preset(str(Path(__file__).with_name("fake_preset.py"))))
 SETTINGS = RunSettings(
-    tensorboard=False, final_episodes=EnvironmentEpisodes(1), checkpoint_seconds=1e-9
+    tensorboard=False,
+    final_episodes=EnvironmentEpisodes(1),
+    checkpoints=CheckpointParameters(every_steps=EnvironmentSteps(10)),
 )
 ROLLED_BACK = r"has diverged\. Rolled back from 75 environment steps to step_70, .* \(1 of 3 times"
 
@@ -85,7 +88,7 @@ def test_a_run_that_rolls_back_has_a_checkpoint_from_its_first_moment(tmp_path: 
 
 
 def test_rolling_back_needs_the_memories_in_checkpoints(tmp_path: Path) -> None:
-    without = RunSettings(tensorboard=False, checkpoint_memories=False)
+    without = RunSettings(tensorboard=False, checkpoints=CheckpointParameters(memories=False))
     with pytest.raises(ConfigurationError, match=r"divergence\.response='roll_back' needs"):
         run(tmp_path, without, response="roll_back")
 
