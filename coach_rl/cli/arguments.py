@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import coach_rl
 from coach_rl.cli.settings import (
@@ -131,7 +131,8 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     if name == "list":
         given.pop("list", None)
     _check(parser, name, command, given)
-    settings: Settings = _filled(command.kind, given)
+    settings = _filled(command.kind, given)
+    assert isinstance(settings, Settings)
     return settings
 
 
@@ -221,7 +222,7 @@ def _names(kind: type) -> set[str]:
     return names
 
 
-def _filled(kind: type, given: Mapping[str, object]) -> Any:
+def _filled(kind: type, given: Mapping[str, object]) -> object:
     values = {}
     for each in fields(kind):
         if isinstance(each.type, type) and is_dataclass(each.type):
