@@ -7,7 +7,6 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
-import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -200,7 +199,7 @@ def _check_disk_space(
 ) -> None:
     if policy.enabled and policy.memories:
         planned = graph_manager.clock.planned
-        steps = planned.count if isinstance(planned, EnvironmentSteps) else math.inf
+        steps = planned.count if isinstance(planned, EnvironmentSteps) else None
         check_disk_space(graph_manager.state_dict(), folder, planned_steps=steps)
 
 
