@@ -4,7 +4,6 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.sizes import readable
@@ -53,7 +52,7 @@ def check_disk_space(
         )
 
 
-def appended_in(state: Any) -> Iterator[Appended]:
+def appended_in(state: object) -> Iterator[Appended]:
     """Everything that is `Appended` in a state."""
     match state:
         case Appended():

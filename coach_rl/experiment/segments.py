@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -154,7 +153,7 @@ def write_segment(path: Path, appended: Appended, since: IntArray) -> str:
             entries = np.empty(len(next(iter(values.values()))), appended.dtype)
             for name, column in values.items():
                 entries[name] = column
-            content = memoryview(entries.view(np.uint8))
+            content = entries.view(np.uint8).data
             file.write(content)
             digest.update(content)
         file.flush()
@@ -226,7 +225,9 @@ def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
 class _Reader:
     """Reads entries from segments: `read(row, begin, end)`."""
 
-    def __init__(self, folder: Path, dtype: np.dtype[Any], segments: tuple[Segment, ...]) -> None:
+    def __init__(
+        self, folder: Path, dtype: np.dtype[np.void], segments: tuple[Segment, ...]
+    ) -> None:
         self._folder, self._dtype, self._segments = folder, dtype, segments
         counts = [segment.ends - segment.begins for segment in segments]
         self._offsets = [np.cumsum(count) - count for count in counts]
