@@ -26,13 +26,13 @@ def check_disk_space(
         ConfigurationError: Not even one checkpoint with full memories has room.
     """
     least = most = 0
-    for memory in appended_in(state):
+    for memory in (each for each in appended_in(state) if each.capacity):
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
         # A checkpoint's files can hold as much again that is not needed any more.
         full = 2 * memory.capacity * (checkpoints or 1)
         ever = full if planned_steps is None else planned_steps
-        least += entry * (min(memory.capacity, ever) - saved)
-        most += entry * ((ever if checkpoints is None else min(full, ever)) - saved)
+        least += entry * max(0, min(memory.capacity, ever) - saved)
+        most += entry * max(0, (ever if checkpoints is None else min(full, ever)) - saved)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     remedy = (
         "free space, lower the memory's `capacity`, or leave memories out of checkpoints with "
