@@ -79,7 +79,14 @@ if TYPE_CHECKING:
     from coach_rl.core.seeding import generator
     from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
     from coach_rl.core.state import Appended, State, Stateful
-    from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, StepUnit, TrainingSteps
+    from coach_rl.core.steps import (
+        EnvironmentEpisodes,
+        EnvironmentSteps,
+        Hours,
+        RunLength,
+        StepUnit,
+        TrainingSteps,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -90,12 +97,12 @@ __all__ = [
     "ConstantSchedule", "Directive", "DivergedError", "DrawableParameters", "End", "EnvResponse",
     "Environment", "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters",
     "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace",
-    "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
-    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
-    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
+    "Hours", "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray",
+    "KeepingParameters", "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule",
+    "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
-    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunningStatistics",
-    "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit", "TrainingReport",
-    "TrainingSteps", "Transition", "UnknownNameError", "generator", "parameter_class",
-    "parse_inspections",
+    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
+    "RunningStatistics", "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit",
+    "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
+    "parameter_class", "parse_inspections",
 ]  # fmt: skip
