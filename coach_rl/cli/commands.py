@@ -131,6 +131,7 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
             changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
+            trust=resume.trust,
             command=command,
             settings=_run_settings(resume.output),
             audience=_audience(resume.output, console),
@@ -146,6 +147,7 @@ def _evaluate(evaluate: Evaluate) -> int:
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
+        trust=evaluate.trust,
         video=video,
     )
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))

@@ -9,7 +9,7 @@ and closes with an evaluation of its own.
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,6 +58,7 @@ from coach_rl.experiment.run_folder import (
 from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
+from coach_rl.experiment.trust import code_in_json, code_in_parameters, remember_own_code
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -168,6 +169,7 @@ def run_experiment(
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["parameters"]["checkpoints"] = encode(policy)
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
+        _remember_code(graph_manager, manifest, origin)
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = CheckpointKeeper(
@@ -186,6 +188,7 @@ def resume_experiment(
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
+    trust: Collection[str] = (),
 ) -> RunResult:
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
@@ -204,6 +207,7 @@ def resume_experiment(
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
 
     Raises:
         ConfigurationError: There is nothing to continue with, or nothing left to do.
@@ -212,7 +216,7 @@ def resume_experiment(
     settings, audience = settings or RunSettings(), audience or Audience()
     folder, path = find_run(run)
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
-    graph_manager, task, manifest = rebuild(folder, device, threads=threads)
+    graph_manager, task, manifest = rebuild(folder, device, threads=threads, trust=trust)
     graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
     checkpoint = None if path is None else read_checkpoint(path)
     if checkpoint is not None:
@@ -381,6 +385,14 @@ def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
     cut_logs(folder.path, notes["logs"])
     if "event_files" in notes:  # not in checkpoints of earlier versions, whose files stay as is
         cut_event_files(folder.path, notes["event_files"])
+
+
+def _remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | None) -> None:
+    """Trust what a new run uses when it is resumed."""
+    preset = None if origin is None else origin.preset
+    source = None if preset is None else (preset.source, str(preset.reference.path))
+    names = [manifest["graph_manager"], *code_in_json(manifest["parameters"])]
+    remember_own_code([*names, *code_in_parameters(graph_manager.parameters)], source)
 
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
