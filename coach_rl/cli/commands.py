@@ -310,11 +310,11 @@ def _audience(output: Output, console: ConsoleSink) -> Audience:
         name, level = folder.path.parent.name, parameters.environment.level
         print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
         print(f"run folder: {short(folder.path)}")
+        if not parameters.checkpoints.enabled:
+            print("checkpoints: none, so the run can't be resumed, nor evaluated once it is over")
         if not folder.checkpoints.exists():
             for line in loading_report(read_manifest(folder).get("loaded", {})):
                 print(f"loaded:     {line}")
-        if not parameters.checkpoints.enabled:
-            print("checkpoints: none, so the run can't be resumed, nor evaluated once it is over")
         if output.print_networks_summary:
             print(graph_manager.description())
 

@@ -7,6 +7,7 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,6 +36,7 @@ from coach_rl.experiment.checkpoint_keeper import (
     Reason,
     require_same_seed,
 )
+from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     Videos,
@@ -169,6 +171,7 @@ def run_experiment(
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["parameters"]["checkpoints"] = encode(policy)
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
+        _check_disk_space(graph_manager, root / name, policy)
         _remember_code(graph_manager, manifest, origin)
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
@@ -233,6 +236,7 @@ def resume_experiment(
             _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
+        _check_disk_space(graph_manager, folder.checkpoints, policy)
         keeper.restore(checkpoint)
         _cut_back(folder, checkpoint)
         folder.summary.unlink(missing_ok=True)
@@ -304,7 +308,8 @@ class _Run:
             return
         scalars = {"checkpoint/best": float("best" in reasons)}
         blank = replace(record, kind="checkpoint", level="", agent="", scalars=scalars, arrays={})
-        _write(sinks, blank)
+        if self.keeper.is_enabled:
+            _write(sinks, blank)
         self.keeper.save(reasons, record)
 
     def _progress_and_checkpoint(self) -> str:
@@ -377,6 +382,15 @@ def _policy(graph_manager: GraphManager, settings: RunSettings) -> CheckpointPar
     if policy.enabled:
         graph_manager.require_savable()
     return policy
+
+
+def _check_disk_space(
+    graph_manager: GraphManager, folder: Path, policy: CheckpointParameters
+) -> None:
+    if policy.enabled and policy.memories:
+        planned = graph_manager.clock.planned
+        steps = planned.count if isinstance(planned, EnvironmentSteps) else math.inf
+        check_disk_space(graph_manager.state_dict(), folder, planned_steps=steps)
 
 
 def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:

@@ -48,8 +48,8 @@ class Trust:
         return replace(self, modules=self.modules | set(modules))
 
     def untrusted(self, names: Iterable[str]) -> list[str]:
-        """The modules of those names, `module:name`, that are not trusted."""
-        return sorted({_module(name) for name in names if not self._has(name)})
+        """Those names, `module:name`, whose modules are not trusted."""
+        return sorted({name for name in names if not self._has(name)})
 
     def require(self, names: Iterable[str], source: object) -> None:
         """Raise a `ConfigurationError` unless all names, `module:name`, are trusted.
@@ -58,11 +58,13 @@ class Trust:
             names: What is named.
             source: Whatever names it, for the error.
         """
-        if missing := self.untrusted(names):
+        missing = self.untrusted(names)
+        if missing:
+            modules = ",".join(sorted(set(map(_module, missing))))
             raise ConfigurationError(
-                f"{source} names code of {', '.join(missing)}, which no run of yours on this "
-                "machine has used; if you would run a program of whoever made it, add --trust "
-                f"{','.join(missing)} (in Python trust={tuple(missing)})"
+                f"{source} names {', '.join(missing)}: code that no run of yours on this machine "
+                "has used, and that is not run; if you would run programs of whoever made it, add "
+                f"--trust {modules} (in Python trust={tuple(modules.split(','))})"
             )
 
     def _has(self, name: str) -> bool:
@@ -110,7 +112,7 @@ def remember_own_code(names: Iterable[str], preset: tuple[str, str] | None) -> N
         preset: Source and file of its preset; None for a run without one.
     """
     own = (name for name in names if not name.startswith(PRESET_MODULE))  # told by their content
-    lines = [f"module {module}" for module in OURS_ALONE.untrusted(own)]
+    lines = [f"module {module}" for module in {*map(_module, OURS_ALONE.untrusted(own))}]
     if preset is not None and shipped_preset(preset[0]) is None:
         lines.append(_preset_line(*preset))
     known = _own_code()
