@@ -125,9 +125,9 @@ def _resolved(name: str, path: str) -> Any:
         if not hasattr(thing, part):
             raise UnknownNameError(f"name in module '{module_name}'", qualified_name, dir(thing))
         thing = getattr(thing, part)
-    home = f"{getattr(thing, '__module__', None)}:{getattr(thing, '__qualname__', None)}"
-    if home != name:  # an import of a trusted module may come from anywhere
-        raise ConfigurationError(f"{path} names '{name}', which is {home}; name it by its home")
+    home = getattr(thing, "__module__", module_name)
+    if home != module_name:  # what a trusted module has imported may come from anywhere
+        raise ConfigurationError(f"{path} names '{name}', which is not of that module, but {home}")
     return thing
 
 
