@@ -111,8 +111,9 @@ def remember_own_code(names: Iterable[str], preset: tuple[str, str] | None) -> N
         names: All code that its manifest names, as `module:name`.
         preset: Source and file of its preset; None for a run without one.
     """
-    own = (name for name in names if not name.startswith(PRESET_MODULE))  # told by their content
-    lines = [f"module {module}" for module in {*map(_module, OURS_ALONE.untrusted(own))}]
+    if preset is not None:  # which is known by its whole text
+        names = [name for name in names if not name.startswith(PRESET_MODULE)]
+    lines = [f"module {module}" for module in {*map(_module, OURS_ALONE.untrusted(names))}]
     if preset is not None and shipped_preset(preset[0]) is None:
         lines.append(_preset_line(*preset))
     known = _own_code()
