@@ -33,7 +33,9 @@ from coach_rl.experiment.strict_json import Json
 from coach_rl.experiment.trust import (
     Trust,
     code_in_json,
+    code_in_parameters,
     is_own_preset,
+    remember_own_code,
     shipped_preset,
     texts_like_code,
     users_trust,
@@ -88,6 +90,14 @@ def make_manifest(
         **made_with(),
         "resumes": [],
     }
+
+
+def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | None) -> None:
+    """Trust what a new run of the user uses, whenever it is rebuilt on this machine."""
+    preset = None if origin is None else origin.preset
+    source = None if preset is None else (preset.source, str(preset.reference.path))
+    names = [manifest["graph_manager"], *code_in_json(manifest["parameters"])]
+    remember_own_code([*names, *code_in_parameters(graph_manager.parameters)], source)
 
 
 def rebuild(
