@@ -321,12 +321,13 @@ def _with_preset(
         source = folder.preset.read_text(encoding="utf-8")
     except OSError as error:
         raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
-    shipped, named = shipped_preset(source), module in trusted.modules
-    if shipped is None and not named and not is_own_preset(source, str(file)):
+    shipped = shipped_preset(source)
+    is_known = shipped is not None or is_own_preset(source, str(file))
+    if not is_known and module not in trusted.modules:
         return trusted
     if module != preset_module(file, source):
         raise CheckpointError(f"{folder.preset} is not the preset that the run was made from")
-    if named:
+    if not is_known:
         warnings.warn(f"running {folder.preset}, which is trusted", CoachWarning, stacklevel=3)
     try:
         load_module(module, source, path=folder.preset, file=shipped or file)
