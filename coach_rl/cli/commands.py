@@ -129,6 +129,7 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
             changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
+            trust=resume.trust,
             command=command,
             settings=_run_settings(resume.output),
             audience=_audience(resume.output, console, going_on),
@@ -144,6 +145,7 @@ def _evaluate(evaluate: Evaluate) -> int:
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
+        trust=evaluate.trust,
         video=video,
     )
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
