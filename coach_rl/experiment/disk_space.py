@@ -34,7 +34,7 @@ def check_disk_space(state: State, folder: Path, *, planned_steps: int) -> None:
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     remedy = (
         "free space, lower the memory's `capacity`, or leave memories out of checkpoints with "
-        "--no_memories (RunSettings.checkpoint_memories=False)"
+        "--no_memories (checkpoints.memories=False)"
     )
     if least > free:
         raise ConfigurationError(

@@ -17,7 +17,7 @@ from pathlib import Path
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, most_environment_steps
 from coach_rl.experiment.best_evaluation import Best
 from coach_rl.experiment.checkpoint import (
     BEST,
@@ -382,7 +382,7 @@ def _check_disk_space(
     graph_manager: GraphManager, folder: Path, policy: CheckpointParameters
 ) -> None:
     if policy.enabled and policy.memories:
-        planned = graph_manager.clock.planned_steps
+        planned = most_environment_steps(graph_manager.clock.planned)
         check_disk_space(graph_manager.state_dict(), folder, planned_steps=planned)
 
 
