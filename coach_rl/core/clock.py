@@ -11,7 +11,7 @@ class Phase(Enum):
     """The purpose of a tick.
 
     HEATUP: random actions, stored, nothing trained. TRAIN: exploration on, stored, trained.
-    TEST: greedy, nothing stored, nothing changed.
+    TEST: greedy unless the clock `samples`, nothing stored, nothing changed.
     """
 
     HEATUP = "heatup"
@@ -36,10 +36,14 @@ class Clock:
     """Gradient updates, summed over the levels."""
     skipped_updates: int = 0
     """Gradient updates that were not applied because their numbers were not finite."""
+    roll_backs: int = 0
+    """Times the run went back to a checkpoint because it had diverged."""
     wall_seconds: float = 0.0
     """Seconds of the run, pauses left out, at the last tick; the graph manager keeps count."""
     planned: RunLength = EnvironmentSteps(0)
     """The length after which training ends; what a schedule without a length spans."""
+    samples: bool = False
+    """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
 
     def state_dict(self) -> State:
         """The phase and what is counted here; the plan belongs to the parameters."""
@@ -49,6 +53,7 @@ class Clock:
             "episodes": self.episodes,
             "training_steps": self.training_steps,
             "skipped_updates": self.skipped_updates,
+            "roll_backs": self.roll_backs,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -57,4 +62,5 @@ class Clock:
         self.environment_steps = state["environment_steps"]
         self.episodes = state["episodes"]
         self.training_steps = state["training_steps"]
-        self.skipped_updates = state.get("skipped_updates", 0)  # not in earlier versions
+        self.skipped_updates = state.get("skipped_updates", 0)  # neither is in earlier versions
+        self.roll_backs = state.get("roll_backs", 0)

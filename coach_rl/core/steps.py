@@ -160,8 +160,3 @@ class Hours(StepUnit):
 
 RunLength = EnvironmentSteps | EnvironmentEpisodes | TrainingSteps | Hours
 """A length of a run, in any unit."""
-
-
-def most_environment_steps(length: RunLength) -> int:
-    """Environment steps that a length has at most: a very large number where none is known."""
-    return length.count if isinstance(length, EnvironmentSteps) else 1 << 60

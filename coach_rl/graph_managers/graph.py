@@ -24,7 +24,7 @@ from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.core.steps import EnvironmentSteps, Hours, RunLength, most_environment_steps
+from coach_rl.core.steps import EnvironmentSteps, Hours, RunLength
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
@@ -32,6 +32,8 @@ from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.stack import Stack, build_stack
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
+_NO_END = 1 << 60
+"""Environment steps of a run whose length is counted in something else."""
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
 
@@ -229,10 +231,10 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
     for level in levels:
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
-        heatup = schedule.heatup
+        training, heatup = schedule.training, schedule.heatup
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
-            steps=most_environment_steps(schedule.training),
+            steps=training.count if isinstance(training, EnvironmentSteps) else _NO_END,
             heatup=heatup.count if isinstance(heatup, EnvironmentSteps) else 0,
         )
         if obstacle is not None:
