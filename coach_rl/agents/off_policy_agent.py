@@ -262,6 +262,11 @@ class OffPolicyAgent(FilteredAgent[Any]):
             self.earned += int((~row_state.heatup[outcome.rows]).sum())
         super().observe(row_state, outcome, clock)
 
+    def restart_rows(self, row_state: AgentRows[Any]) -> None:
+        """Give up the open episodes of all rows; in the memory they end by truncation."""
+        super().restart_rows(row_state)
+        self.memory.truncate_open_episodes()
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """The gradient steps that the decisions since the last call have earned."""
         due = int(self.params.learning.ratio * self.earned) - self.training_steps

@@ -272,6 +272,12 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         const=DEFAULT_EPISODES,
         help=f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
     )
+    what.add_argument(
+        "--restart-episodes",
+        action="store_true",
+        help="with -crd: begin open training episodes anew instead of restoring them, where that "
+        "fails or takes long",
+    )
     _add_changes(parser.add_argument_group("changing the experiment"))
     where = parser.add_argument_group("where and how it runs")
     where.add_argument(

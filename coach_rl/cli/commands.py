@@ -109,6 +109,7 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
             steps=None if resume.steps is None else EnvironmentSteps(resume.steps),
             device=resume.device,
             threads=resume.threads,
+            restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
             audience=_audience(resume.output, console),

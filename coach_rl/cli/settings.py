@@ -68,6 +68,7 @@ class Resume:
     steps: int | None = None
     device: str | None = None
     threads: int | None = None
+    restart_episodes: bool = False
     output: Output
 
 

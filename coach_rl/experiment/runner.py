@@ -159,7 +159,7 @@ def run_experiment(
     check_name(name)
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity):
-        graph_manager.require_savable()
+        graph_manager.warn_of_restarts()
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["loaded"] = loaded
@@ -175,6 +175,7 @@ def resume_experiment(
     steps: EnvironmentSteps | None = None,
     device: str | None = None,
     threads: int | None = None,
+    restart_episodes: bool = False,
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
@@ -191,6 +192,8 @@ def resume_experiment(
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
             Another number changes the numbers, which a `CoachWarning` says.
+        restart_episodes: Whether to begin the open training episodes anew instead of restoring
+            them: where that fails, or takes long.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
@@ -208,13 +211,13 @@ def resume_experiment(
         require_same_seed(checkpoint, task.seed)
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity), locked(folder.path):
-        graph_manager.require_savable()
         keeper = _keeper(graph_manager, task, folder, settings)
         if checkpoint is None:
             _require_never_saved(folder)
             load_levels(graph_manager, manifest)
+            graph_manager.warn_of_restarts()
         else:
-            graph_manager.load_state_dict(checkpoint.state)
+            graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         keeper.restore(checkpoint)
@@ -222,7 +225,13 @@ def resume_experiment(
         folder.summary.unlink(missing_ok=True)
         start = None if checkpoint is None else checkpoint.path.name
         manifest["resumes"].append(
-            {"time": now(), "command": list(command), "from": start, **made_with()}
+            {
+                "time": now(),
+                "command": list(command),
+                "from": start,
+                "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
+                **made_with(),
+            }
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         write_json(folder.manifest, manifest)
@@ -388,6 +397,11 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
             f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
             f"steps; give a total above {done} with --steps"
         )
+
+
+def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
+    """Return whether a checkpoint was saved without the open training episodes."""
+    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))
 
 
 def _require_never_saved(folder: RunFolder) -> None:

@@ -17,8 +17,19 @@ from dataclasses import replace
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
-from coach_rl.core.interfaces import DrawableParameters, EnvironmentParameters
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    ConfigurationError,
+    EnvironmentFault,
+    SpaceError,
+)
+from coach_rl.core.interfaces import (
+    DrawableParameters,
+    EnvironmentParameters,
+    ProbedParameters,
+    ReplayedEnvironment,
+)
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.seeding import integer_seed
@@ -70,6 +81,8 @@ class Graph:
         self._parameters = parameters
         self._agents: dict[str, AnyAgent] = {}
         self._training: Stack | None = None
+        self._obstacle: str | None = None
+        self._has_probed = False
         with ExitStack() as opened, torch_settings(self.task):
             if training:
                 environment = parameters.environment
@@ -135,20 +148,49 @@ class Graph:
         stack, environment = self.training.levels, self._parameters.environment
         return describe_stack(stack, self.levels, agents, environment)
 
+    @property
+    def obstacle_to_restoring(self) -> str | None:
+        """What keeps open training episodes from being saved; None where nothing is found.
+
+        Where there is something, states are saved without them, and a run that continues from such
+        a state begins them anew. Found out once, which may take a second or two.
+        """
+        if not self._has_probed:
+            self._obstacle = self._found_obstacle()
+            self._has_probed = True
+        return self._obstacle
+
     def state_dict(self) -> State:
         """Agents, training environments, counters and open episodes."""
+        obstacle = self.obstacle_to_restoring
         return {
             "agents": {name: agent.state_dict() for name, agent in self.agents.items()},
-            "training": self.training.state_dict(),
+            "training": self.training.state_dict(with_simulators=obstacle is None),
             "tracker": self.tracker.state_dict(),
+            "obstacle_to_restoring": obstacle,
         }
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a state of an equally built graph."""
-        training = self.training
+    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
+        """Go on from a state of an equally built graph.
+
+        Where open episodes were not saved they begin anew, which a `CoachWarning` says.
+
+        Args:
+            state: What `state_dict` returned.
+            restart_episodes: Whether to begin open episodes anew where they were saved, too.
+
+        Raises:
+            CheckpointError: The environments could not be led back to where they were saved.
+        """
+        if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
+            self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
         self.load_agents(state)
-        training.load_state_dict(state["training"])
         self.tracker.load_state_dict(state["tracker"])
+        if restart_episodes or self._obstacle is not None:
+            self.training.load_state_dict(state["training"], with_simulators=False)
+            self._restart_episodes(self._obstacle or "as asked for")
+        else:
+            self._restore(state["training"])
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments."""
@@ -159,6 +201,46 @@ class Graph:
     def close(self) -> None:
         """Close the environments; harmless when repeated."""
         self._opened.close()
+
+    def _found_obstacle(self) -> str | None:
+        try:
+            self.training.simulators.state_dict()
+        except CheckpointError as error:
+            return str(error)
+        environment = self._parameters.environment
+        if isinstance(environment, ProbedParameters):
+            return environment.obstacle_to_restoring()
+        return None
+
+    def _restore(self, state: State) -> None:
+        """Lead levels and training environments back to where they were saved."""
+        steps = int(self.tracker.lengths.sum())
+        if steps and isinstance(self.training.simulators, ReplayedEnvironment):
+            self.on_activity(f"replaying {steps:,} steps of open episodes")
+        try:
+            self.training.load_state_dict(state)
+        except (CheckpointError, EnvironmentFault) as error:
+            raise CheckpointError(
+                f"the open training episodes cannot be restored: {error}; resume with "
+                "--restart-episodes (restart_episodes=True) to begin them anew: agents, memories "
+                "and counters continue as they were saved"
+            ) from error
+        finally:
+            self.on_activity("")
+
+    def _restart_episodes(self, reason: str) -> None:
+        """Begin the training episodes anew, from seeds that belong to this point of the run."""
+        steps, count = int(self.tracker.lengths.sum()), self.training.num_envs
+        warnings.warn(
+            f"the {count:,} open training episodes ({steps:,} steps) begin anew, so the numbers "
+            f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "
+            "exploration and counters continue exactly",
+            CoachWarning,
+            stacklevel=4,
+        )
+        place = f"restart at {self.clock.environment_steps}"
+        self.training.restart(integer_seed(self.task.seed, "training", "environment", place))
+        self.tracker.restart()
 
     def _stack(
         self,

@@ -7,12 +7,13 @@ graph_manager.graph.agents["main"]
 """
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, ConfigurationError, require
+from coach_rl.core.errors import CoachWarning, ConfigurationError, require
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.typed_values import describe_value
@@ -205,17 +206,20 @@ class GraphManager:
         """The levels and their agents, for people."""
         return self.graph.description()
 
-    def require_savable(self) -> None:
-        """Raise a `ConfigurationError` where the environments of training cannot be saved.
+    def warn_of_restarts(self) -> None:
+        """Warn where a resumed run will begin its open episodes anew, and why.
 
-        Whoever is going to write checkpoints asks before hours go into a run that has none.
+        Whoever is going to write checkpoints asks before hours go into a run.
         """
-        try:
-            self.graph.training.state_dict()
-        except CheckpointError as error:
-            raise ConfigurationError(
-                f"a run saves checkpoints, and this experiment cannot be saved: {error}"
-            ) from error
+        obstacle = self.graph.obstacle_to_restoring
+        if obstacle is not None:
+            warnings.warn(
+                f"open episodes of '{self.parameters.environment.level}' cannot be saved: "
+                f"{obstacle}. Checkpoints hold everything else, and a resumed run begins these "
+                "episodes anew",
+                CoachWarning,
+                stacklevel=2,
+            )
 
     def state_dict(self) -> State:
         """Everything that is needed to continue exactly here; valid between two records."""
@@ -223,9 +227,9 @@ class GraphManager:
         progress["evaluations_tell_success"] = self._success_is_reported()
         return {**self.graph.state_dict(), "progress": progress}
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a state saved by an equally built graph."""
-        self.graph.load_state_dict(state)
+    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
+        """Go on from a state saved by an equally built graph; see `Graph.load_state_dict`."""
+        self.graph.load_state_dict(state, restart_episodes=restart_episodes)
         self._progress.load_state_dict(state["progress"])
 
     def load_agents(self, state: State) -> None:

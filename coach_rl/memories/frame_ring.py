@@ -84,6 +84,17 @@ class FrameRing:
         if ended.any():
             self._lasts[positions[ended]] = 1 + self._keep_lasts(newest[ended])
 
+    def truncate(self, rows: IntArray, ends: IntArray, positions: IntArray) -> None:
+        """Keep what became the last frames of episodes that are cut off before these steps, [R].
+
+        Args:
+            rows: [R].
+            ends: The steps behind their newest transitions, [R].
+            positions: The positions of those transitions, [R].
+        """
+        frames = self._frames.read(FRAMES, rows * self._length + ends % self._length)
+        self._lasts[positions] = 1 + self._keep_lasts(frames)
+
     def take(
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:
