@@ -139,15 +139,24 @@ class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
         return replace(self, update_mode="auto")
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        """A memory that is never full enough, unless it is filled from a data set."""
-        starts = self.learning.learning_starts
-        is_filled = isinstance(self.memory, ReplayMemoryParameters) and self.memory.prefill
-        if steps > starts or is_filled:
-            return None
-        return (
-            f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, the "
-            f"run has {steps:,} steps; train for longer, or lower learning.learning_starts"
-        )
+        """A memory that is never full enough, or never holds a batch of different transitions."""
+        starts, batch = self.learning.learning_starts, self.learning.batch
+        kept = steps
+        if isinstance(self.memory, ReplayMemoryParameters):
+            if self.memory.prefill:
+                return None
+            kept = min(steps, self.memory.capacity)
+        if steps <= starts:
+            return (
+                f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, "
+                f"the run has {steps:,} steps; train for longer, or lower learning.learning_starts"
+            )
+        if kept < batch:
+            return (
+                f"agent '{self.name}' draws batches of {batch:,} from {kept:,} transitions at "
+                "most; lower learning.batch, or raise memory.capacity and the run's steps"
+            )
+        return None
 
 
 class OffPolicyAgent(FilteredAgent[Any]):

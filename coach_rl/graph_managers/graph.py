@@ -31,7 +31,6 @@ from coach_rl.core.interfaces import (
     ReplayedEnvironment,
 )
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -182,12 +181,13 @@ class Graph:
         Raises:
             CheckpointError: The environments could not be led back to where they were saved.
         """
+        training = self.training
         if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
         self.load_agents(state)
         self.tracker.load_state_dict(state["tracker"])
         if restart_episodes or self._obstacle is not None:
-            self.training.load_state_dict(state["training"], with_simulators=False)
+            training.load_state_dict(state["training"], with_simulators=False)
             self._restart_episodes(self._obstacle or "as asked for")
         else:
             self._restore(state["training"])
@@ -251,7 +251,9 @@ class Graph:
         opened: ExitStack,
     ) -> Stack:
         """All levels on new environments, which are closed with `opened`."""
+        self.on_activity(f"building {num_envs:,} environments for {purpose}")
         simulators = environment.build(num_envs=num_envs)
+        self.on_activity("")
         opened.callback(simulators.close)
         return build_stack(
             self.levels,
@@ -296,22 +298,6 @@ class Graph:
 def _planned_decisions(levels: Sequence[LevelDescription], index: int, steps: int) -> int:
     """Decisions that level `index` is sure to make in so many environment steps, over all rows."""
     return steps // math.prod(level.horizon or 1 for level in levels[index + 1 :])
-
-
-def warn_of_idle_learners(parameters: GraphParameters) -> None:
-    """Warn where an agent would not learn anything in the whole run, or nothing of use."""
-    levels, schedule = parameters.levels, parameters.schedule
-    for level in levels:
-        if level.frozen or not isinstance(level.agent, LearnerParameters):
-            continue
-        obstacle = level.agent.obstacle_to_learning(
-            num_envs=parameters.num_envs,
-            steps=schedule.training.count,
-            heatup=schedule.heatup.count,
-        )
-        if obstacle is not None:
-            of = "" if len(levels) == 1 else f"level '{level.name}': "
-            warnings.warn(f"{of}{obstacle}", CoachWarning, stacklevel=3)
 
 
 @contextmanager

@@ -19,13 +19,19 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.evaluating import EvaluationStopped, level_metrics, never, play
-from coach_rl.graph_managers.graph import Graph, warn_of_idle_learners
+from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
     HACGraphParameters,
 )
 from coach_rl.graph_managers.progress import Progress
+from coach_rl.graph_managers.run_warnings import (
+    ENDLESS,
+    warn_of_cut_off_episodes,
+    warn_of_endless_episodes,
+    warn_of_useless_settings,
+)
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
@@ -51,6 +57,7 @@ class GraphManager:
         self._recorder: EpisodeRecorder | None = None
         self._progress = Progress(parameters.schedule)
         self._is_settled = True
+        self._has_warned = False
 
     @property
     def graph(self) -> Graph:
@@ -128,7 +135,7 @@ class GraphManager:
         clock, schedule = self.graph.training.clock, self.parameters.schedule
         self._progress.go_on()
         if not self._progress.has_begun:
-            warn_of_idle_learners(self.parameters)
+            warn_of_useless_settings(self.parameters)
         if clock.environment_steps < schedule.heatup.count:
             yield from self.heatup(schedule.heatup - EnvironmentSteps(clock.environment_steps))
         try:
@@ -183,10 +190,13 @@ class GraphManager:
                 graph.evaluation,
                 episodes,
                 seed=graph.evaluation_seed if seed is None else seed,
+                step_limit=self.parameters.schedule.evaluation_step_limit,
                 recorder=self._recorder,
                 is_stopped=is_stopped,
                 on_activity=graph.on_activity,
             )
+        if scores.cut_off:
+            warn_of_cut_off_episodes(self.parameters)
         progress.evaluations_tell_success |= scores.reports_success
         with_success = self._success_is_reported()
         record = progress.record(
@@ -278,8 +288,15 @@ class GraphManager:
                 for level, agent, metrics in learned
             ]
             if progress.is_due(clock):
+                self._warn_of_endless_episodes()
                 records += progress.speed_records(clock, level_metrics(training, "level"))
             yield from self._settling(records)
+
+    def _warn_of_endless_episodes(self) -> None:
+        """Warn, once, where no environment has ended an episode for long."""
+        if not self._has_warned and self.graph.tracker.lengths.min() >= ENDLESS:
+            self._has_warned = True
+            warn_of_endless_episodes(self.parameters)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
         """Evaluate at every interval and at the end of training, once each."""

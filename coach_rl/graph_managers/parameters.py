@@ -23,6 +23,8 @@ class ScheduleParameters:
     """Environment steps between evaluations; None never evaluates while training."""
     evaluation_episodes: EnvironmentEpisodes = EnvironmentEpisodes(10)
     """Episodes of each evaluation."""
+    evaluation_step_limit: int | None = 100_000
+    """Environment steps after which an evaluation cuts an episode off; None waits for its end."""
     progress_interval: EnvironmentSteps = EnvironmentSteps(1_000)
     """Environment steps between progress records."""
 
@@ -41,6 +43,11 @@ class ScheduleParameters:
         require(
             self.evaluation_episodes.count > 0,
             "schedule.evaluation_episodes must be more than 0, got 0",
+        )
+        limit = self.evaluation_step_limit
+        require(
+            limit is None or limit >= 1,
+            f"schedule.evaluation_step_limit must be 1 or more, or None, got {limit}",
         )
         require(
             self.progress_interval.count > 0,

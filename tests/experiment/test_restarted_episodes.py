@@ -138,7 +138,7 @@ def test_restarted_runs_repeat_from_the_same_checkpoint(tmp_path: Path) -> None:
 def test_a_reproducible_environment_is_replayed_which_is_said(tmp_path: Path) -> None:
     folder, told = run(GymnasiumParameters(level="Pendulum-v1"), tmp_path), []
     resume(folder, 200, audience=Audience(on_activity=told.append))
-    assert told[0] == "replaying 100 steps of open episodes"
+    assert "replaying 100 steps of open episodes" in told
     assert resumes(folder) == [False]
 
 
