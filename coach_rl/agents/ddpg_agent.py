@@ -23,8 +23,8 @@ from coach_rl.architectures.continuous_control import Critics, DeterministicActo
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.functional.temporal_difference import regression_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 
@@ -35,14 +35,8 @@ class DDPGAlgorithmParameters(ClippedTargetParameters):
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """Update rule of both target networks."""
-    action_penalty: float = 0.0
+    action_penalty: NonNegative[float] = 0.0
     """Added to the actor's loss: this times the mean square of its normalised actions."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.action_penalty >= 0, f"action_penalty must be 0 or more, got {self.action_penalty}"
-        )
 
 
 @parameter_class

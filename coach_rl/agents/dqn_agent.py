@@ -7,13 +7,12 @@ memory. docs/algorithms/dqn.md lists every detail and its source.
 
 from dataclasses import field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy
+from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy
 from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
@@ -99,9 +98,10 @@ class DQNLearner:
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
+            divergence=context.divergence,
             on_activity=context.on_activity,
         )
-        self.acting: ActingPolicy[Any] = ActingPolicy(
+        self.acting: AnyActingPolicy = ActingPolicy(
             _values_of(network, context.device), params.exploration.build(context.action_space)
         )
 

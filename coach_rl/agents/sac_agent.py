@@ -25,8 +25,8 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
@@ -45,19 +45,12 @@ class SACAlgorithmParameters(ValueLearningParameters):
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """Update rule of the critics' targets."""
-    initial_temperature: float = 1.0
+    initial_temperature: Positive[float] = 1.0
     """Alpha, what a nat of entropy is worth, at the start."""
     learn_temperature: bool = True
     """Adapt alpha so that the policy keeps the target entropy (section 5); else it stays."""
     target_entropy: float | None = None
     """Target entropy in nats, for actions in [-1, 1]; None: minus the number of action elements."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.initial_temperature > 0,
-            f"initial_temperature must be more than 0, got {self.initial_temperature}",
-        )
 
 
 def _slow_adam() -> AdamParameters:
@@ -76,18 +69,11 @@ class SACAgentParameters(ActorCriticAgentParameters):
     """Adam of the critics."""
     temperature_optimizer: AdamParameters = field(default_factory=_slow_adam)
     """Adam of the temperature."""
-    greedy_candidates: int = 0
+    greedy_candidates: NonNegative[int] = 0
     """0: without exploration it takes the policy's mean, as in the paper. K: it takes what the
     lower critic values most of that mean, K draws from the policy and K from the whole box, the
     same draws in every state. The mean of a policy that hesitates between two good actions may
     be a bad one; choosing by the critic is from BCQ (Fujimoto et al. 2019, arXiv:1812.02900)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.greedy_candidates >= 0,
-            f"greedy_candidates must be 0 or more, got {self.greedy_candidates}",
-        )
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""

@@ -301,6 +301,11 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         help="keep a checkpoint every SECONDS, besides best and last",
     )
     where.add_argument(
+        "--no_memories",
+        action="store_true",
+        help="leave replay memories out of checkpoints; a run resumed from them is not exact",
+    )
+    where.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
     )
     _add_videos(where)

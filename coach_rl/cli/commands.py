@@ -220,6 +220,7 @@ def overrides_of(changes: Changes, preset: Preset, steps: int | None = None) -> 
 def _run_settings(output: Output) -> RunSettings:
     return RunSettings(
         checkpoint_seconds=output.checkpoint_seconds,
+        checkpoint_memories=not output.no_memories,
         tensorboard=not output.no_tensorboard,
         video=_video(output.film),
     )

@@ -37,6 +37,7 @@ class Output:
     """The output of a run: what it keeps and shows."""
 
     checkpoint_seconds: float | None = None
+    no_memories: bool = False
     no_tensorboard: bool = False
     film: Film = field(default_factory=Film)
     plain: bool = False

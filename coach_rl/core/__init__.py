@@ -78,19 +78,19 @@ if TYPE_CHECKING:
     )
     from coach_rl.core.seeding import generator
     from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
-    from coach_rl.core.state import State, Stateful
+    from coach_rl.core.state import Appended, State, Stateful
     from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, StepUnit, TrainingSteps
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest", "ActionUnit",
-    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Array", "BoolArray", "CheckpointError",
-    "Clock", "CoachError", "CoachWarning", "ConfigurationError", "ConstantSchedule", "Directive",
-    "DivergedError", "DrawableParameters", "End", "EnvResponse", "Environment",
-    "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
-    "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace", "InputFilter",
-    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
+    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array", "BoolArray",
+    "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
+    "ConstantSchedule", "Directive", "DivergedError", "DrawableParameters", "End", "EnvResponse",
+    "Environment", "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters",
+    "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace",
+    "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
     "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
     "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",

@@ -33,6 +33,8 @@ class Clock:
     """Finished episodes of the simulator."""
     training_steps: int = 0
     """Gradient updates, summed over the levels."""
+    skipped_updates: int = 0
+    """Gradient updates that were not applied because their numbers were not finite."""
     planned_steps: int = 0
     """Environment steps after which training ends; what a schedule without a length spans."""
 
@@ -43,6 +45,7 @@ class Clock:
             "environment_steps": self.environment_steps,
             "episodes": self.episodes,
             "training_steps": self.training_steps,
+            "skipped_updates": self.skipped_updates,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -51,3 +54,4 @@ class Clock:
         self.environment_steps = state["environment_steps"]
         self.episodes = state["episodes"]
         self.training_steps = state["training_steps"]
+        self.skipped_updates = state.get("skipped_updates", 0)  # not in earlier versions

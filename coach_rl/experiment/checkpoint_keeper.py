@@ -22,6 +22,7 @@ from coach_rl.experiment.checkpoint import (
     write_checkpoint,
 )
 from coach_rl.experiment.run_folder import RunFolder, event_file_lengths, log_lengths
+from coach_rl.experiment.segments import NOTHING_STORED
 from coach_rl.experiment.strict_json import Json
 
 Reason = Literal["best", "periodic", "last"]
@@ -67,6 +68,7 @@ class CheckpointKeeper:
         state: What to save: the graph manager's `state_dict`.
         period_seconds: Seconds between periodic checkpoints, which stay; None for none of them.
         seed: The run's, kept beside the state for `require_same_seed`.
+        memories: Whether checkpoints hold replay memories.
     """
 
     def __init__(
@@ -76,11 +78,13 @@ class CheckpointKeeper:
         *,
         period_seconds: float | None,
         seed: int = 0,
+        memories: bool = True,
     ) -> None:
         self._folder = folder
         self._state = state
         self._period_seconds, self._seed = period_seconds, seed
         self._last_save = self._last_periodic = time.monotonic()
+        self._memories, self._stored = memories, NOTHING_STORED
         self.best: Best | None = None
 
     def is_best(self, reward: float) -> bool:
@@ -110,7 +114,13 @@ class CheckpointKeeper:
         if reason == "best":
             assert reward is not None
             self.best = Best(reward, environment_steps, path.name)
-        write_checkpoint(path, self._state(), self._notes(reason))
+        self._stored = write_checkpoint(
+            path,
+            self._state(),
+            self._notes(reason),
+            earlier=self._stored,
+            memories=self._memories,
+        )
         if reason == "best":
             point(checkpoints, BEST, path.name)
         point(checkpoints, LAST, path.name)
@@ -130,6 +140,7 @@ class CheckpointKeeper:
         checkpoints = self._folder.checkpoints
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
+        self._stored = checkpoint.stored
         best = checkpoint.notes["best"]
         self.best = None if best is None else Best(**best)
         known = {path.name for path in kept}

@@ -8,14 +8,16 @@ and closes with an evaluation of its own.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, RunError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import (
     UNFINISHED,
@@ -75,20 +77,17 @@ EVALUATION_REWARD = "evaluation/reward_mean"
 class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
-    checkpoint_seconds: float | None = None
+    checkpoint_seconds: Positive[float] | None = None
     """Seconds between checkpoints that are kept besides best and last; None for none."""
+    checkpoint_memories: bool = True
+    """If False, replay memories are left out of checkpoints: a run that is resumed from one fills
+    them anew before it learns again, and is not exact."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
     """Settings of a video of every evaluation; None films none."""
-
-    def __post_init__(self) -> None:
-        seconds = self.checkpoint_seconds
-        require(
-            seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +217,7 @@ def resume_experiment(
             graph_manager.warn_of_restarts()
         else:
             graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
+            _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
         keeper.restore(checkpoint)
@@ -368,6 +368,7 @@ def _keeper(
         graph_manager.state_dict,
         period_seconds=settings.checkpoint_seconds,
         seed=task.seed,
+        memories=settings.checkpoint_memories,
     )
 
 
@@ -402,6 +403,17 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
 def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
     """Return whether a checkpoint was saved without the open training episodes."""
     return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))
+
+
+def _warn_of_missing_memories(checkpoint: Checkpoint) -> None:
+    if not checkpoint.has_memories:
+        warnings.warn(
+            f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
+            "exact: its agents act with what they have learned, and learn again once their "
+            "memories hold learning.learning_starts transitions",
+            CoachWarning,
+            stacklevel=3,
+        )
 
 
 def _require_never_saved(folder: RunFolder) -> None:

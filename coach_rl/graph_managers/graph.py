@@ -138,6 +138,7 @@ class Graph:
                 continue
             self.clock.training_steps += report.training_steps
             for name, metrics in {level.agent.name: report.metrics, **report.members}.items():
+                self.clock.skipped_updates += int(metrics.get("train/skipped_updates", 0))
                 if metrics:
                     yield level.name, name, metrics
 
@@ -283,6 +284,7 @@ class Graph:
                     seed=integer_seed(task.seed, "agent", level.name),
                     planned_steps=_planned_decisions(levels, index, self.clock.planned_steps),
                     place=place,
+                    divergence=self._parameters.divergence,
                     on_activity=self.on_activity,
                 )
                 self._agents[level.name] = level.agent.build(context)

@@ -1,13 +1,18 @@
 """Parameters of an experiment: its levels, environment, schedule and acceptance test."""
 
 from dataclasses import field, replace
+from typing import Annotated
+
+from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
+from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 
@@ -15,43 +20,24 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 class ScheduleParameters:
     """Lengths of the phases and intervals between evaluations and records."""
 
-    training: EnvironmentSteps = EnvironmentSteps(1_000_000)
+    training: Positive[EnvironmentSteps] = EnvironmentSteps(1_000_000)
     """Environment steps after which the run is over, heat-up included."""
     heatup: EnvironmentSteps = EnvironmentSteps(0)
     """Environment steps with random actions before training starts."""
-    evaluation_interval: EnvironmentSteps | None = EnvironmentSteps(10_000)
+    evaluation_interval: Positive[EnvironmentSteps] | None = EnvironmentSteps(10_000)
     """Environment steps between evaluations; None never evaluates while training."""
-    evaluation_episodes: EnvironmentEpisodes = EnvironmentEpisodes(10)
+    evaluation_episodes: Positive[EnvironmentEpisodes] = EnvironmentEpisodes(10)
     """Episodes of each evaluation."""
-    evaluation_step_limit: int | None = 100_000
+    evaluation_step_limit: Positive[int] | None = 100_000
     """Environment steps after which an evaluation cuts an episode off; None waits for its end."""
-    progress_interval: EnvironmentSteps = EnvironmentSteps(1_000)
+    progress_interval: Positive[EnvironmentSteps] = EnvironmentSteps(1_000)
     """Environment steps between progress records."""
 
     def __post_init__(self) -> None:
-        interval = self.evaluation_interval
-        require(self.training.count > 0, "schedule.training must be more than 0 steps, got 0")
         require(
             self.heatup < self.training,
             f"schedule.heatup ({self.heatup.count}) must be shorter than schedule.training "
             f"({self.training.count}), which includes it",
-        )
-        require(
-            interval is None or interval.count > 0,
-            "schedule.evaluation_interval must be more than 0 steps or None, got 0",
-        )
-        require(
-            self.evaluation_episodes.count > 0,
-            "schedule.evaluation_episodes must be more than 0, got 0",
-        )
-        limit = self.evaluation_step_limit
-        require(
-            limit is None or limit >= 1,
-            f"schedule.evaluation_step_limit must be 1 or more, or None, got {limit}",
-        )
-        require(
-            self.progress_interval.count > 0,
-            "schedule.progress_interval must be more than 0 steps, got 0",
         )
 
 
@@ -95,26 +81,27 @@ class LevelParameters(LevelDescription):
 class GraphParameters:
     """An experiment: levels with an agent each, on top of an environment."""
 
-    levels: tuple[LevelParameters, ...]
+    levels: NonEmpty[tuple[LevelParameters, ...]]
     """Top first."""
     environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
     """The simulator under the lowest level."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     """Lengths of the phases and intervals between evaluations and records."""
-    num_envs: int = 1
+    num_envs: Positive[int] = 1
     """Environments in parallel."""
     evaluation_environment: EnvironmentParameters | None = field(
         default=None, metadata={ADVICE: _describe_environment}
     )
     """Environment of the evaluations, with the same spaces; None: that of training."""
-    reward_discount: float = 1.0
+    reward_discount: Annotated[float, Interval(gt=0, le=1)] = 1.0
     """Discount of rewards per simulator step, where a level adds them up for the one above; one
     factor for all levels, because factors of single levels do not compose."""
     validation: ValidationParameters | None = None
     """The acceptance test; None where there is none."""
+    divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
+    """The response to losses, gradients and parameters that are not finite, of all levels."""
 
     def __post_init__(self) -> None:
-        require(len(self.levels) > 0, "a graph needs at least one level")
         names = [level.name for level in self.levels]
         require(len(set(names)) == len(names), f"levels need different names, got {names}")
         for level in self.levels[1:]:
@@ -122,11 +109,6 @@ class GraphParameters:
                 level.goal_space is not None,
                 f"level '{level.name}' needs a goal_space: the level above acts in it",
             )
-        require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
-        require(
-            0 < self.reward_discount <= 1,
-            f"reward_discount must lie in (0, 1], got {self.reward_discount}",
-        )
 
 
 @parameter_class
@@ -155,7 +137,7 @@ class HACGraphParameters(GraphParameters):
     stack: tuple[LevelParameters, ...]
     """Top first, each with a horizon. The top level's goal_space says how the environment's goals
     are judged; the others' are what the level above acts in."""
-    testing_rate: float = 0.3
+    testing_rate: UnitInterval = 0.3
     """Share of sub-goals that are tested in training, by levels without a testing_rate of their
     own: lambda of the paper."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
@@ -164,10 +146,6 @@ class HACGraphParameters(GraphParameters):
     """Discount without effect here: no level learns from rewards that were added up."""
 
     def __post_init__(self) -> None:
-        require(
-            0 <= self.testing_rate <= 1,
-            f"testing_rate must lie in [0, 1], got {self.testing_rate}",
-        )
         for level in self.stack:
             require(
                 isinstance(level.goal_space, GoalSpace),

@@ -1,12 +1,11 @@
 """HalfCheetah-v5: run forward, cheaply."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
@@ -18,7 +17,7 @@ from coach_rl.environments.mujoco.task import MujocoState, Scene
 _CAMERA = FrozenMapping[str]({"distance": 4.0})
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HalfCheetah(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's HalfCheetah-v5."""
 
@@ -29,7 +28,7 @@ class HalfCheetah(GymnasiumTask):
     """Reward per metre and second of forward velocity."""
     ctrl_cost_weight: float = 0.1
     """Cost of the squared action."""
-    reset_noise_scale: float = 0.1
+    reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x position out of the observation."""
@@ -49,7 +48,7 @@ class HalfCheetah(GymnasiumTask):
         """Forward velocity less the control cost; never terminated."""
         x_position = after.qpos[:, 0]
         x_velocity = (x_position - before.qpos[:, 0]) / after.scene.dt
-        forward: Any = self.forward_reward_weight * x_velocity
+        forward: Array = self.forward_reward_weight * x_velocity
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
             "x_position": x_position,

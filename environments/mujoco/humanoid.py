@@ -1,12 +1,13 @@
 """Humanoid-v5 and HumanoidStandup-v5: walk, or get up."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
@@ -25,7 +26,7 @@ _STANDUP_CAMERA = FrozenMapping[str](
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class _HumanoidBody(GymnasiumTask):
     """The shared half of both humanoid tasks: the robot, its observation, and its start."""
 
@@ -44,7 +45,7 @@ class _HumanoidBody(GymnasiumTask):
     frame_skip: int = 5
     ctrl_cost_weight: float = 0.1
     """Cost of the squared action."""
-    reset_noise_scale: float = 1e-2
+    reset_noise_scale: NonNegative[float] = 1e-2
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x and y position out of the observation."""
@@ -77,7 +78,7 @@ class _HumanoidBody(GymnasiumTask):
         return np.concatenate(parts, axis=1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Humanoid(_HumanoidBody):
     """Keyword arguments, defaults and numbers of Gymnasium's Humanoid-v5."""
 
@@ -107,7 +108,7 @@ class Humanoid(_HumanoidBody):
         low, high = self.healthy_z_range
         height = after.qpos[:, 2]
         healthy = (low < height) & (height < high)
-        forward: Any = self.forward_reward_weight * velocity[:, 0]
+        forward: Array = self.forward_reward_weight * velocity[:, 0]
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, after.ctrl)
         contact = weighted_squares(self.contact_cost_weight, after.cfrc_ext)
@@ -135,7 +136,7 @@ class Humanoid(_HumanoidBody):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HumanoidStandup(_HumanoidBody):
     """Keyword arguments, defaults and numbers of Gymnasium's HumanoidStandup-v5."""
 

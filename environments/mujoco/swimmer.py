@@ -1,11 +1,10 @@
 """Swimmer-v5: swim forward."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import mujoco
 import numpy as np
 
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
@@ -16,7 +15,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
 from coach_rl.environments.mujoco.task import MujocoState, Scene
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Swimmer(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's Swimmer-v5."""
 
@@ -26,7 +25,7 @@ class Swimmer(GymnasiumTask):
     """Reward per metre and second of forward velocity."""
     ctrl_cost_weight: float = 1e-4
     """Cost of the squared action."""
-    reset_noise_scale: float = 0.1
+    reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x and y position out of the observation."""
@@ -45,7 +44,7 @@ class Swimmer(GymnasiumTask):
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
         """Forward velocity less the control cost; never terminated."""
         velocity = (after.qpos[:, :2] - before.qpos[:, :2]) / after.scene.dt
-        forward: Any = self.forward_reward_weight * velocity[:, 0]
+        forward: Array = self.forward_reward_weight * velocity[:, 0]
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
             **self.reset_info(after),

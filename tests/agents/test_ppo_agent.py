@@ -755,15 +755,15 @@ def test_the_description_says_what_it_consists_of():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epochs": 0}, "epochs must be 1 or more, got 0"),
-        ({"minibatch": 0}, "minibatch must be 1 or more, got 0"),
+        ({"epochs": 0}, "epochs must be int > 0, got 0"),
+        ({"minibatch": 0}, "minibatch must be int > 0, got 0"),
         ({"rollout": EnvironmentSteps(1)}, "rollout must be 2 steps or more, got 1"),
-        ({"discount": 1.1}, r"discount must lie in \[0, 1\], got 1.1"),
-        ({"gae_lambda": -0.1}, r"gae_lambda must lie in \[0, 1\], got -0.1"),
-        ({"clip": 0.0}, "clip must be more than 0, got 0.0"),
+        ({"discount": 1.1}, r"discount must be float in \[0, 1\], got 1.1"),
+        ({"gae_lambda": -0.1}, r"gae_lambda must be float in \[0, 1\], got -0.1"),
+        ({"clip": 0.0}, "clip must be float > 0, got 0.0"),
         ({"objective": "both"}, "objective must be 'clip' or 'kl', got 'both'"),
-        ({"stop_at_kl": 0.0}, "stop_at_kl must be more than 0 or None, got 0.0"),
-        ({"value_clip": -1.0}, "value_clip must be more than 0 or None, got -1.0"),
+        ({"stop_at_kl": 0.0}, r"stop_at_kl must be float > 0 \| None, got 0.0"),
+        ({"value_clip": -1.0}, r"value_clip must be float > 0 \| None, got -1.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):

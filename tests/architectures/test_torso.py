@@ -137,8 +137,8 @@ def test_any_key_may_be_observed(key):
     [
         ({"convolutions": "medum"}, UnknownNameError, "did you mean 'medium'"),
         ({"activation": "rely"}, ParameterError, "did you mean 'relu'"),
-        ({"middleware": (64, 0)}, ParameterError, "layer sizes must be more than 0"),
-        ({"embedder": (-1,)}, ParameterError, "layer sizes must be more than 0"),
+        ({"middleware": (64, 0)}, ParameterError, "layer sizes must be float > 0"),
+        ({"embedder": (-1,)}, ParameterError, "layer sizes must be float > 0"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(changes, error, message):

@@ -24,7 +24,7 @@ class Walk:
     pace: Schedule | None = None
 
     def __post_init__(self) -> None:
-        require(self.stride > 0, f"stride must be above 0, got {self.stride}")
+        require(self.stride > 0, f"stride must be float > 0, got {self.stride}")
 
 
 @parameter_class
@@ -62,7 +62,7 @@ def test_values_that_lose_nothing_are_converted_to_the_declared_type(given, fiel
         ({"gait": "hop"}, r"^Walk.gait of 'w' must be 'walk' or 'run', got 'hop'$"),
         ({"pace": 0.5}, r"^Walk.pace of 'w' must be Schedule | None, got 0.5"),
         ({"pace": ConstantSchedule}, r"the class ConstantSchedule; write ConstantSchedule\(\.\.\."),
-        ({"stride": -1}, r"^stride must be above 0, got -1.0$"),
+        ({"stride": -1}, r"^stride must be float > 0, got -1.0$"),
     ],
 )
 def test_a_value_of_another_type_is_refused_by_name(given, message):

@@ -440,14 +440,14 @@ def test_saving_in_mid_episode_keeps_goal_and_block(level):
 @pytest.mark.parametrize(
     ("level", "kwargs", "line"),
     [
-        ("ant_reacher", {"gear": 0.0}, r"AntReacher\.gear must be more than 0, got 0"),
-        ("ant_reacher", {"field": 11.0}, "field must be more than 0 and at most .* = 10.5"),
+        ("ant_reacher", {"gear": 0.0}, r"AntReacher\.gear must be float > 0, got 0"),
+        ("ant_reacher", {"field": 11.0}, "field must be float > 0 and at most .* = 10.5"),
         ("ant_reacher", {"min_distance": 9.6}, "at most field = 9.5, or there might be no start"),
         ("ant_reacher", {"threshold": (0.5, 0.5)}, "threshold must be 3 numbers above 0"),
-        ("ant_reacher", {"wall_height": -1.0}, "wall_height must be more than 0"),
-        ("ant_four_rooms", {"room": (1.0, 6.0)}, r"room must lie in \[1.75, 6.75\]"),
+        ("ant_reacher", {"wall_height": -1.0}, "wall_height must be float > 0"),
+        ("ant_four_rooms", {"room": (1.0, 6.0)}, r"room must be float in \[1.75, 6.75\]"),
         ("ant_four_rooms", {"door": (3.5, 9.0)}, "door must lie between 0 and .* = 8"),
-        ("ant_four_rooms", {"inner_wall": 0.0}, "inner_wall must be more than 0"),
+        ("ant_four_rooms", {"inner_wall": 0.0}, "inner_wall must be float > 0"),
         ("ant_four_rooms", {"subgoal_velocity_threshold": 0.0}, "must be more than 0"),
         ("ant_maze", {"targets": "test"}, "targets must be training or evaluation, got 'test'"),
         ("ant_maze", {"cell_size": 2.0}, "cell_size must be more than 2.5"),
@@ -458,7 +458,7 @@ def test_saving_in_mid_episode_keeps_goal_and_block(level):
         ("ant_maze", {"training_targets": ((0.0, 1.0),)}, "must be 2 or 3 pairs"),
         ("ant_maze", {"training_targets": ((1.0, 0.0), (0.0, 1.0))}, "pairs .low, high. with low"),
         ("ant_fall", {"evaluation_targets": ((0.0, 0.0), (1.0, 1.0))}, "as many ranges, got 3"),
-        ("ant_maze", {"goal_radius": 0.0}, "goal_radius must be more than 0"),
+        ("ant_maze", {"goal_radius": 0.0}, "goal_radius must be float > 0"),
         ("ant_maze", {"reward_type": "shaped"}, "reward_type must be sparse or dense"),
     ],
 )

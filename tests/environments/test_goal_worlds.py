@@ -168,12 +168,12 @@ def test_time_limits():
         (
             lambda: parameters("goal_pendulum", kwargs={"mass": 0.0}),
             ParameterError,
-            r"GoalPendulum\.mass must be more than 0, got 0",
+            r"GoalPendulum\.mass must be float > 0, got 0",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"damping": -1.0}),
             ParameterError,
-            "damping must be 0 or more",
+            "damping must be float >= 0",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"threshold": (0.1, 0.1)}),

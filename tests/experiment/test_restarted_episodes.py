@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -52,13 +55,21 @@ class Restless(gymnasium.Env[Any, Any]):
         return np.array([self._step, noise], np.float32)
 
 
-def described(environment: GymnasiumParameters, steps: int = 100) -> GraphManager:
+PPO = PPOAgentParameters(
+    algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(48), minibatch=16),
+    update_mode="eager",
+)
+DQN = DQNAgentParameters(
+    learning=LearningParameters(batch=16, learning_starts=30), update_mode="eager"
+)
+
+
+def described(
+    environment: GymnasiumParameters, steps: int = 100, agent: AgentParameters = PPO
+) -> GraphManager:
     return BasicRLGraphManager(
         BasicGraphParameters(
-            agent=PPOAgentParameters(
-                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(48), minibatch=16),
-                update_mode="eager",
-            ),
+            agent=agent,
             environment=environment,
             num_envs=2,
             schedule=ScheduleParameters(
@@ -74,9 +85,9 @@ def restless(**kwargs: Any) -> GymnasiumParameters:
     return GymnasiumParameters(level=f"{__name__}:Restless", kwargs=kwargs)
 
 
-def run(environment: GymnasiumParameters, root: Path, steps: int = 100) -> Path:
+def run(environment: GymnasiumParameters, root: Path, agent: AgentParameters = PPO) -> Path:
     result = run_experiment(
-        described(environment, steps),
+        described(environment, agent=agent),
         TaskParameters(seed=3, device="cpu"),
         name="run",
         root=root,
@@ -133,6 +144,19 @@ def test_restarted_runs_repeat_from_the_same_checkpoint(tmp_path: Path) -> None:
         state = read_checkpoint(find_checkpoint(folder / "checkpoints")).state
         networks.append(state["agents"]["main"]["network"])
     assert str(networks[0]) == str(networks[1])
+
+
+def test_episodes_cut_in_a_replay_memory_are_cut_in_the_next_checkpoint(tmp_path: Path) -> None:
+    with pytest.warns(CoachWarning):
+        folder = run(restless(length=70), tmp_path, DQN)
+    with pytest.warns(CoachWarning):
+        resume(folder, 300)
+    state = read_checkpoint(find_checkpoint(folder / "checkpoints")).state
+    entries = state["agents"]["main"]["memory"]["store"]["transitions"]
+    for _, begin, columns in entries.parts():
+        ends = np.flatnonzero(columns["/terminated"] | columns["/truncated"])
+        assert (begin, ends.tolist()) == (0, [49, 119])  # cut after 50 steps, then a whole one
+        assert columns["/truncated"][49]
 
 
 def test_a_reproducible_environment_is_replayed_which_is_said(tmp_path: Path) -> None:

@@ -181,29 +181,29 @@ def test_spaces_that_cannot_be_served(params, space, line):
     [
         (
             lambda: EpsilonGreedy(epsilon=constant(1.5)),
-            r"EpsilonGreedy.epsilon must lie in \[0, 1\], got 1.5",
+            r"EpsilonGreedy.epsilon must be float in \[0, 1\], got 1.5",
         ),
         (lambda: EpsilonGreedy(epsilon=LinearSchedule(start=1, end=-0.1)), "got -0.1"),
         (lambda: EpsilonGreedy(epsilon=constant(math.nan)), "got nan"),
         (lambda: EpsilonGreedyNoise(epsilon=constant(2.0)), "EpsilonGreedyNoise.epsilon"),
         (
             lambda: Boltzmann(temperature=constant(-1.0)),
-            "temperature must be 0 or more and finite, got -1.0",
+            r"temperature must be float in \[0, inf\), got -1.0",
         ),
-        (lambda: GaussianNoise(scale=constant(-0.1)), "GaussianNoise.scale must be 0 or more"),
+        (lambda: GaussianNoise(scale=constant(-0.1)), "GaussianNoise.scale must be float >= 0"),
         (
             lambda: GaussianNoise(unit="box"),
             "GaussianNoise.unit must be 'half_range' or 'raw', got",
         ),
         (
             lambda: GaussianNoise(scale=constant(math.inf)),
-            "scale must be 0 or more and finite, got inf",
+            r"scale must be float in \[0, inf\), got inf",
         ),
         (lambda: TruncatedNormalNoise(scale=constant(-0.1)), "TruncatedNormalNoise.scale"),
-        (lambda: OrnsteinUhlenbeckNoise(theta=0), "theta must be more than 0, got 0"),
-        (lambda: OrnsteinUhlenbeckNoise(dt=0), r"dt must lie in \(0, 1 / theta = 6.66667\]"),
+        (lambda: OrnsteinUhlenbeckNoise(theta=0), "theta must be float > 0, got 0"),
+        (lambda: OrnsteinUhlenbeckNoise(dt=0), r"dt must be float in \(0, 1 / theta = 6.66667\]"),
         (lambda: OrnsteinUhlenbeckNoise(theta=0.5, dt=3), r"1 / theta = 2\], got 3"),
-        (lambda: OrnsteinUhlenbeckNoise(sigma=constant(-1.0)), "sigma must be 0 or more"),
+        (lambda: OrnsteinUhlenbeckNoise(sigma=constant(-1.0)), "sigma must be float >= 0"),
         (lambda: OrnsteinUhlenbeckNoise(mean=math.inf), "mean must be finite, got inf"),
     ],
 )

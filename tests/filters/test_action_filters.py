@@ -78,7 +78,7 @@ def test_bins_must_fit(num_bins, space, message):
 
 @pytest.mark.parametrize("num_bins", [1, (3, 1), ()])
 def test_bins_need_two_values(num_bins):
-    with pytest.raises(ParameterError, match=r"BoxDiscretization\.num_bins must be 2 or more"):
+    with pytest.raises(ParameterError, match=r"BoxDiscretization\.num_bins must be int >= 2"):
         BoxDiscretization(num_bins=num_bins)
 
 

@@ -92,7 +92,7 @@ def test_a_hac_stack_needs_goals_and_horizons_everywhere(change, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"num_envs": 0}, "num_envs must be 1 or more, got 0"),
+        ({"num_envs": 0}, "num_envs must be int > 0, got 0"),
         ({"environment": "CartPole-v1"}, r"write parameters\('CartPole-v1'\), with `from coach_rl"),
         (
             {"environment": PointMassParameters},
@@ -142,10 +142,10 @@ def test_plain_numbers_stand_for_step_units():
     ("change", "message"),
     [
         ({"training": 400, "heatup": 400}, "must be shorter than schedule.training"),
-        ({"training": 0}, "training must be more than 0 steps"),
-        ({"evaluation_interval": 0}, "evaluation_interval must be more than 0 steps"),
-        ({"evaluation_episodes": 0}, "evaluation_episodes must be more than 0"),
-        ({"progress_interval": 0}, "progress_interval must be more than 0 steps"),
+        ({"training": 0}, "training must be float > 0"),
+        ({"evaluation_interval": 0}, "evaluation_interval must be float > 0"),
+        ({"evaluation_episodes": 0}, "evaluation_episodes must be float > 0"),
+        ({"progress_interval": 0}, "progress_interval must be float > 0"),
     ],
 )
 def test_impossible_schedules_are_refused(change, message):
