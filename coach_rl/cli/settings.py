@@ -112,6 +112,22 @@ class Describe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckEnvironment:
+    """`coach check ENVIRONMENT`."""
+
+    environment: str
+    """A level's name, `module:Class` included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPreset:
+    """`coach check -p PRESET`: the environment that a preset trains in."""
+
+    preset: str
+    changes: Changes
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListPresets:
     """`coach list [WORD]`, in short `coach -l`."""
 
@@ -119,4 +135,13 @@ class ListPresets:
     """Only presets whose name contains it, in any case."""
 
 
-Settings = Train | Resume | Evaluate | EvaluateUntrained | Describe | ListPresets
+Settings = (
+    Train
+    | Resume
+    | Evaluate
+    | EvaluateUntrained
+    | Describe
+    | CheckEnvironment
+    | CheckPreset
+    | ListPresets
+)

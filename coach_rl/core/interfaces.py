@@ -115,7 +115,7 @@ class ProbedParameters(Protocol):
     """Parameters of environments of which not every one can go on from a saved state."""
 
     def obstacle_to_restoring(self) -> str | None:
-        """Return what keeps one from going on where it was saved; None if nothing is found.
+        """Return what keeps one from resuming where it was saved; None if nothing is found.
 
         May build some to try it, and takes a second or two then.
         """

@@ -27,7 +27,6 @@ from coach_rl.core.errors import (
 from coach_rl.core.interfaces import (
     DrawableParameters,
     EnvironmentParameters,
-    ProbedParameters,
     ReplayedEnvironment,
 )
 from coach_rl.core.levels import LevelDescription
@@ -38,6 +37,7 @@ from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
+from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.stack import Stack, build_stack
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
@@ -150,13 +150,14 @@ class Graph:
 
     @property
     def obstacle_to_restoring(self) -> str | None:
-        """What keeps open training episodes from being saved; None where nothing is found.
+        """Reason why open training episodes cannot be saved; None where nothing is found.
 
         Where there is something, states are saved without them, and a run that continues from such
         a state begins them anew. Found out once, which may take a second or two.
         """
         if not self._has_probed:
-            self._obstacle = self._found_obstacle()
+            simulators = self.training.simulators
+            self._obstacle = obstacle_to_restoring(simulators, self._parameters.environment)
             self._has_probed = True
         return self._obstacle
 
@@ -202,16 +203,6 @@ class Graph:
     def close(self) -> None:
         """Close the environments; harmless when repeated."""
         self._opened.close()
-
-    def _found_obstacle(self) -> str | None:
-        try:
-            self.training.simulators.state_dict()
-        except CheckpointError as error:
-            return str(error)
-        environment = self._parameters.environment
-        if isinstance(environment, ProbedParameters):
-            return environment.obstacle_to_restoring()
-        return None
 
     def _restore(self, state: State) -> None:
         """Lead levels and training environments back to where they were saved."""

@@ -39,7 +39,7 @@ class SingleEnvironmentsParameters(ABC):
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
     resume: Literal["replay", "restart"] = "replay"
-    """What a resumed run does with open episodes. replay: they are led back to where they stood,
+    """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
     step by step, as far as the environment can be. restart: they begin anew, for slow ones."""
 
     def __post_init__(self) -> None:
