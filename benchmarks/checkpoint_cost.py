@@ -12,7 +12,6 @@ took before; kernel counters are reset for each line, so Linux only.
 import argparse
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile

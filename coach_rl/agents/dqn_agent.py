@@ -28,6 +28,7 @@ from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy, ExplorationPolicyParameters
@@ -43,7 +44,7 @@ class DQNAlgorithmParameters(ClippedTargetParameters):
     """The online network chooses the next action, the target network says what it is worth."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(every=10_000))
     """Update rule of the target network."""
-    huber: float | None = 1.0
+    huber: Positive[float] | None = 1.0
     """Errors beyond this count linearly; None squares all (quantiles: counts all linearly)."""
 
 

@@ -1,15 +1,21 @@
 """Shared half of agents with a replay memory: when to learn, exploration, bookkeeping."""
 
 import math
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
-from typing import Annotated, Self
+from typing import Annotated
 
 import torch
 from annotated_types import Interval
 from torch import Tensor
+from torch.nn import Module
 
-from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, combined
+from coach_rl.agents.filtered_agent import (
+    AgentRows,
+    FilteredAgent,
+    FilteredAgentParameters,
+    combined,
+)
 from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import LearnerContext, MakeLearner
 from coach_rl.architectures.gradient_step import Numbers
@@ -17,7 +23,6 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError
-from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
@@ -30,11 +35,10 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import LearnerParameters, MovableParameters
+from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State, check_same_kind
-from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.memory import Memory, MemoryParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
@@ -81,11 +85,9 @@ class ClippedTargetParameters(ValueLearningParameters):
 
 
 @parameter_class
-class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
+class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
     """Parameters shared by all off-policy agents."""
 
-    name: str = "agent"
-    """The agent's name in logs and files."""
     learning: LearningParameters = field(default_factory=LearningParameters)
     """Schedule and batch size of learning."""
     memory: MemoryParameters = field(default_factory=ReplayMemoryParameters)
@@ -94,18 +96,6 @@ class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
     """Multiplies every learning rate."""
     normalise_observations: Positive[float] | None = None
     """Normalise inside the networks and clip to +- this; None leaves observations as they are."""
-    input_filter: InputFilterParameters | None = None
-    """Filter of observations and rewards, applied first; None: no filter."""
-    output_filter: OutputFilterParameters | None = None
-    """Filter of actions, applied last; None: no filter."""
-    update_mode: UpdateMode = "auto"
-    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
-
-    def moved_to(self, device: str) -> Self:
-        """The same; a way to run gradient steps that is not there becomes `auto`."""
-        if cannot_run(self.update_mode, device) is None:
-            return self
-        return replace(self, update_mode="auto")
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A memory that is never full enough, or never holds a batch of different transitions."""
@@ -281,11 +271,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            **self.policy_state_dict(),
             "engine": self.learner.engine.state_dict(),
             "memory": self.memory.state_dict(),
-            "filters": self.filters_state_dict(),
-            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
             "noise": self.noise_rng.get_state(),
             "earned": self.earned,
             "reported_at": self._reported_at,
@@ -306,6 +294,13 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self._reported_at = state["reported_at"]
         self.training_steps = state["training_steps"]
 
+    def networks_state_dict(self) -> State:
+        """The networks and the statistics by which they see."""
+        return {
+            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
+        }
+
     def load_networks(self, state: State) -> None:
         """Load the networks and the statistics by which they see."""
         networks = self.learner.networks
@@ -319,6 +314,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 raise CheckpointError(f"{name}: {error}") from error
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
+
+    @property
+    def modules(self) -> dict[str, Module]:
+        """The learner's networks; their targets are no modules of their own."""
+        return {name: network.module for name, network in self.learner.networks.items()}
 
     def description(self) -> str:
         """The networks and how they are updated, for people."""

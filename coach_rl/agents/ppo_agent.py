@@ -5,7 +5,7 @@ MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
 """
 
 from dataclasses import field, replace
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -13,7 +13,12 @@ from annotated_types import Ge
 from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
-from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, combined
+from coach_rl.agents.filtered_agent import (
+    AgentRows,
+    FilteredAgent,
+    FilteredAgentParameters,
+    combined,
+)
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -22,7 +27,6 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
-from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
@@ -34,7 +38,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import LearnerParameters, MovableParameters
+from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -42,7 +46,6 @@ from coach_rl.core.seeding import generator, generator_state, integer_seed, load
 from coach_rl.core.spaces import Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,
@@ -115,11 +118,9 @@ class PPOAlgorithmParameters:
 
 
 @parameter_class
-class PPOAgentParameters(MovableParameters, LearnerParameters):
+class PPOAgentParameters(FilteredAgentParameters, LearnerParameters):
     """A PPO agent."""
 
-    name: str = "agent"
-    """The agent's name in logs and files."""
     algorithm: PPOAlgorithmParameters = field(default_factory=PPOAlgorithmParameters)
     """Settings of the algorithm."""
     network: ActorCriticParameters = field(default_factory=ActorCriticParameters)
@@ -130,18 +131,6 @@ class PPOAgentParameters(MovableParameters, LearnerParameters):
         )
     )
     """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
-    input_filter: InputFilterParameters | None = None
-    """Filter of observations and rewards, applied first; None: no filter."""
-    output_filter: OutputFilterParameters | None = None
-    """Filter of actions, applied last; None: no filter."""
-    update_mode: UpdateMode = "auto"
-    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
-
-    def moved_to(self, device: str) -> Self:
-        """The same; a way to run gradient steps that is not there becomes `auto`."""
-        if cannot_run(self.update_mode, device) is None:
-            return self
-        return replace(self, update_mode="auto")
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A rollout that is never full, or too short for the environments to take a step each."""
@@ -275,11 +264,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "network": self.network.state_dict(),
+            **self.policy_state_dict(),
             "engine": self.engine.state_dict(),
             "memory": self.memory.state_dict(),
-            "filters": self.filters_state_dict(),
-            "returns": self.returns.state_dict(),
             "shuffle": generator_state(self.shuffle),
             "kl_coefficient": self._kl_coefficient,
             "training_steps": self.training_steps,
@@ -296,10 +283,19 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
 
+    def networks_state_dict(self) -> State:
+        """The network, and the scale in which its critic predicts."""
+        return {"network": self.network.state_dict(), "returns": self.returns.state_dict()}
+
     def load_networks(self, state: State) -> None:
         """Load the network, and the scale in which its critic predicts."""
         self.network.load_state_dict(state["network"])
         self.returns.load_state_dict(state["returns"])
+
+    @property
+    def modules(self) -> dict[str, ActorCritic]:
+        """The policy and the value on top of what they share."""
+        return {"actor_critic": self.model}
 
     def description(self) -> str:
         """The network and how it is updated, for people."""

@@ -35,7 +35,7 @@ from coach_rl.exploration_policies.squashed_gaussian_policy import (
     SquashedGaussianSampling,
 )
 from coach_rl.functional.distributions import squashed_sample
-from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 
 
@@ -175,15 +175,7 @@ class SACLearner(ActorCriticLearner[SACBatch]):
             soft_value = next_values.amin(dim=0) - alpha * next_log_prob
             target = td_target(batch.reward, batch.discount, soft_value)
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        error = values - target
-        loss = regression_loss(error, batch.weight, self._algorithm.huber)
-        return loss, {
-            "critic_loss": loss,
-            "q_value": values.mean(),
-            "q_lowest": values.amin(),
-            "q_highest": values.amax(),
-            "td_error": error.abs().mean(dim=0),
-        }
+        return critic_loss(values, target, batch.weight, self._algorithm.huber)
 
     def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""

@@ -27,7 +27,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.spaces import ActionUnit
-from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 
 
@@ -118,15 +118,7 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
                 self.clip_targets,
             )
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        error = values - target
-        loss = regression_loss(error, batch.weight, algorithm.huber)
-        return loss, {
-            "critic_loss": loss,
-            "q_value": values.mean(),
-            "q_lowest": values.amin(),
-            "q_highest": values.amax(),
-            "td_error": error.abs().mean(dim=0),
-        }
+        return critic_loss(values, target, batch.weight, algorithm.huber)
 
     def actor_loss(self, flat: Tensor, noisy: TD3Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Minus the first critic's value of the actor's actions."""

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from coach_rl.core.state import State
+from coach_rl.core.steps import EnvironmentSteps, RunLength
 
 
 class Phase(Enum):
     """The purpose of a tick.
 
     HEATUP: random actions, stored, nothing trained. TRAIN: exploration on, stored, trained.
-    TEST: greedy, nothing stored, nothing changed.
+    TEST: greedy unless the clock `samples`, nothing stored, nothing changed.
     """
 
     HEATUP = "heatup"
@@ -35,11 +36,15 @@ class Clock:
     """Gradient updates, summed over the levels."""
     skipped_updates: int = 0
     """Gradient updates that were not applied because their numbers were not finite."""
-    planned_steps: int = 0
-    """Environment steps after which training ends; what a schedule without a length spans."""
+    wall_seconds: float = 0.0
+    """Seconds of the run, pauses left out, at the last tick; the graph manager keeps count."""
+    planned: RunLength = EnvironmentSteps(0)
+    """The length after which training ends; what a schedule without a length spans."""
+    samples: bool = False
+    """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
 
     def state_dict(self) -> State:
-        """The phase and the counters; the plan belongs to the parameters."""
+        """The phase and what is counted here; the plan belongs to the parameters."""
         return {
             "phase": self.phase.value,
             "environment_steps": self.environment_steps,

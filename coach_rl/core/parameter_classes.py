@@ -19,6 +19,7 @@ from functools import cache, wraps
 from typing import Any, TypeVar, dataclass_transform
 
 from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_value, fit
 
@@ -87,17 +88,16 @@ def _fit_fields(parameters: object) -> None:
     """Give every field its value as the declared type wants it."""
     cls: Any = type(parameters)
     arguments = _arguments(cls)
-    called = getattr(parameters, "name", None) if "name" in arguments else None
-    is_own = isinstance(called, str) and called != arguments["name"].default
-    of = f" of '{called}'" if is_own else ""
+    given = getattr(parameters, "name", None) if "name" in arguments else None
+    is_named = isinstance(given, str) and given != arguments["name"].default
+    of = f" of '{given}'" if is_named else ""
     for name, argument in arguments.items():
-        fitted = fit(
-            getattr(parameters, name),
-            _types(cls)[name],
-            _unit_of(argument.default),
-            f"{cls.__name__}.{name}{of}",
-            advice=argument.metadata.get(ADVICE),
-        )
+        own, *overridden = _types(cls)[name]
+        called = f"{cls.__name__}.{name}{of}"
+        unit, advice = _unit_of(argument.default), argument.metadata.get(ADVICE)
+        fitted = fit(getattr(parameters, name), own, unit, called, advice=advice)
+        for ranged in overridden:
+            fit(fitted, ranged, unit, called, advice=advice)
         object.__setattr__(parameters, name, fitted)
 
 
@@ -112,6 +112,15 @@ def _arguments(cls: Any) -> dict[str, Field[Any]]:
     return {each.name: each for each in fields(cls) if each.init}
 
 
+def _narrows(inherited: object, own: object) -> bool:
+    return inherited != own and has_range(inherited)
+
+
 @cache
-def _types(cls: Any) -> dict[str, object]:
-    return declared_types(cls)
+def _types(cls: Any) -> dict[str, tuple[object, ...]]:
+    """The declared types of every field: its own, then others with a range that it overrides."""
+    bases = [declared_types(base) for base in cls.__mro__[1:] if _is_parameter_class(base)]
+    return {
+        name: (own, *(base[name] for base in bases if _narrows(base.get(name), own)))
+        for name, own in declared_types(cls).items()
+    }

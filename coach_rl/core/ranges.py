@@ -9,8 +9,7 @@ The bounds are those of the package `annotated_types`. Other metadata of a type 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from annotated_types import Ge, Gt, Interval, Le, Lt, MinLen
 
@@ -21,20 +20,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Rising:
-    """The elements of a tuple rise, or do not fall."""
+    """The lower of two bounds comes first."""
 
     strictly: bool = True
-    """If False, equal elements are allowed."""
+    """If False, they may be equal."""
 
 
 Positive = Annotated[T, Gt(0)]
-"""More than 0."""
+"""A number above 0."""
 NonNegative = Annotated[T, Ge(0)]
-"""0 or more."""
+"""A number that is 0 or more."""
 UnitInterval = Annotated[float, Interval(ge=0, le=1)]
-"""From 0 to 1, both included."""
+"""A number from 0 to 1, both included."""
 NonEmpty = Annotated[T, MinLen(1)]
-"""With one element or more."""
+"""Something with one element or more."""
 RisingPair = Annotated[tuple[float, float], Rising()]
 """A lower and an upper bound that differ."""
 
@@ -45,8 +44,13 @@ def is_in_range(value: object, metadata: Iterable[object]) -> bool:
     return all(_holds(number, bound) for bound in metadata)
 
 
+def has_range(annotation: object) -> bool:
+    """Return whether a type, or a part of it, declares a range."""
+    return get_origin(annotation) is Annotated or any(map(has_range, get_args(annotation)))
+
+
 def describe_range(metadata: Iterable[object]) -> str:
-    """The bounds in a type's metadata as a user reads them: `> 0`, `in [0, 1]`, `rising`."""
+    """The bounds in a type's metadata as a user reads them: `> 0`, `in [0, 1]`."""
     return ", ".join(text for bound in metadata if (text := _described(bound)))
 
 
@@ -65,7 +69,8 @@ def _holds(value: Any, bound: object) -> bool:
         case MinLen(min_length=least):
             return len(value) >= least
         case Rising(strictly=strictly):
-            return all(a < b or (a == b and not strictly) for a, b in pairwise(value))
+            low, high = value
+            return bool(low < high or (low == high and not strictly))
     return True
 
 
@@ -82,10 +87,8 @@ def _described(bound: object) -> str:
             return f"< {high}"
         case Le(le=high):
             return f"<= {high}"
-        case MinLen(min_length=1):
-            return "not empty"
         case MinLen(min_length=least):
             return f"of length >= {least}"
         case Rising(strictly=strictly):
-            return "rising" if strictly else "not falling"
+            return "with low < high" if strictly else "with low <= high"
     return ""

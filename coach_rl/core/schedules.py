@@ -12,7 +12,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.steps import RunLength
 
 
 class Schedule(Protocol):
@@ -43,13 +43,14 @@ class LinearSchedule:
     """Value at the beginning."""
     end: float
     """Value once `over` has passed."""
-    over: Positive[EnvironmentSteps] | None = None
-    """Length in environment steps; None spans the whole planned training, whatever its length."""
+    over: Positive[RunLength] | None = None
+    """Length, in environment steps where it is a plain number; None spans the whole planned
+    training, whatever its length and its unit."""
 
     def __call__(self, clock: Clock) -> float:
         """The value at this moment."""
-        length = self.over.count if self.over is not None else clock.planned_steps
-        fraction = min(1.0, clock.environment_steps / length) if length else 0.0
+        length = self.over if self.over is not None else clock.planned
+        fraction = length.share(clock)
         return self.start + (self.end - self.start) * fraction
 
 

@@ -22,7 +22,7 @@ from typeguard import (
 from coach_rl.core.errors import ConfigurationError, ParameterError, suggestion
 from coach_rl.core.frozen import FrozenMapping, frozen
 from coach_rl.core.ranges import describe_range, is_in_range
-from coach_rl.core.steps import StepUnit
+from coach_rl.core.steps import Hours, StepUnit
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
@@ -139,18 +139,24 @@ def _in_range(value: object, metadata: tuple[object, ...]) -> object:
 
 
 def _convert_to_member(value: object, members: tuple[object, ...], current: object) -> object:
-    """Convert to the value's own class, else to the current value's, else the first to fit."""
+    """Convert to the value's own class, else to the current value's, else the first to fit.
+
+    So a plain number stands for the step unit that is there, or else for the first one named.
+    """
     for member in members:
         if isinstance(member, type) and member is not float and _is_already(value, member):
             return value
+    units = [part for part in members if isinstance(part, type) and issubclass(part, StepUnit)]
+    unit = type(current) if type(current) in units else next(iter(units), None)
     fitting = [
         (converted[0], _is_already(current, member))
         for member in members
-        if (converted := _attempt(value, member, current)) is not None
+        if (member not in units or member is unit)
+        and (converted := _attempt(value, member, current)) is not None
     ]
     preferred = [converted for converted, is_current in fitting if is_current]
     choice = preferred or [converted for converted, _ in fitting]
-    if not choice or (len(choice) > 1 and isinstance(choice[0], StepUnit)):
+    if not choice:
         raise _UnfitError
     return choice[0]
 
@@ -182,6 +188,8 @@ def _convert_tuple(
 
 def _convert_to_class(value: object, wanted: type, current: object) -> object:
     whole = _whole_number(value)
+    if wanted is Hours and isinstance(value, int | float) and not isinstance(value, bool):
+        return Hours(value) if value >= 0 else _checked(value, wanted)
     if issubclass(wanted, StepUnit):
         unit = wanted if wanted is not StepUnit else type(current)
         if whole is not None and whole >= 0 and issubclass(unit, StepUnit) and unit is not StepUnit:
@@ -247,6 +255,8 @@ def _advice(value: object, annotation: object, current: object, name: str) -> st
     if isinstance(value, type):
         return f"; write {value.__name__}(...), with brackets"
     members = [part for part in _leaves(annotation) if isinstance(part, type)]
+    if members[:1] == [Hours]:
+        return "; write a number of hours"
     for member in members:
         if issubclass(member, Enum):
             return f"; allowed: {', '.join(known.name for known in member)}"

@@ -3,6 +3,7 @@
     checkpoints/step_20480/
         tensors.safetensors    every array and tensor of the state
         rows_000001.bin        entries of memories, shared with other checkpoints, see `segments`
+        segments.json          which entries are in which of these
         state.json             the tree around them
         checkpoint.json        schema version, checksums of the others, what the runner remembers
     checkpoints/last, best     small JSON files that point to one of them
@@ -12,6 +13,7 @@ Arrays come back as numpy arrays, tensors as CPU tensors, each with its dtype, s
 
 import hashlib
 import itertools
+import json
 import os
 import re
 import shutil
@@ -29,16 +31,17 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from coach_rl.core.errors import CheckpointError, UnknownNameError
-from coach_rl.core.records import IntArray
+from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended, State
 from coach_rl.experiment.segments import (
     NOTHING_STORED,
     Segment,
     Stored,
     StoredEntries,
-    describe,
+    form_of,
     is_segment,
     segment_file,
+    segments_json,
     share_file,
     shared,
     stored_entries,
@@ -65,9 +68,10 @@ POINTERS = (LAST, BEST)
 UNFINISHED = ".step_*.new-*"
 """Pattern of what is left of a checkpoint that was not written to its end."""
 
-_DOOMED = ".step_*.old-*"
+_LEFT_OVER = (UNFINISHED, ".step_*.old-*", *(f".{pointer}.*" for pointer in POINTERS))
 _ABOUT = "checkpoint.json"
 _STATE = "state.json"
+_SEGMENTS = "segments.json"
 _TENSORS = "tensors.safetensors"
 _KINDS = {"$array": "array", "$scalar": "scalar", "$tensor": "tensor"}
 _TUPLE = "$tuple"
@@ -118,21 +122,23 @@ def write_checkpoint(
     packer = _Packer(path, earlier, memories=memories)
     tree = packer.pack(state, "state")
     with _written_whole(path, f"cannot write the checkpoint {path}") as unfinished:
-        segments = packer.write_entries(unfinished)
+        sums = packer.write_entries(unfinished)
         save_file(packer.tensors, unfinished / _TENSORS)
         (unfinished / _STATE).write_text(to_json(tree), encoding="utf-8")
-        sums = {name: _sha256(unfinished / name) for name in (_TENSORS, _STATE)}
+        layout = {place: segments_json(each.segments) for place, each in packer.entries.items()}
+        (unfinished / _SEGMENTS).write_text(json.dumps(layout), encoding="utf-8")
+        sums |= {name: _sha256(unfinished / name) for name in (_TENSORS, _STATE, _SEGMENTS)}
         about = {
             "schema_version": SCHEMA_VERSION,
             "created": datetime.now().astimezone().isoformat(timespec="seconds"),
             "memories": not packer.left_out,
-            "sha256": sums | segments,
+            "sha256": sums,
             "notes": notes,
         }
         (unfinished / _ABOUT).write_text(to_json(about), encoding="utf-8")
-        for name in (_TENSORS, _STATE, _ABOUT):
+        for name in (_TENSORS, _STATE, _SEGMENTS, _ABOUT):
             _sync_file(unfinished / name)
-    return Stored(entries=packer.entries, sums=segments)
+    return Stored(entries=packer.entries, sums=sums)
 
 
 def copy_checkpoint(source: Path, path: Path) -> None:
@@ -167,7 +173,7 @@ def read_checkpoint(path: Path, *, memories: bool = True) -> Checkpoint:
         tensors = load_file(path / _TENSORS)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot read {path / _TENSORS}: {error}") from error
-    unpacker = _Unpacker(path, tensors, memories=memories)
+    unpacker = _Unpacker(path, tensors, read_json(path / _SEGMENTS) if memories else {})
     return Checkpoint(
         path=path,
         state=unpacker.unpack(read_json(path / _STATE)),
@@ -270,9 +276,7 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
     unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for pattern in (UNFINISHED, _DOOMED):  # what is left of processes that were killed
-            for left in path.parent.glob(pattern):
-                shutil.rmtree(left, ignore_errors=True)
+        _clean(path.parent)
         unfinished.mkdir()
         yield unfinished
         sync_folder(unfinished)
@@ -282,6 +286,16 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
         raise CheckpointError(f"{failure}: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _clean(checkpoints: Path) -> None:
+    """Delete what processes that were killed have left half-written or half-deleted."""
+    for pattern in _LEFT_OVER:
+        for path in checkpoints.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _order(path: Path) -> tuple[int, int]:
@@ -309,12 +323,10 @@ class _Packer:
         self._new: list[tuple[str, Appended, IntArray]] = []
         self._numbers = itertools.count(1 + earlier.last_number)
 
-    def pack(self, value: Any, path: str) -> Json:
+    def pack(self, value: object, path: str) -> Json:
         match value:
             case Appended():
-                self.left_out |= not self._memories
-                description = self._place(value, path) if self._memories else None
-                return {_APPENDED: self.pack(description, path)}
+                return {_APPENDED: self._pack_appended(value, path)}
             case torch.Tensor():
                 return {"$tensor": self._keep(value.detach().cpu(), path)}
             case np.generic():
@@ -349,8 +361,11 @@ class _Packer:
             sums[file] = write_segment(folder / file, appended, since)
         return sums
 
-    def _place(self, appended: Appended, path: str) -> State:
-        """Decide which segments have the entries, and describe them."""
+    def _pack_appended(self, appended: Appended, path: str) -> Json:
+        """Decide which segments have the entries."""
+        if not self._memories:
+            self.left_out = True
+            return None
         stored = self._earlier.entries.get(path)
         segments, since = shared(appended, stored)
         if stored is not None:
@@ -359,11 +374,11 @@ class _Packer:
             file = segment_file(next(self._numbers))
             self._new.append((file, appended, since))
             segments = (*segments, Segment(file=file, begins=since, ends=appended.ends))
-        description = describe(appended, segments)
-        self.entries[path] = stored_entries(self._folder, description)
-        return description
+        form = form_of(appended)
+        self.entries[path] = stored_entries(self._folder, form, segments_json(segments))
+        return self.pack(form, path)
 
-    def _items(self, value: dict[Any, Any], path: str) -> Iterator[tuple[str, Any]]:
+    def _items(self, value: dict[object, object], path: str) -> Iterator[tuple[str, object]]:
         for key, part in value.items():
             if not isinstance(key, str) or key.startswith("$"):
                 raise CheckpointError(
@@ -381,7 +396,7 @@ class _Packer:
         return path
 
 
-def _as_tensor(array: np.ndarray[Any, Any], path: str) -> torch.Tensor:
+def _as_tensor(array: Array, path: str) -> torch.Tensor:
     native = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
     if not native.flags.writeable:
         native = native.copy()
@@ -399,14 +414,14 @@ class _Unpacker:
     Args:
         folder: The checkpoint's.
         tensors: Tensors by name.
-        memories: Whether appended entries are wanted.
+        segments: Segments of appended entries by their place; the entries of others are left out.
     """
 
     def __init__(
-        self, folder: Path, tensors: Mapping[str, torch.Tensor], *, memories: bool
+        self, folder: Path, tensors: Mapping[str, torch.Tensor], segments: Mapping[str, Json]
     ) -> None:
         self.entries: dict[str, StoredEntries] = {}
-        self._folder, self._tensors, self._memories = folder, tensors, memories
+        self._folder, self._tensors, self._segments = folder, tensors, segments
 
     def unpack(self, document: Json, path: str = "state") -> Any:
         match document:
@@ -426,9 +441,10 @@ class _Unpacker:
         return document
 
     def _appended(self, content: Json, path: str) -> StoredEntries | None:
-        if content is None or not self._memories:
+        if path not in self._segments:
             return None
-        self.entries[path] = stored_entries(self._folder, self.unpack(content))
+        form = self.unpack(content)
+        self.entries[path] = stored_entries(self._folder, form, self._segments[path])
         return self.entries[path]
 
     def _tensor(self, name: str) -> torch.Tensor:
@@ -439,7 +455,7 @@ class _Unpacker:
         return self._tensors[name]
 
 
-def _restore(tag: str, tensor: torch.Tensor) -> Any:
+def _restore(tag: str, tensor: torch.Tensor) -> object:
     if tag == "$tensor":
         return tensor
     array = tensor.numpy()

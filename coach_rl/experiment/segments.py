@@ -10,16 +10,16 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended, State
+from coach_rl.experiment.strict_json import Json
 
 MERGED_BYTES = 64_000_000
 """Segments up to this size are merged with newer ones, so that there are few of them."""
@@ -171,8 +171,8 @@ def share_file(source: Path, target: Path) -> None:
             os.fsync(file.fileno())
 
 
-def describe(appended: Appended, segments: tuple[Segment, ...]) -> State:
-    """Return what `stored_entries` needs to find entries in segments."""
+def form_of(appended: Appended) -> State:
+    """Return what a state says of appended entries, wherever they are."""
     fields = {name: appended.dtype[name] for name in appended.dtype.names or ()}
     return {
         "columns": [[name, each.base.str, list(each.shape)] for name, each in fields.items()],
@@ -180,36 +180,42 @@ def describe(appended: Appended, segments: tuple[Segment, ...]) -> State:
         "ends": appended.ends,
         "capacity": appended.capacity,
         "generation": appended.generation,
-        "segments": [vars(segment) for segment in segments],
     }
 
 
-def stored_entries(folder: Path, description: State) -> StoredEntries:
+def segments_json(segments: Iterable[Segment]) -> Json:
+    """Segments as JSON: file, begins and ends of each."""
+    return [[each.file, each.begins.tolist(), each.ends.tolist()] for each in segments]
+
+
+def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
     """Return the entries in a checkpoint's folder; they are read when they are asked for.
 
     Args:
         folder: The checkpoint's.
-        description: What `describe` returned.
+        form: What `form_of` returned.
+        document: What `segments_json` returned.
 
     Raises:
-        CheckpointError: It describes nothing that can be read.
+        CheckpointError: They describe nothing that can be read.
     """
     try:
-        columns = [
-            (name, np.dtype(kind), tuple(shape)) for name, kind, shape in description["columns"]
-        ]
+        columns = [(name, np.dtype(kind), tuple(shape)) for name, kind, shape in form["columns"]]
         dtype = np.dtype(columns)
-        segments = tuple(Segment(**each) for each in description["segments"])
-        if dtype.hasobject or any(Path(each.file).name != each.file for each in segments):
+        segments = tuple(
+            Segment(file=file, begins=np.array(begins, np.int64), ends=np.array(ends, np.int64))
+            for file, begins, ends in document
+        )
+        if dtype.hasobject or not all(is_segment(each.file) for each in segments):
             raise ValueError("entries are numbers in files of the checkpoint's own")
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"the entries of {folder} cannot be read: {error}") from error
     return StoredEntries(
         dtype=dtype,
-        first=description["first"],
-        ends=description["ends"],
-        capacity=description["capacity"],
-        generation=description["generation"],
+        first=form["first"],
+        ends=form["ends"],
+        capacity=form["capacity"],
+        generation=form["generation"],
         read=_Reader(folder, dtype, segments),
         folder=folder,
         segments=segments,
@@ -219,7 +225,9 @@ def stored_entries(folder: Path, description: State) -> StoredEntries:
 class _Reader:
     """Reads entries from segments: `read(row, begin, end)`."""
 
-    def __init__(self, folder: Path, dtype: np.dtype[Any], segments: tuple[Segment, ...]) -> None:
+    def __init__(
+        self, folder: Path, dtype: np.dtype[np.void], segments: tuple[Segment, ...]
+    ) -> None:
         self._folder, self._dtype, self._segments = folder, dtype, segments
         counts = [segment.ends - segment.begins for segment in segments]
         self._offsets = [np.cumsum(count) - count for count in counts]

@@ -33,6 +33,7 @@ from coach_rl.core.levels import LevelDescription
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.core.steps import Hours, RunLength
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
@@ -70,8 +71,8 @@ class Graph:
     ) -> None:
         self.task = replace(task, device=resolved_device(task.device))
         """The task, with the device that `auto` stands for."""
-        planned = parameters.schedule.training.count
-        self.clock = Clock(planned_steps=planned)
+        planned = parameters.schedule.training
+        self.clock = Clock(planned=planned)
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
@@ -92,7 +93,7 @@ class Graph:
                 "evaluation",
                 self._evaluated_in(),
                 min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
-                Clock(phase=Phase.TEST, planned_steps=planned),
+                Clock(phase=Phase.TEST, planned=planned),
                 opened,
             )
             if self._training is not None:
@@ -273,7 +274,7 @@ class Graph:
                     num_envs=self._parameters.num_envs,
                     device=task.device,
                     seed=integer_seed(task.seed, "agent", level.name),
-                    planned_steps=_planned_decisions(levels, index, self.clock.planned_steps),
+                    planned_steps=_planned_decisions(levels, index, self.clock.planned),
                     place=place,
                     divergence=self._parameters.divergence,
                     on_activity=self.on_activity,
@@ -288,8 +289,12 @@ class Graph:
         return environment
 
 
-def _planned_decisions(levels: Sequence[LevelDescription], index: int, steps: int) -> int:
-    """Decisions that level `index` is sure to make in so many environment steps, over all rows."""
+def _planned_decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:
+    """Decisions that level `index` can be expected to make at least, over all rows.
+
+    An episode, and a gradient update, counts as one environment step, a second as a hundred.
+    """
+    steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
     return steps // math.prod(level.horizon or 1 for level in levels[index + 1 :])
 
 

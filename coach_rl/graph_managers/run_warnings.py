@@ -5,25 +5,32 @@ import warnings
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers.parameters import GraphParameters
+from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
 
 ENDLESS = 10_000
 """Steps of each environment without the end of an episode that are worth a warning."""
 
 
-TRIAL = EnvironmentSteps(10_000)
-"""Length of a run that may well go without a learning curve."""
+ANY_NUMBER = 1 << 60
+"""Environment steps of a run whose length is counted in something else."""
+TRIAL = 10_000
+"""Environment steps of a run that may well go without a learning curve."""
 
 
 def warn_of_useless_settings(parameters: GraphParameters) -> None:
     """Warn where a run would teach its agents nothing, or show nothing of what they learn."""
     warn_of_idle_learners(parameters)
     schedule = parameters.schedule
-    interval, trained = schedule.evaluation_interval, schedule.training - schedule.heatup
-    if interval is not None and interval > trained >= TRIAL:
+    steps, heatup, interval = (
+        length.count if isinstance(length, EnvironmentSteps) else None
+        for length in (schedule.training, schedule.heatup, schedule.evaluation_interval)
+    )
+    if steps is None or heatup is None or interval is None:
+        return
+    if interval > steps - heatup >= TRIAL:
         _warn(
             f"the first evaluation comes at the end of the run: schedule.evaluation_interval has "
-            f"{interval.count:,} steps, the run {trained.count:,} after heat-up; lower it for a "
+            f"{interval:,} steps, the run {steps - heatup:,} after heat-up; lower it for a "
             "learning curve"
         )
 
@@ -34,14 +41,26 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
     for level in levels:
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
+        training, heatup = (
+            length.count if isinstance(length, EnvironmentSteps) else None
+            for length in (schedule.training, schedule.heatup)
+        )
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
-            steps=schedule.training.count,
-            heatup=schedule.heatup.count,
+            steps=ANY_NUMBER if training is None else training,
+            heatup=heatup or 0,
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "
             _warn(f"{of}{obstacle}")
+
+
+def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
+    """Warn that a run was over before its heat-up."""
+    _warn(
+        f"the run ended within its heat-up of {schedule.heatup}, so nothing was trained; shorten "
+        f"schedule.heatup, or give it in the unit of schedule.training ({schedule.training.noun})"
+    )
 
 
 def warn_of_endless_episodes(parameters: GraphParameters) -> None:

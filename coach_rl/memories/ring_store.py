@@ -201,7 +201,10 @@ class RingStore:
 
     def kept(self) -> IntArray:
         """The positions of all transitions kept, row by row, slot by slot."""
-        return self._nth(np.arange(self._length))
+        begins = np.arange(self.num_rows) * self.row_capacity
+        return np.concatenate(
+            [np.arange(begin, begin + size) for begin, size in zip(begins, self.sizes, strict=True)]
+        )
 
     def rows_of(self, positions: IntArray) -> IntArray:
         """The row of each position, [...]."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from coach_rl.environments.gymnasium.layout import Info, Layout
 from coach_rl.environments.gymnasium.recipe import Recipe, wrapper_name
 from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer, require_one_layout
 from coach_rl.environments.processors import usable_processors
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 5.0
 """Time a worker may take to end by itself."""
@@ -77,7 +79,7 @@ class Worker:
         finally:
             theirs.close()
 
-    def request(self, verb: Callable[..., Any], *arguments: Any) -> None:
+    def request(self, verb: Callable[..., object], *arguments: object) -> None:
         """Ask for a method of `LocalRows`; a reply that a Ctrl-C left behind is dropped."""
         try:
             if self._waiting:
@@ -204,12 +206,12 @@ class WorkerRows:
         for worker in self._workers:
             worker.close()
 
-    def _ask_all(self, verb: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
+    def _ask_all(self, verb: Callable[..., T], values: Sequence[object]) -> list[T]:
         """Ask every worker, with the values of its own rows; return one reply per worker."""
         shares = {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         return self._ask(verb, shares)
 
-    def _ask(self, verb: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+    def _ask(self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]) -> list[T]:
         """Ask these workers and return their replies; raises an error only after the last reply."""
         asked = {
             number: _outcome(self._workers[number].request, verb, *given)
@@ -268,7 +270,7 @@ def _plain(error: Exception) -> CoachError:
     return EnvironmentFault(str(error))
 
 
-def _outcome(call: Callable[..., Any], *arguments: Any) -> Any:
+def _outcome(call: Callable[..., object], *arguments: object) -> Any:
     """Return the call's result, or the error it raises."""
     try:
         return call(*arguments)

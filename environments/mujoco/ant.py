@@ -16,7 +16,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_normal,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Range, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Range, Scene
 
 _CAMERA = FrozenMapping[str]({"distance": 4.0})
 
@@ -30,13 +30,13 @@ class Ant(GymnasiumTask):
     xml_file: str = "ant.xml"
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _CAMERA
-    forward_reward_weight: float = 1
+    forward_reward_weight: Number = 1
     """Reward per metre and second of forward velocity."""
-    ctrl_cost_weight: float = 0.5
+    ctrl_cost_weight: Number = 0.5
     """Cost of the squared action."""
-    contact_cost_weight: float = 5e-4
+    contact_cost_weight: Number = 5e-4
     """Cost of the squared, clipped contact forces."""
-    healthy_reward: float = 1.0
+    healthy_reward: Number = 1.0
     """Reward for each step that ends healthy."""
     main_body: int | str = 1
     """The body whose velocity counts, by index or name."""

@@ -9,7 +9,7 @@ from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask, norm
-from coach_rl.environments.mujoco.task import MujocoState, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 _REACHER_CAMERA = FrozenMapping[str]({"trackbodyid": 0})
 _PUSHER_CAMERA = FrozenMapping[str]({"trackbodyid": -1, "distance": 4.0})
@@ -25,9 +25,9 @@ class Reacher(GymnasiumTask):
     xml_file: str = "reacher.xml"
     frame_skip: int = 2
     default_camera_config: FrozenMapping[str] | None = _REACHER_CAMERA
-    reward_dist_weight: float = 1
+    reward_dist_weight: Number = 1
     """Cost per metre between fingertip and target."""
-    reward_control_weight: float = 1
+    reward_control_weight: Number = 1
     """Cost of the squared action."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
@@ -75,11 +75,11 @@ class Pusher(GymnasiumTask):
     xml_file: str = "pusher_v5.xml"
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _PUSHER_CAMERA
-    reward_near_weight: float = 0.5
+    reward_near_weight: Number = 0.5
     """Cost per metre between arm and object."""
-    reward_dist_weight: float = 1
+    reward_dist_weight: Number = 1
     """Cost per metre between object and goal."""
-    reward_control_weight: float = 0.1
+    reward_control_weight: Number = 0.1
     """Cost of the squared action."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:

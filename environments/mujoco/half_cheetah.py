@@ -12,7 +12,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_normal,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 _CAMERA = FrozenMapping[str]({"distance": 4.0})
 
@@ -24,9 +24,9 @@ class HalfCheetah(GymnasiumTask):
     xml_file: str = "half_cheetah.xml"
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _CAMERA
-    forward_reward_weight: float = 1.0
+    forward_reward_weight: Number = 1.0
     """Reward per metre and second of forward velocity."""
-    ctrl_cost_weight: float = 0.1
+    ctrl_cost_weight: Number = 0.1
     """Cost of the squared action."""
     reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""

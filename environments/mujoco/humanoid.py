@@ -16,7 +16,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_uniform,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Range, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Range, Scene
 
 _WALK_CAMERA = FrozenMapping[str](
     {"trackbodyid": 1, "distance": 4.0, "lookat": (0.0, 0.0, 2.0), "elevation": -20.0}
@@ -43,7 +43,7 @@ class _HumanoidBody(GymnasiumTask):
     )
 
     frame_skip: int = 5
-    ctrl_cost_weight: float = 0.1
+    ctrl_cost_weight: Number = 0.1
     """Cost of the squared action."""
     reset_noise_scale: NonNegative[float] = 1e-2
     """Size of the noise on the first pose."""
@@ -86,13 +86,13 @@ class Humanoid(_HumanoidBody):
 
     xml_file: str = "humanoid.xml"
     default_camera_config: FrozenMapping[str] | None = _WALK_CAMERA
-    forward_reward_weight: float = 1.25
+    forward_reward_weight: Number = 1.25
     """Reward per metre and second of forward velocity."""
-    contact_cost_weight: float = 5e-7
+    contact_cost_weight: Number = 5e-7
     """Cost of the squared contact forces."""
     contact_cost_range: Range = (-np.inf, 10.0)
     """Range to which the contact cost is clipped."""
-    healthy_reward: float = 5.0
+    healthy_reward: Number = 5.0
     """Reward for each step that ends healthy."""
     terminate_when_unhealthy: bool = True
     """If True, an unhealthy state ends the episode."""
@@ -142,9 +142,9 @@ class HumanoidStandup(_HumanoidBody):
 
     xml_file: str = "humanoidstandup.xml"
     default_camera_config: FrozenMapping[str] | None = _STANDUP_CAMERA
-    uph_cost_weight: float = 1
+    uph_cost_weight: Number = 1
     """Taken and, as in Gymnasium, without effect."""
-    impact_cost_weight: float = 0.5e-6
+    impact_cost_weight: Number = 0.5e-6
     """Cost of the squared contact forces."""
     impact_cost_range: Range = (-np.inf, 10.0)
     """Range to which the contact cost is clipped."""

@@ -15,7 +15,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_normal,
     start_uniform,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 _CAMERA = FrozenMapping[str]({"trackbodyid": 0, "distance": 2.04})
 
@@ -57,7 +57,7 @@ class InvertedDoublePendulum(GymnasiumTask):
 
     xml_file: str = "inverted_double_pendulum.xml"
     frame_skip: int = 5
-    healthy_reward: float = 10.0
+    healthy_reward: Number = 10.0
     """Reward for each step that does not terminate."""
     reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""

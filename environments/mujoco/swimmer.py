@@ -12,7 +12,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_uniform,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 
 @parameter_class
@@ -21,9 +21,9 @@ class Swimmer(GymnasiumTask):
 
     xml_file: str = "swimmer.xml"
     frame_skip: int = 4
-    forward_reward_weight: float = 1.0
+    forward_reward_weight: Number = 1.0
     """Reward per metre and second of forward velocity."""
-    ctrl_cost_weight: float = 1e-4
+    ctrl_cost_weight: Number = 1e-4
     """Cost of the squared action."""
     reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""

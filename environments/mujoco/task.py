@@ -13,6 +13,8 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, Rising
 from coach_rl.core.records import Array, BoolArray, FloatArray
 
+Number = float | int
+"""A number that stays an integer where it was given as one, as with Gymnasium: results show it."""
 Range = Annotated[tuple[float, float], Rising(strictly=False)]
 """Lower and upper bound."""
 

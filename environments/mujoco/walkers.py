@@ -13,7 +13,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_uniform,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Range, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Range, Scene
 
 _HOPPER_CAMERA = FrozenMapping[str](
     {"trackbodyid": 2, "distance": 3.0, "lookat": (0.0, 0.0, 1.15), "elevation": -20.0}
@@ -28,11 +28,11 @@ class _PlanarWalker(GymnasiumTask):
     """The shared half of hopper and walker: a torso at height qpos[1] and angle qpos[2]."""
 
     frame_skip: int = 4
-    forward_reward_weight: float = 1.0
+    forward_reward_weight: Number = 1.0
     """Reward per metre and second of forward velocity."""
-    ctrl_cost_weight: float = 1e-3
+    ctrl_cost_weight: Number = 1e-3
     """Cost of the squared action."""
-    healthy_reward: float = 1.0
+    healthy_reward: Number = 1.0
     """Reward for each step that ends healthy."""
     terminate_when_unhealthy: bool = True
     """If True, an unhealthy state ends the episode."""

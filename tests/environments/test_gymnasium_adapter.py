@@ -321,7 +321,7 @@ def test_what_cannot_be_built(level, options, kind, line):
 
 
 def test_no_rows():
-    with pytest.raises(ParameterError, match="num_envs must be int > 0, got 0"):
+    with pytest.raises(ParameterError, match="num_envs must be 1 or more, got 0"):
         build("CartPole-v1", 0)
 
 

@@ -177,9 +177,9 @@ def test_json_rebuilds_it():
     ("fields", "line"),
     [
         ({"initial_scale": 0.0}, r"initial_scale must be float in \(0, inf\), got 0.0"),
-        ({"target_distance": -1.0}, "target_distance must be float > 0"),
+        ({"target_distance": -1.0}, r"target_distance must be float in \(0, inf\)"),
         ({"target_distance": math.inf}, r"target_distance must be float in \(0, inf\)"),
-        ({"adaptation": 0.99}, "adaptation must be float > 0"),
+        ({"adaptation": 0.99}, r"adaptation must be float in \[1, inf\)"),
         ({"adapt_every": 0}, "adapt_every must be int > 0"),
     ],
 )

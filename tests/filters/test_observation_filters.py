@@ -231,7 +231,7 @@ def test_rescaling_needs_something_to_be_left():
         Filtered(ObservationRescaleSizeByFactorFilter(factor=0.1), image(4, 4))
     with pytest.raises(ParameterError, match="factor must be float > 0"):
         ObservationRescaleSizeByFactorFilter(factor=0.0)
-    with pytest.raises(ParameterError, match="1 or more, got 0 and 5"):
+    with pytest.raises(ParameterError, match="height must be int > 0, got 0"):
         ObservationRescaleToSizeFilter(height=0, width=5)
 
 

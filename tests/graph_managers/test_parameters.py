@@ -66,7 +66,7 @@ def test_what_a_flat_or_hac_graph_fills_in_itself_cannot_be_given(name):
 @pytest.mark.parametrize(
     ("levels", "message"),
     [
-        ((), "at least one level"),
+        ((), r"levels must be tuple\[LevelParameters, \.\.\.\] of length >= 1"),
         ((TOP, TOP), r"different names, got \['top', 'top'\]"),
         ((TOP, replace(LOW, goal_space=None)), "level 'low' needs a goal_space"),
     ],
@@ -142,10 +142,10 @@ def test_plain_numbers_stand_for_step_units():
     ("change", "message"),
     [
         ({"training": 400, "heatup": 400}, "must be shorter than schedule.training"),
-        ({"training": 0}, "training must be float > 0"),
-        ({"evaluation_interval": 0}, "evaluation_interval must be float > 0"),
-        ({"evaluation_episodes": 0}, "evaluation_episodes must be float > 0"),
-        ({"progress_interval": 0}, "progress_interval must be float > 0"),
+        ({"training": 0}, "training must be EnvironmentSteps .* > 0"),
+        ({"evaluation_interval": 0}, "evaluation_interval must be EnvironmentSteps .* > 0"),
+        ({"evaluation_episodes": 0}, "evaluation_episodes must be EnvironmentEpisodes > 0"),
+        ({"progress_interval": 0}, "progress_interval must be EnvironmentSteps > 0"),
     ],
 )
 def test_impossible_schedules_are_refused(change, message):

@@ -351,7 +351,7 @@ def test_observations_without_goals_are_refused(parameters, message):
     ("parameters", "message"),
     [
         ({"strategy": "past"}, "must be 'future' or 'final' or 'episode' or 'random', got 'past'"),
-        ({"ratio": -1.0}, "ratio must be float >= 0"),
+        ({"ratio": -1.0}, r"ratio must be float in \[0, inf\)"),
         ({"ratio": float("inf")}, r"ratio must be float in \[0, inf\), got inf"),
     ],
 )

@@ -15,6 +15,7 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.core.records import Transition
+from coach_rl.core.sizes import readable
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, memory_size
 from coach_rl.testing import assert_same_state
 
@@ -351,7 +352,7 @@ def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch):
 
 
 def test_sizes_are_written_for_people():
-    assert [memory_size.readable(size) for size in (999, 1500, 2e6, 3.25e9, 4e12)] == [
+    assert [readable(size) for size in (999, 1500, 2e6, 3.25e9, 4e12)] == [
         "999 B",
         "1.5 kB",
         "2 MB",
