@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import coach_rl
 from coach_rl.cli.settings import (
@@ -159,7 +159,8 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     if name == "list":
         given.pop("list", None)
     _check(parser, name, command, given)
-    settings: Settings = _filled(command.kind, given)
+    settings = _filled(command.kind, given)
+    assert isinstance(settings, Settings)
     return settings
 
 
@@ -232,7 +233,7 @@ def _unknown_flag(parser: argparse.ArgumentParser, flag: str) -> UnknownNameErro
     return UnknownNameError("flag", flag, flags, "`coach --help` shows all", near=near)
 
 
-def _names(kind: Any) -> set[str]:
+def _names(kind: type) -> set[str]:
     """The flags from which settings are filled."""
     names = set()
     for each in fields(kind):
@@ -243,7 +244,7 @@ def _names(kind: Any) -> set[str]:
     return names
 
 
-def _filled(kind: Any, given: Mapping[str, object]) -> Any:
+def _filled(kind: type, given: Mapping[str, object]) -> object:
     values = {}
     for each in fields(kind):
         if isinstance(each.type, type) and is_dataclass(each.type):

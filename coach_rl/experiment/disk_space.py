@@ -4,7 +4,6 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.sizes import readable
@@ -15,14 +14,14 @@ LIVES = 4
 again that lies in the same files and is not needed any more."""
 
 
-def check_disk_space(state: State, folder: Path, *, planned_steps: float) -> None:
+def check_disk_space(state: State, folder: Path, *, planned_steps: int | None) -> None:
     """Refuse a run whose checkpoints cannot be written; warn where they may fill the disk.
 
     Args:
         state: What checkpoints will hold.
         folder: Where they will be; it need not exist yet.
-        planned_steps: Environment steps of the whole run, and so the most entries of a memory;
-            infinity where its length is given in another unit.
+        planned_steps: Environment steps of the whole run, and so the most entries of a memory; None
+            where it has another length.
 
     Raises:
         ConfigurationError: Not even one checkpoint with full memories has room.
@@ -30,8 +29,9 @@ def check_disk_space(state: State, folder: Path, *, planned_steps: float) -> Non
     least = most = 0
     for memory in appended_in(state):
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
-        least += entry * int(min(memory.capacity, planned_steps) - saved)
-        most += entry * int(min(LIVES * memory.capacity, planned_steps) - saved)
+        ever = LIVES * memory.capacity if planned_steps is None else planned_steps
+        least += entry * (min(memory.capacity, ever) - saved)
+        most += entry * (min(LIVES * memory.capacity, ever) - saved)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     remedy = (
         "free space, lower the memory's `capacity`, or leave memories out of checkpoints with "
@@ -51,7 +51,7 @@ def check_disk_space(state: State, folder: Path, *, planned_steps: float) -> Non
         )
 
 
-def appended_in(state: Any) -> Iterator[Appended]:
+def appended_in(state: object) -> Iterator[Appended]:
     """Everything that is `Appended` in a state."""
     match state:
         case Appended():

@@ -127,7 +127,7 @@ def constructor_fields(dataclass_type: Any) -> tuple[Field[object], ...]:
 
 
 def _encode_dataclass(value: object, path: str) -> Json:
-    if _is_frozen_dataclass(type(value)):
+    if is_frozen_dataclass(type(value)):
         document: dict[str, Json] = {TYPE_TAG: reference(type(value), path)}
         for field in constructor_fields(type(value)):
             document[field.name] = encode(getattr(value, field.name), f"{path}.{field.name}")
@@ -161,7 +161,7 @@ def _decode_object(document: dict[str, Json], path: str) -> object:
 def _decode_dataclass(document: dict[str, Json], path: str) -> object:
     name = document[TYPE_TAG]
     dataclass_type = resolve(name, path)
-    if not _is_frozen_dataclass(dataclass_type):
+    if not is_frozen_dataclass(dataclass_type):
         raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
     known = {field.name: field for field in constructor_fields(dataclass_type)}
     given = [key for key in document if key != TYPE_TAG]
@@ -186,7 +186,8 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> object:
     return value
 
 
-def _is_frozen_dataclass(thing: object) -> bool:
+def is_frozen_dataclass(thing: object) -> bool:
+    """Return whether something is a class, a dataclass, and frozen."""
     if not (isinstance(thing, type) and is_dataclass(thing)):
         return False
     kind: Any = thing  # whose settings the type stubs don't know

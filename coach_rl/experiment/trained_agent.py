@@ -125,7 +125,7 @@ class TrainedAgent:
                 f"was given last: {error}"
             ) from error
 
-    def act(self, observation: Any, *, greedy: bool = True) -> Any:
+    def act(self, observation: object, *, greedy: bool = True) -> Any:
         """Choose actions as the environment takes them.
 
         Args:
@@ -172,7 +172,7 @@ def _known_spaces(folder: RunFolder) -> EnvironmentSpaces:
         return environment.spaces
 
 
-def _batch(observation: Any, space: spaces.Dict) -> tuple[Observation, bool]:
+def _batch(observation: object, space: spaces.Dict) -> tuple[Observation, bool]:
     """The observations by key, [N, ...] each, and whether it was a single one."""
     given = _by_key(observation, space)
     batch, counts = {}, {}
@@ -193,7 +193,7 @@ def _batch(observation: Any, space: spaces.Dict) -> tuple[Observation, bool]:
     return batch, None in counts.values()
 
 
-def _by_key(observation: Any, space: spaces.Dict) -> dict[str, Any]:
+def _by_key(observation: object, space: spaces.Dict) -> dict[str, object]:
     """The parts of an observation by the space's keys, those of nested dicts joined by slashes."""
     if not isinstance(observation, Mapping):
         if len(space.spaces) > 1:
@@ -212,7 +212,7 @@ def _by_key(observation: Any, space: spaces.Dict) -> dict[str, Any]:
     return found
 
 
-def _flat(parts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(parts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, part in parts.items():
         if isinstance(part, Mapping):
             yield from _flat(part, f"{prefix}{key}/")
@@ -220,7 +220,7 @@ def _flat(parts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", part
 
 
-def _cast(given: Any, space: Space, key: str) -> Array:
+def _cast(given: object, space: Space, key: str) -> Array:
     """The values in the space's dtype, if nothing but digits of floats is lost by that."""
     values = np.asarray(given)
     if values.dtype.kind in "biuf":
