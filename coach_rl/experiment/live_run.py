@@ -84,8 +84,8 @@ class RunResult:
     environment_steps: int
     """Environment steps at the end of the run."""
     ending: str | None
-    """Reason why training was over: `solved`, or the unit whose count was full, such as `hours`; None
-    when it was stopped before."""
+    """Reason why training was over: `solved`, or the unit whose count was full, such as `hours`;
+    None when it was stopped before."""
     solved_at: int | None
     """Environment steps of the evaluation that reached the target; None if none has, or if there
     is no target."""
