@@ -273,6 +273,12 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         const=DEFAULT_EPISODES,
         help=f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
     )
+    what.add_argument(
+        "--trust",
+        metavar="MODULES",
+        type=_modules,
+        help="with a run of somebody else's: run the code of these modules, separated by commas",
+    )
     _add_changes(parser.add_argument_group("changing the experiment"))
     where = parser.add_argument_group("where and how it runs")
     where.add_argument(
@@ -446,6 +452,10 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         help="precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
         "where that is faster, which costs score)",
     )
+
+
+def _modules(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 class _Parser(argparse.ArgumentParser):

@@ -9,7 +9,7 @@ and closes with an evaluation of its own.
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +31,14 @@ from coach_rl.experiment.evaluation import (
 )
 from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings, cut_back
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
+from coach_rl.experiment.manifest import (
+    Origin,
+    made_with,
+    make_manifest,
+    now,
+    rebuild,
+    remember_code,
+)
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.resuming import require_work, with_changes
 from coach_rl.experiment.run_folder import (
@@ -98,6 +105,7 @@ def run_experiment(
         manifest["parameters"]["checkpoints"] = encode(policy)
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         _check_disk_space(graph_manager, root / name, policy)
+        remember_code(graph_manager, manifest, origin)
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = CheckpointKeeper(
@@ -118,6 +126,7 @@ def resume_experiment(
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
+    trust: Collection[str] = (),
 ) -> RunResult:
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
@@ -136,6 +145,7 @@ def resume_experiment(
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
 
     Raises:
         ConfigurationError: There is nothing to continue with, or nothing left to do.
@@ -144,7 +154,7 @@ def resume_experiment(
     settings, audience = settings or RunSettings(), audience or Audience()
     folder, path = find_run(run)
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
-    graph_manager, task, manifest = rebuild(folder, device, threads=threads)
+    graph_manager, task, manifest = rebuild(folder, device, threads=threads, trust=trust)
     graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
     checkpoint = None if path is None else read_checkpoint(path)
     if checkpoint is not None:
@@ -200,7 +210,8 @@ def _check_disk_space(
     if policy.enabled and policy.memories:
         planned = graph_manager.clock.planned
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
-        check_disk_space(graph_manager.state_dict(), folder, planned_steps=steps)
+        state = graph_manager.state_dict()
+        check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
 
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
