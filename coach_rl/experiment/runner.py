@@ -256,10 +256,10 @@ def _require_never_saved(folder: RunFolder, manifest: Json) -> None:
             "be resumed; start a new run"
         )
     log = folder.path / "log.jsonl"
-    told = (
+    announced = (
         re.findall(r'"kind": ?"(checkpoint(?:_failed)?)"', log.read_text()) if log.exists() else []
     )
-    is_announced = told.count("checkpoint") > told.count("checkpoint_failed")
+    is_announced = announced.count("checkpoint") > announced.count("checkpoint_failed")
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(
             f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
