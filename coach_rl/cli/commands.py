@@ -1,15 +1,19 @@
-"""The commands of the command line: train, resume, evaluate, describe."""
+"""The commands of the command line: train, resume, evaluate, describe, check."""
 
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 
+from coach_rl.cli.check import check_environment, level_parameters
 from coach_rl.cli.describe import describe_preset
 from coach_rl.cli.settings import (
     Changes,
+    CheckEnvironment,
+    CheckPreset,
     Describe,
     Evaluate,
     EvaluateUntrained,
@@ -23,7 +27,7 @@ from coach_rl.cli.settings import (
     Train,
 )
 from coach_rl.cli.shell import program, short, word
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours, StepUnit
 from coach_rl.experiment.adaptations import inspected
@@ -33,20 +37,14 @@ from coach_rl.experiment.evaluation import (
     evaluation_film,
 )
 from coach_rl.experiment.fork import fork_experiment
+from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, read_manifest, runs_in
-from coach_rl.experiment.runner import (
-    DEFAULT_ROOT,
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.runner import DEFAULT_ROOT, resume_experiment, run_experiment
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import ValidationParameters
@@ -102,6 +100,10 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
             return _evaluate_untrained(settings)
         case Describe():
             return _describe(settings)
+        case CheckEnvironment():
+            return check_environment(level_parameters(settings.environment))
+        case CheckPreset():
+            return _check_preset(settings)
     raise AssertionError(f"{type(settings).__name__} is done by `main`")
 
 
@@ -110,7 +112,8 @@ def _train(train: Train, command: tuple[str, ...]) -> int:
     overrides = overrides_of(train.changes, preset, train.length, train.keeping)
     graph_manager = _configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
-    with closing(_sink(train.output)) as console:
+    going_on = _GoingOn()
+    with going_on, closing(_sink(train.output)) as console:
         result = run_experiment(
             graph_manager,
             TaskParameters(
@@ -123,23 +126,27 @@ def _train(train: Train, command: tuple[str, ...]) -> int:
             root=train.experiment_path or DEFAULT_ROOT,
             origin=Origin(preset=preset, panel=preset.panel_values(given), command=command),
             settings=_run_settings(train.output),
-            audience=_audience(train.output, console),
+            audience=_audience(train.output, console, going_on),
         )
     return _conclude(train.output, result)
 
 
 def _resume(resume: Resume, command: tuple[str, ...]) -> int:
-    with closing(_sink(resume.output)) as console:
+    run = _newest(resume.run)
+    going_on = _GoingOn(run)
+    with going_on, closing(_sink(resume.output)) as console:
         result = resume_experiment(
-            _newest(resume.run),
+            run,
             changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
             last_good=resume.last_good,
             drop_later=resume.drop_later,
+            trust=resume.trust,
+            restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
-            audience=_audience(resume.output, console),
+            audience=_audience(resume.output, console, going_on),
         )
     return _conclude(resume.output, result)
 
@@ -149,7 +156,8 @@ def _fork(fork: Fork, command: tuple[str, ...]) -> int:
         raise ConfigurationError(
             "a fork needs a name of its own, for the folder above it: --as NAME"
         )
-    with closing(_sink(fork.output)) as console:
+    going_on = _GoingOn()
+    with going_on, closing(_sink(fork.output)) as console:
         result = fork_experiment(
             _newest(fork.run),
             name=fork.experiment_name,
@@ -161,9 +169,11 @@ def _fork(fork: Fork, command: tuple[str, ...]) -> int:
             device=fork.device,
             threads=fork.threads,
             last_good=fork.last_good,
+            trust=fork.trust,
+            restart_episodes=fork.restart_episodes,
             command=command,
             settings=_run_settings(fork.output),
-            audience=_audience(fork.output, console),
+            audience=_audience(fork.output, console, going_on),
         )
     return _conclude(fork.output, result)
 
@@ -180,6 +190,7 @@ def _evaluate(evaluate: Evaluate) -> int:
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
+        trust=evaluate.trust,
         video=video,
     )
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
@@ -217,6 +228,12 @@ def _describe(describe: Describe) -> int:
     return 0
 
 
+def _check_preset(check: CheckPreset) -> int:
+    preset = load_preset(find_preset(check.preset))
+    graph_manager = preset.configure(overrides_of(check.changes, preset))
+    return check_environment(graph_manager.parameters.environment)
+
+
 def _configured(
     preset: Preset, overrides: Mapping[str, object], inspections: str | None
 ) -> GraphManager:
@@ -239,9 +256,11 @@ def _conclude(output: Output, result: RunResult) -> int:
     """Say how the run ended and what to do with it."""
     coach, folder = program("coach"), word(result.folder.path)
     is_saved = result.folder.checkpoints.is_dir()
+    if result.unsaved is not None and result.summary is None:
+        raise CheckpointError(f"cannot write {result.unsaved}; {_resume_with(result.folder.path)}")
     if result.signal is not None:
         way_on = (
-            f"resume with: {coach} -crd {folder}"
+            _resume_with(result.folder.path)
             if is_saved
             else "it keeps no checkpoints, so it can't be resumed"
         )
@@ -251,6 +270,8 @@ def _conclude(output: Output, result: RunResult) -> int:
     if result.summary is not None:
         _console(plain=output.plain).print(result.summary.table())
     print(f"run folder: {short(result.folder.path)}")
+    if result.unsaved is not None:
+        raise CheckpointError(f"the end of this run is not saved: cannot write {result.unsaved}")
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
     if _video(output.film) is not None:
@@ -349,8 +370,34 @@ def _console(*, plain: bool) -> Console:
     return Console(no_color=plain, highlight=False)
 
 
-def _audience(output: Output, console: ConsoleSink) -> Audience:
+class _GoingOn:
+    """While entered, errors and interruptions of a run end with how to resume it.
+
+    Args:
+        run: The run; None until it has a folder.
+    """
+
+    def __init__(self, run: Path | None = None) -> None:
+        self.run = run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        # What has diverged diverges again.
+        can_go_on = isinstance(error, RunError | KeyboardInterrupt)
+        if can_go_on and not isinstance(error, DivergedError) and self.run is not None:
+            assert error is not None
+            error.args = (f"{error or 'interrupted'}; {_resume_with(self.run)}",)
+
+
+def _resume_with(run: Path) -> str:
+    return f"resume with: {program('coach')} -crd {word(run.absolute())}"
+
+
+def _audience(output: Output, console: ConsoleSink, going_on: _GoingOn) -> Audience:
     def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
+        going_on.run = folder.path
         parameters = graph_manager.parameters
         console.plan(parameters.schedule.training, parameters.schedule.stop_after)
         name, level = folder.path.parent.name, parameters.environment.level

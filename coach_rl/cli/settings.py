@@ -94,6 +94,8 @@ class Resume:
     threads: int | None = None
     last_good: bool = False
     drop_later: bool = False
+    trust: tuple[str, ...] = ()
+    restart_episodes: bool = False
     output: Output
 
 
@@ -111,6 +113,8 @@ class Fork:
     device: str | None = None
     threads: int | None = None
     last_good: bool = False
+    trust: tuple[str, ...] = ()
+    restart_episodes: bool = False
     output: Output
 
 
@@ -126,6 +130,7 @@ class Evaluate:
     seed: int | None = None
     device: str | None = None
     threads: int | None = None
+    trust: tuple[str, ...] = ()
     film: Film
     plain: bool = False
 
@@ -158,6 +163,22 @@ class Describe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckEnvironment:
+    """`coach check ENVIRONMENT`."""
+
+    environment: str
+    """A level's name, `module:Class` included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPreset:
+    """`coach check -p PRESET`: the environment that a preset trains in."""
+
+    preset: str
+    changes: Changes
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListPresets:
     """`coach list [WORD]`, in short `coach -l`."""
 
@@ -165,4 +186,14 @@ class ListPresets:
     """Only presets whose name contains it, in any case."""
 
 
-Settings = Train | Resume | Fork | Evaluate | EvaluateUntrained | Describe | ListPresets
+Settings = (
+    Train
+    | Resume
+    | Fork
+    | Evaluate
+    | EvaluateUntrained
+    | Describe
+    | CheckEnvironment
+    | CheckPreset
+    | ListPresets
+)

@@ -128,6 +128,7 @@ class CheckpointKeeper:
         checkpoints, steps = self._folder.checkpoints, record.environment_steps
         path = free_path(checkpoints, steps)
         self._saved_at = record.wall_seconds
+        before = self.best, self._periodic
         if "best" in reasons:
             self.best = candidate(record, self._policy, path.name)
         if not self._policy.enabled:
@@ -137,7 +138,14 @@ class CheckpointKeeper:
             self._periodic = Periodic(
                 number=number, environment_steps=steps, seconds=record.wall_seconds
             )
-        self._write(path, reasons)
+        try:
+            self._write(path, reasons)
+        except BaseException as error:
+            self.best, self._periodic = before
+            if isinstance(error, OSError):
+                raise CheckpointError(f"cannot write to {checkpoints}: {error}") from error
+            raise
+        self._remove_unwanted()
 
     def restore(self, checkpoint: Checkpoint | None) -> None:
         """Go on from a checkpoint: what came after it goes, and best is what it was then.

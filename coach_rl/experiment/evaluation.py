@@ -4,7 +4,7 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -104,6 +104,7 @@ def evaluate_run(
     threads: int | None = None,
     last_good: bool = False,
     video: VideoParameters | None = None,
+    trust: Collection[str] = (),
 ) -> tuple[Evaluation, Path | None]:
     """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
 
@@ -123,6 +124,7 @@ def evaluate_run(
         threads: Threads of one tensor operation on the CPU; None keeps the run's own.
         last_good: Whether to take the run's newest checkpoint that can be read.
         video: How to film the first of the episodes, see `evaluation_film`; None films none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
 
     Returns:
         The evaluation, and the file in the run's folder that holds it; None where the folder
@@ -133,7 +135,9 @@ def evaluate_run(
         ConfigurationError: There is no such run, or a change cannot be made.
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
     """
-    opened = open_run(run, device=device, threads=threads, learns=False, last_good=last_good)
+    opened = open_run(
+        run, device=device, threads=threads, learns=False, last_good=last_good, trust=trust
+    )
     folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
     if checkpoint is None:
         raise CheckpointError(

@@ -9,7 +9,7 @@
 The run it comes from, its parent, stays as it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import Checkpoint, steps_of
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.evaluation import live_graph
+from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
 from coach_rl.experiment.manifest import Origin, make_manifest
 from coach_rl.experiment.opened_run import (
     OpenedRun,
@@ -31,17 +32,11 @@ from coach_rl.experiment.opened_run import (
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.resuming import require_work
-from coach_rl.experiment.run_folder import check_name, create_run_folder, locked
-from coach_rl.experiment.runner import (
-    Audience,
-    Run,
-    RunResult,
-    RunSettings,
-    check_room,
-    policy_of,
-    videos_of,
-)
+from coach_rl.experiment.run_folder import check_name, create_run_folder
+from coach_rl.experiment.run_lock import locked
+from coach_rl.experiment.runner import check_room, policy_of, videos_of
 from coach_rl.experiment.spaces_json import spaces_to_json
+from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json, read_text
 from coach_rl.graph_managers.graph_manager import GraphManager
 
@@ -57,6 +52,8 @@ def fork_experiment(
     device: str | None = None,
     threads: int | None = None,
     last_good: bool = False,
+    restart_episodes: bool = False,
+    trust: Collection[str] = (),
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
@@ -78,6 +75,8 @@ def fork_experiment(
         device: Where to run; None keeps the parent's.
         threads: Threads of one tensor operation on the CPU; None keeps the parent's.
         last_good: Whether to take the parent's newest checkpoint that can be read.
+        restart_episodes: Whether to begin the open training episodes anew.
+        trust: Modules whose code the parent may use, besides those of the user's own runs.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
@@ -89,19 +88,21 @@ def fork_experiment(
     """
     settings, audience = settings or RunSettings(), audience or Audience()
     check_name(name)
-    opened = open_run(run, device=device, threads=threads, last_good=last_good)
+    opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
     checkpoint = opened.checkpoint
     if checkpoint is None:
         raise CheckpointError(f"the run {opened.folder.path} has no checkpoint yet to fork from")
     graph_manager, changes = _changed(opened, dict(overrides or {}), steps)
     task = opened.task if seed is None else replace(opened.task, seed=seed)
     videos = videos_of(graph_manager, settings)
-    with live_graph(graph_manager, task, on_activity=audience.on_activity):
+    stop = StopRequests(audience.announce)
+    on_activity = stop.following(audience.on_activity)
+    with stop, live_graph(graph_manager, task, on_activity=on_activity):
         with fitting(checkpoint, said(changes)):
             state = checkpoint.state
             if seed is not None:
                 state = _with_streams(state, graph_manager.state_dict())
-            graph_manager.load_state_dict(state)
+            graph_manager.load_state_dict(state, restart_episodes=restart_episodes)
         warn_of_missing_memories(checkpoint)
         require_work(graph_manager, checkpoint.path, may_conclude=False)
         policy = policy_of(graph_manager, settings)
@@ -121,7 +122,10 @@ def fork_experiment(
                 folder, graph_manager.state_dict, policy=policy, seed=task.seed
             )
             keeper.begin_at(checkpoint, graph_manager.clock.environment_steps)
-            return Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
+            done = graph_manager.clock.environment_steps
+            return LiveRun(
+                graph_manager, task, folder, settings, audience, stop, keeper, videos, done
+            ).go()
 
 
 def _changed(

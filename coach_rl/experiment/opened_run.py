@@ -5,7 +5,7 @@ opened = open_run(Path("experiments/cartpole/..."), last_good=True)
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,7 @@ def open_run(
     threads: int | None = None,
     learns: bool = True,
     last_good: bool = False,
+    trust: Collection[str] = (),
 ) -> OpenedRun:
     """Read a run; nothing in it is changed.
 
@@ -54,13 +55,16 @@ def open_run(
         threads: Threads of one tensor operation on the CPU; None keeps the run's own.
         learns: Whether it continues learning; see `rebuild`.
         last_good: Whether to take the newest checkpoint that can be read.
+        trust: Modules whose code may be run, besides that of the user's own runs.
 
     Raises:
         ConfigurationError: There is no such run, or it cannot be rebuilt.
         CheckpointError: A file of it is damaged; says which, and the newest good checkpoint.
     """
     folder, path = find_run(run, last_good=last_good)
-    graph_manager, task, manifest = rebuild(folder, device, threads=threads, learns=learns)
+    graph_manager, task, manifest = rebuild(
+        folder, device, threads=threads, learns=learns, trust=trust
+    )
     checkpoint = None
     if path is not None:
         with offering_last_good(folder):

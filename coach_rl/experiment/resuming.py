@@ -100,7 +100,9 @@ def require_never_saved(opened: OpenedRun) -> None:
             "have been deleted; fork the run it comes from again"
         )
     log = folder.path / "log.jsonl"
-    is_announced = log.exists() and re.search(rb'"kind": ?"checkpoint"', log.read_bytes())
+    text = log.read_bytes() if log.exists() else b""
+    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(
             f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "

@@ -24,12 +24,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError, require_unix
+from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, newest_whole
 from coach_rl.experiment.strict_json import (
     Json,
     read_sealed,
-    require_regular_file,
     require_types,
     require_version,
     sealed,
@@ -38,10 +37,6 @@ from coach_rl.experiment.strict_json import (
     write_text,
 )
 
-require_unix()
-import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence instead
-
-LOCK = ".lock"
 SCHEMA_VERSION = 2
 """Version of the manifest; raised when an older reader could misread it.
 
@@ -236,31 +231,6 @@ def read_manifest(folder: RunFolder) -> Json:
 def write_manifest(folder: RunFolder, manifest: Json) -> None:
     """Write a run's manifest, with its checksum, in today's version."""
     write_json(folder.manifest, sealed({**manifest, "schema_version": SCHEMA_VERSION}))
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run's folder; the hold ends with the process, however that ends.
-
-    Raises:
-        ConfigurationError: Another process holds it.
-        CheckpointError: Its lock is something else than a file.
-    """
-    if os.path.lexists(folder / LOCK):
-        require_regular_file(folder / LOCK)
-    with (folder / LOCK).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise ConfigurationError(
-                f"the run {folder} is in use by process {file.read().strip() or '?'}; "
-                "wait for it or stop it"
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
 
 
 def _publish(unfinished: Path, parent: Path, manifest: Json) -> Path:

@@ -41,7 +41,7 @@ class Cut:
 
 
 def log_notes(folder: Path) -> dict[str, Json]:
-    """A checkpoint's notes of the logs of a run: lines, bytes, headers and checksums by file name."""
+    """Notes on the logs of a run, by file name: lines or bytes, headers, checksums."""
     lines, checksums, headers = {}, {}, {}
     for path in _log_files(folder):
         lines[path.name], checksums[path.name] = _lines_and_checksum(path, path.stat().st_size)

@@ -153,7 +153,7 @@ def write_segment(path: Path, appended: Appended, since: IntArray) -> str:
             entries = np.empty(len(next(iter(values.values()))), appended.dtype)
             for name, column in values.items():
                 entries[name] = column
-            content = memoryview(entries.view(np.uint8))
+            content = entries.view(np.uint8).data
             file.write(content)
             digest.update(content)
         file.flush()

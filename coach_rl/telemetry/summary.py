@@ -18,7 +18,9 @@ class Summary:
     best_checkpoint: str | None
     """Path of the checkpoint with the best evaluation; None when there was no evaluation."""
     last_checkpoint: str | None
-    """Path of the newest checkpoint; None where the run keeps none."""
+    """Path of the newest checkpoint; None where the run keeps none, or could write none."""
+    incidents: tuple[str, ...] = ()
+    """Troubles that did not end the run, a line each."""
     best: str = ""
     """The best evaluation while training, by which metric, and when; empty when there was none."""
     ending: str = ""
@@ -58,6 +60,7 @@ class Summary:
             "solved_at": self.solved_at,
             "best_checkpoint": self.best_checkpoint,
             "last_checkpoint": self.last_checkpoint,
+            "incidents": list(self.incidents),
         }
 
     def table(self) -> Table:
@@ -73,6 +76,8 @@ class Summary:
         table.add_row("best evaluation", self.best or "-")
         table.add_row("best checkpoint", self.best_checkpoint or "-")
         table.add_row("last checkpoint", self.last_checkpoint or "-")
+        for incident in self.incidents:
+            table.add_row("incident", incident)
         return table
 
 

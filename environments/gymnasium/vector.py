@@ -22,7 +22,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
     EnvironmentFault,
 )
-from coach_rl.core.frozen import thawed
+from coach_rl.core.frozen import Arguments, thawed
 from coach_rl.core.records import (
     Action,
     Array,
@@ -33,7 +33,7 @@ from coach_rl.core.records import (
     Observation,
     take,
 )
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.environments.gymnasium.environment import response_of
 from coach_rl.environments.gymnasium.layout import (
@@ -65,8 +65,8 @@ class VectorEnvironment:
 
     Its rows cannot be sent to one by one: `recv` raises `ActionError` until every row that is not
     held back was sent. Whether a row's life depends on the other rows is up to the vector
-    environment. It cannot be saved: use single environments (`sync`, `subprocess`) where runs must
-    be resumed exactly.
+    environment. It cannot be saved, so a resumed run begins its open episodes anew: use single
+    environments (`sync`, `subprocess`) where runs must be resumed exactly.
 
     Args:
         vector: The vector environment; owned from now on.
@@ -146,8 +146,8 @@ class VectorEnvironment:
     def state_dict(self) -> State:
         """Refused: Gymnasium has no way to save a vector environment."""
         raise CheckpointError(
-            f"'{self._level}' is a ready vector environment, which cannot be saved; "
-            "use vectorization='sync' or 'subprocess' for runs with checkpoints"
+            f"'{self._level}' is a ready vector environment, which has no way to be saved; "
+            "vectorization='sync' and 'subprocess' have"
         )
 
     def load_state_dict(self, state: State) -> None:  # noqa: ARG002 - there is no such state
@@ -279,7 +279,7 @@ class VectorEnvironment:
 
 
 def vector_environment(
-    level: str, *, kwargs: Mapping[str, Any], wrappers: tuple[Wrapper, ...], num_envs: int
+    level: str, *, kwargs: Arguments, wrappers: tuple[Wrapper, ...], num_envs: int
 ) -> VectorEnvironment:
     """The vector environment that a level names.
 
@@ -337,7 +337,7 @@ def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
         ) from error
 
 
-def _parts(layout: Layout) -> list[Any]:
+def _parts(layout: Layout) -> list[Space]:
     space = layout.spaces.action
     return list(space.spaces.values()) if isinstance(space, gymnasium.spaces.Dict) else [space]
 
