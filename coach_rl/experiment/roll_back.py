@@ -26,7 +26,7 @@ def with_new_randomness(state: State, *, seed: int, attempt: int) -> State:
     """
 
     def changed(part: Any, path: tuple[str, ...]) -> Any:
-        names = ("roll back", attempt, *path)
+        names: tuple[str | int, ...] = ("roll back", attempt, *path)
         match part:
             case Mapping() if "bit_generator" in part:
                 return generator_state(generator(seed, *names))

@@ -210,7 +210,8 @@ def _check_disk_space(
     if policy.enabled and policy.memories:
         planned = graph_manager.clock.planned
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
-        check_disk_space(graph_manager.state_dict(), folder, planned_steps=steps)
+        state = graph_manager.state_dict()
+        check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
 
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
