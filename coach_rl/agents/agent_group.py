@@ -24,6 +24,7 @@ from coach_rl.core.agents import (
     AgentContext,
     AgentParameters,
     AnyAgent,
+    ExploringAgent,
     NetworkOwner,
     RowState,
 )
@@ -266,6 +267,13 @@ class AgentGroup:
         self.members: dict[str, AnyAgent] = {seat.name: seat.agent for seat in seats}
         self._seats = seats
         self._idle = {key: _idle(part) for key, part in action_space.spaces.items()}
+
+    @property
+    def explores(self) -> bool:
+        """True if any member does."""
+        return any(
+            isinstance(agent, ExploringAgent) and agent.explores for agent in self.members.values()
+        )
 
     def new_rows(self, num_envs: int, seed: int) -> GroupRows:
         """Row state for a stack of that many environments."""

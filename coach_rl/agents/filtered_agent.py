@@ -142,6 +142,11 @@ class FilteredAgent(ABC, Generic[Exploration]):
         self.observation_space = self.input_filter.observation_space
         self.action_space = self.output_filter.agent_space
 
+    @property
+    def explores(self) -> bool:
+        """True if it acts otherwise in training than greedily."""
+        return True
+
     @abstractmethod
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[Exploration]:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""

@@ -189,6 +189,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self._reported_at = 0
         self.training_steps = 0
 
+    @property
+    def explores(self) -> bool:
+        """True if it has an exploration policy that explores."""
+        return self.learner.acting.explores
+
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowState]:
         """Row state for a stack of that many environments."""
         return self._rows(num_envs, seed, self.learner.acting.new_rows(num_envs, seed))

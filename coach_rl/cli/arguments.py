@@ -23,6 +23,7 @@ from coach_rl.cli.settings import (
     Evaluate,
     EvaluateUntrained,
     Film,
+    Fork,
     ListPresets,
     Resume,
     Settings,
@@ -57,6 +58,14 @@ _COMMANDS = {
         Resume,
         "run",
         "the run is rebuilt from its manifest and keeps its seed",
+    ),
+    "fork": _Command(
+        "coach fork RUN[@STEP] --as NAME",
+        "Train a new run that starts from another one's state, with changed parameters; the other "
+        "one stays as it is.",
+        Fork,
+        "run",
+        "a fork continues from the run's state, which belongs to its environments",
     ),
     "evaluate": _Command(
         "coach evaluate RUN",
@@ -116,6 +125,7 @@ _CHOOSING = {"list": "list", "episodes": "evaluate", "run": "resume", "preset": 
 """Coach's short form: the command by the first of these flags that is given."""
 _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach resume RUN [flags]         or  coach -crd RUN [flags]
+       coach fork RUN[@STEP] --as NAME [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
@@ -282,8 +292,20 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         metavar="RUN",
         dest="run",
         type=Path,
-        help="resume a run: its folder (last checkpoint), one of its checkpoints, or a folder of "
-        "runs (the newest)",
+        help="resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
+        "folder of runs (the newest)",
+    )
+    what.add_argument(
+        "--last-good",
+        "--last_good",
+        action="store_true",
+        help="take the run's newest checkpoint that can be read",
+    )
+    what.add_argument(
+        "--drop-later",
+        "--drop_later",
+        action="store_true",
+        help="delete the checkpoints and logs after the one resumed from",
     )
     what.add_argument(
         "--evaluate",
@@ -294,6 +316,11 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         type=_positive,
         const=DEFAULT_EPISODES,
         help=f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
+    )
+    what.add_argument(
+        "--sampling",
+        action="store_true",
+        help="evaluate with the exploration of training instead of greedily",
     )
     what.add_argument(
         "--trust",
@@ -311,9 +338,11 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
     where = parser.add_argument_group("where and how it runs")
     where.add_argument(
         "-e",
+        "--as",
         "--experiment_name",
+        dest="experiment_name",
         metavar="NAME",
-        help="the experiment's folder (default: the preset's name)",
+        help="the experiment's folder (default: the preset's name); a fork needs one",
     )
     where.add_argument(
         "-ep",

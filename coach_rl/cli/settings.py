@@ -92,6 +92,27 @@ class Resume:
     keeping: Keeping
     device: str | None = None
     threads: int | None = None
+    last_good: bool = False
+    drop_later: bool = False
+    trust: tuple[str, ...] = ()
+    restart_episodes: bool = False
+    output: Output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fork:
+    """`coach fork RUN --as NAME`; what is None stays as it was in the run it starts from."""
+
+    run: Path
+    experiment_name: str = ""
+    experiment_path: Path | None = None
+    custom_parameter: str = ""
+    length: Length
+    keeping: Keeping
+    seed: int | None = None
+    device: str | None = None
+    threads: int | None = None
+    last_good: bool = False
     trust: tuple[str, ...] = ()
     restart_episodes: bool = False
     output: Output
@@ -102,7 +123,10 @@ class Evaluate:
     """`coach evaluate RUN`, in short `coach --evaluate -crd RUN`; what is None is the run's own."""
 
     run: Path
+    changes: Changes
     episodes: int = DEFAULT_EPISODES
+    sampling: bool = False
+    last_good: bool = False
     seed: int | None = None
     device: str | None = None
     threads: int | None = None
@@ -118,6 +142,7 @@ class EvaluateUntrained:
     preset: str
     changes: Changes
     episodes: int = DEFAULT_EPISODES
+    sampling: bool = False
     seed: int = 0
     device: str = "auto"
     threads: int = 1
@@ -164,6 +189,7 @@ class ListPresets:
 Settings = (
     Train
     | Resume
+    | Fork
     | Evaluate
     | EvaluateUntrained
     | Describe

@@ -95,6 +95,16 @@ class Agent(Stateful, Protocol[Rows]):
 
 
 @runtime_checkable
+class ExploringAgent(Protocol):
+    """An agent that may act otherwise in training than greedily."""
+
+    @property
+    def explores(self) -> bool:
+        """True if it does."""
+        ...
+
+
+@runtime_checkable
 class NetworkOwner(Protocol):
     """An agent that has networks."""
 

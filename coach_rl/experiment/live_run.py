@@ -21,7 +21,6 @@ from coach_rl.experiment.checkpoint import (
     BEST,
     LAST,
     POINTERS,
-    Checkpoint,
     find_checkpoint,
     list_checkpoints,
     pointed,
@@ -41,9 +40,8 @@ from coach_rl.experiment.manifest import now
 from coach_rl.experiment.roll_back import with_new_randomness
 from coach_rl.experiment.run_folder import (
     RunFolder,
-    cut_event_files,
-    cut_logs,
 )
+from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.run_sinks import RunSinks, trouble
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
@@ -188,8 +186,10 @@ class LiveRun:
         attempt, done = clock.roll_backs + 1, clock.environment_steps
         checkpoint = read_checkpoint(find_checkpoint(self.folder.checkpoints))
         sinks.close()
+        cuts = planned_cuts(self.folder.path, checkpoint)
         self.keeper.restore(checkpoint)
-        cut_back(self.folder, checkpoint)
+        for cut in cuts:
+            cut.make()
         state = with_new_randomness(checkpoint.state, seed=self.task.seed, attempt=attempt)
         graph_manager.load_state_dict(state)
         clock.roll_backs = attempt
@@ -348,14 +348,6 @@ class LiveRun:
                 folder, resumed_at=clock.environment_steps or None
             )
         return files
-
-
-def cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
-    """Drop what the logs say after a checkpoint, or everything where there is none."""
-    notes = {"logs": {}, "event_files": {}} if checkpoint is None else checkpoint.notes
-    cut_logs(folder.path, notes["logs"])
-    if "event_files" in notes:  # not in checkpoints of earlier versions, whose files stay as is
-        cut_event_files(folder.path, notes["event_files"])
 
 
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:

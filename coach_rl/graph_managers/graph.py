@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
+from coach_rl.core.agents import AgentContext, AnyAgent, ExploringAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
     CheckpointError,
@@ -53,6 +53,8 @@ class Graph:
         parameters: The experiment.
         task: What is known only now.
         training: Whether there are environments to train in; without them it can only evaluate.
+        evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
+            evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
         recorder: What films evaluations; None for nothing.
         on_activity: Called with what takes long: compiling, evaluating.
 
@@ -66,6 +68,7 @@ class Graph:
         task: TaskParameters,
         *,
         training: bool = True,
+        evaluation_envs: int | None = None,
         recorder: EpisodeRecorder | None = None,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
@@ -92,7 +95,8 @@ class Graph:
             self.evaluation = self._stack(
                 "evaluation",
                 self._evaluated_in(),
-                min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
+                evaluation_envs
+                or min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
                 Clock(phase=Phase.TEST, planned=planned),
                 opened,
             )
@@ -127,6 +131,21 @@ class Graph:
     def evaluation_seed(self) -> int:
         """Seed of the episodes of all evaluations while training."""
         return integer_seed(self.task.seed, "evaluation", "environment")
+
+    def sample_in_evaluations(self, sampling: bool) -> None:
+        """Let agents explore in evaluations as they do in training now, or act greedily again.
+
+        Raises:
+            ConfigurationError: No agent explores.
+
+        Warns:
+            CoachWarning: Some agents do not.
+        """
+        if sampling:
+            self._require_exploring()
+            trained = self.clock.state_dict() | {"phase": Phase.TEST.value}
+            self.evaluation.clock.load_state_dict(trained)
+        self.evaluation.clock.samples = sampling
 
     def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
         """Let every level's agent learn, the lowest first; a frozen one does not.
@@ -204,6 +223,24 @@ class Graph:
     def close(self) -> None:
         """Close the environments; harmless when repeated."""
         self._opened.close()
+
+    def _require_exploring(self) -> None:
+        still = []
+        for level in self.levels:
+            agent = self._agents[level.name]
+            if level.frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
+                still.append(f"agent '{level.agent.name}' of level '{level.name}'")
+        if len(still) == len(self.levels):
+            raise ConfigurationError(
+                f"there is nothing to sample: {' and '.join(still)} explored nothing in training, "
+                "and act the same greedily; evaluate without sampling"
+            )
+        if still:
+            warnings.warn(
+                f"{' and '.join(still)} explored nothing in training, and act greedily here, too",
+                CoachWarning,
+                stacklevel=4,
+            )
 
     def _restore(self, state: State) -> None:
         """Lead levels and training environments back to where they were saved."""

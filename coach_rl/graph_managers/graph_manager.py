@@ -116,6 +116,7 @@ class GraphManager:
         task: TaskParameters | None = None,
         *,
         training: bool = True,
+        evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
@@ -127,6 +128,8 @@ class GraphManager:
             task: What is known only when a run starts; None takes its defaults.
             training: Whether to build environments to train in. A graph without them can be given
                 agents by `load_agents`, and evaluate.
+            evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
+                evaluations while training have episodes, up to 16.
             on_activity: Called with what takes long: compiling, evaluating.
         """
         if self._graph is not None:
@@ -135,6 +138,7 @@ class GraphManager:
             self.parameters,
             task or TaskParameters(),
             training=training,
+            evaluation_envs=evaluation_envs,
             recorder=self._recorder,
             on_activity=on_activity,
         )
@@ -210,20 +214,24 @@ class GraphManager:
         episodes: EnvironmentEpisodes,
         *,
         seed: int | None = None,
+        sampling: bool = False,
         is_stopped: Callable[[], bool] = never,
     ) -> Evaluation:
-        """Play episodes without exploring and without changing anything; see `evaluating.play`.
+        """Play episodes without changing anything, and without exploring; see `evaluating.play`.
 
         Args:
             episodes: How many.
             seed: Seed of the episodes; None takes that of the evaluations while training, so that
                 all evaluations of a run are compared on the same starts.
+            sampling: Whether agents explore as they do in training now.
             is_stopped: Asked at every step whether to give up.
 
         Raises:
+            ConfigurationError: No agent explores that should.
             EvaluationStopped: `is_stopped` said so.
         """
         graph, progress = self.graph, self._progress
+        graph.sample_in_evaluations(sampling)
         with torch_settings(graph.task):
             scores = play(
                 graph.evaluation,
@@ -282,14 +290,17 @@ class GraphManager:
         self._load_progress(state["progress"])
         self._is_settled = True
 
-    def load_agents(self, state: State) -> None:
+    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments.
 
         Args:
             state: What the `state_dict` of an equally described graph returned.
+            elsewhere: Whether evaluations are in another environment than that graph's, which may
+                not report success as that one did.
         """
         self.graph.load_agents(state)
         self._load_progress(state["progress"])
+        self._progress.evaluations_tell_success &= not elsewhere
 
     def close(self) -> None:
         """Close the environments; harmless when repeated or when nothing was built."""

@@ -53,7 +53,8 @@ class Stack:
         heard = answer = self.simulators.recv()
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.take_in(answer)
-        self.clock.environment_steps += int(np.add.reduce(heard.duration))
+        if not self.clock.samples:  # schedules of exploration stand still where nothing learns
+            self.clock.environment_steps += int(np.add.reduce(heard.duration))
         return heard
 
     def begin_counting(self, rows: BoolArray) -> None:

@@ -96,6 +96,7 @@ class WalkGraphManager(GraphManager):
         task: TaskParameters | None = None,
         *,
         training: bool = True,
+        evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         task = task or TaskParameters()
@@ -140,6 +141,7 @@ class WalkGraphManager(GraphManager):
         episodes: EnvironmentEpisodes,
         *,
         seed: int | None = None,
+        sampling: bool = False,
         is_stopped: Callable[[], bool] = never,
     ) -> Evaluation:
         self.evaluation_seeds.append(seed)
@@ -161,7 +163,7 @@ class WalkGraphManager(GraphManager):
 
     def warn_of_restarts(self) -> None: ...
 
-    def load_agents(self, state: State) -> None:
+    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
         self.load_state_dict(state)
 
     def description(self) -> str:
