@@ -296,6 +296,12 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         help=f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
     )
     what.add_argument(
+        "--trust",
+        metavar="MODULES",
+        type=_modules,
+        help="with a run of somebody else's: run the code of these modules, separated by commas",
+    )
+    what.add_argument(
         "--restart-episodes",
         action="store_true",
         help="with -crd: begin open training episodes anew instead of restoring them, where that "
@@ -474,6 +480,10 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         help="precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
         "where that is faster, which costs score)",
     )
+
+
+def _modules(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 class _Parser(argparse.ArgumentParser):

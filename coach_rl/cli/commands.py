@@ -35,20 +35,14 @@ from coach_rl.experiment.evaluation import (
     evaluate_untrained,
     evaluation_film,
 )
+from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, read_manifest, runs_in
-from coach_rl.experiment.runner import (
-    DEFAULT_ROOT,
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.runner import DEFAULT_ROOT, resume_experiment, run_experiment
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import ValidationParameters
@@ -142,6 +136,7 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
             changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
+            trust=resume.trust,
             restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
@@ -158,6 +153,7 @@ def _evaluate(evaluate: Evaluate) -> int:
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
+        trust=evaluate.trust,
         video=video,
     )
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
@@ -337,9 +333,10 @@ class _GoingOn:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        is_ours = isinstance(error, RunError | KeyboardInterrupt)
         # What has diverged diverges again.
-        if is_ours and not isinstance(error, DivergedError) and self.run is not None:
+        can_go_on = isinstance(error, RunError | KeyboardInterrupt)
+        if can_go_on and not isinstance(error, DivergedError) and self.run is not None:
+            assert error is not None
             error.args = (f"{error or 'interrupted'}; {_resume_with(self.run)}",)
 
 

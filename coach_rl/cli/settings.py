@@ -92,6 +92,7 @@ class Resume:
     keeping: Keeping
     device: str | None = None
     threads: int | None = None
+    trust: tuple[str, ...] = ()
     restart_episodes: bool = False
     output: Output
 
@@ -105,6 +106,7 @@ class Evaluate:
     seed: int | None = None
     device: str | None = None
     threads: int | None = None
+    trust: tuple[str, ...] = ()
     film: Film
     plain: bool = False
 

@@ -9,7 +9,7 @@ and closes with an evaluation of its own.
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +31,14 @@ from coach_rl.experiment.evaluation import (
 )
 from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings, cut_back
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
+from coach_rl.experiment.manifest import (
+    Origin,
+    made_with,
+    make_manifest,
+    now,
+    rebuild,
+    remember_code,
+)
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.resuming import require_work, with_changes
 from coach_rl.experiment.run_folder import (
@@ -100,6 +107,7 @@ def run_experiment(
         manifest["parameters"]["checkpoints"] = encode(policy)
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         _check_disk_space(graph_manager, root / name, policy)
+        remember_code(graph_manager, manifest, origin)
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
             keeper = CheckpointKeeper(
@@ -121,6 +129,7 @@ def resume_experiment(
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
+    trust: Collection[str] = (),
 ) -> RunResult:
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
@@ -141,6 +150,7 @@ def resume_experiment(
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
 
     Raises:
         ConfigurationError: There is nothing to continue with, or nothing left to do.
@@ -149,7 +159,7 @@ def resume_experiment(
     settings, audience = settings or RunSettings(), audience or Audience()
     folder, path = find_run(run)
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
-    graph_manager, task, manifest = rebuild(folder, device, threads=threads)
+    graph_manager, task, manifest = rebuild(folder, device, threads=threads, trust=trust)
     graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
     checkpoint = None if path is None else read_checkpoint(path)
     if checkpoint is not None:
@@ -211,7 +221,8 @@ def _check_disk_space(
     if policy.enabled and policy.memories:
         planned = graph_manager.clock.planned
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
-        check_disk_space(graph_manager.state_dict(), folder, planned_steps=steps)
+        state = graph_manager.state_dict()
+        check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
 
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
@@ -245,10 +256,10 @@ def _require_never_saved(folder: RunFolder, manifest: Json) -> None:
             "be resumed; start a new run"
         )
     log = folder.path / "log.jsonl"
-    told = (
+    announced = (
         re.findall(r'"kind": ?"(checkpoint(?:_failed)?)"', log.read_text()) if log.exists() else []
     )
-    is_announced = told.count("checkpoint") > told.count("checkpoint_failed")
+    is_announced = announced.count("checkpoint") > announced.count("checkpoint_failed")
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(
             f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "

@@ -153,7 +153,7 @@ class FrameRing:
                 dtype=dtype,
                 first=self._ended - np.array([len(slots) for slots in self._slots], np.int64),
                 ends=self._ended.copy(),
-                capacity=len(counts) * self._row_capacity,
+                capacity=0,
                 read=partial(self._read_lasts, self._generation),
                 generation=self._generation,
             ),
