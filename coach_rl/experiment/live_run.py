@@ -66,7 +66,7 @@ class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
     checkpoints: CheckpointParameters | None = None
-    """When it saves itself and which checkpoints stay; None: as its own parameters say."""
+    """Policy of checkpoints; None: the experiment's own."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
@@ -84,7 +84,7 @@ class RunResult:
     environment_steps: int
     """Environment steps at the end of the run."""
     ending: str | None
-    """Why training was over: `solved`, or the unit whose count was full, such as `hours`; None
+    """The reason why training was over: `solved`, or the unit whose count was full; None
     when it was stopped before."""
     solved_at: int | None
     """Environment steps of the evaluation that reached the target; None if none has, or if there

@@ -1,4 +1,4 @@
-"""What is left of a run that is resumed, and what may change in it."""
+"""Conditions for resuming a run: some training left, and changes that it allows."""
 
 from collections.abc import Mapping
 from pathlib import Path
