@@ -1,4 +1,4 @@
-"""The commands of the command line: train, resume, evaluate, describe."""
+"""The commands of the command line: train, resume, evaluate, describe, check."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,12 @@ from typing import Self
 
 from rich.console import Console
 
+from coach_rl.cli.check import check_environment, level_parameters
 from coach_rl.cli.describe import describe_preset
 from coach_rl.cli.settings import (
     Changes,
+    CheckEnvironment,
+    CheckPreset,
     Describe,
     Evaluate,
     EvaluateUntrained,
@@ -32,20 +35,14 @@ from coach_rl.experiment.evaluation import (
     evaluate_untrained,
     evaluation_film,
 )
+from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, read_manifest, runs_in
-from coach_rl.experiment.runner import (
-    DEFAULT_ROOT,
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.runner import DEFAULT_ROOT, resume_experiment, run_experiment
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import ValidationParameters
@@ -99,6 +96,10 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
             return _evaluate_untrained(settings)
         case Describe():
             return _describe(settings)
+        case CheckEnvironment():
+            return check_environment(level_parameters(settings.environment))
+        case CheckPreset():
+            return _check_preset(settings)
     raise AssertionError(f"{type(settings).__name__} is done by `main`")
 
 
@@ -135,6 +136,8 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
             changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
+            trust=resume.trust,
+            restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
             audience=_audience(resume.output, console, going_on),
@@ -150,6 +153,7 @@ def _evaluate(evaluate: Evaluate) -> int:
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
+        trust=evaluate.trust,
         video=video,
     )
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
@@ -184,6 +188,12 @@ def _describe(describe: Describe) -> int:
         graph_manager.create_graph(TaskParameters(device=describe.device))
         print(describe_preset(preset, graph_manager))
     return 0
+
+
+def _check_preset(check: CheckPreset) -> int:
+    preset = load_preset(find_preset(check.preset))
+    graph_manager = preset.configure(overrides_of(check.changes, preset))
+    return check_environment(graph_manager.parameters.environment)
 
 
 def _configured(
@@ -323,9 +333,10 @@ class _GoingOn:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        is_ours = isinstance(error, RunError | KeyboardInterrupt)
         # What has diverged diverges again.
-        if is_ours and not isinstance(error, DivergedError) and self.run is not None:
+        can_go_on = isinstance(error, RunError | KeyboardInterrupt)
+        if can_go_on and not isinstance(error, DivergedError) and self.run is not None:
+            assert error is not None
             error.args = (f"{error or 'interrupted'}; {_resume_with(self.run)}",)
 
 

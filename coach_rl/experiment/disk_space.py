@@ -9,17 +9,16 @@ from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.sizes import readable
 from coach_rl.core.state import Appended, State
 
-LIVES = 4
-"""Contents of a full memory that best and last can hold together: each its own, and with it as much
-again that lies in the same files and is not needed any more."""
 
-
-def check_disk_space(state: State, folder: Path, *, planned_steps: int | None) -> None:
+def check_disk_space(
+    state: State, folder: Path, *, checkpoints: int | None, planned_steps: int | None
+) -> None:
     """Refuse a run whose checkpoints cannot be written; warn where they may fill the disk.
 
     Args:
         state: What checkpoints will hold.
         folder: Where they will be; it need not exist yet.
+        checkpoints: The most that stay; None: all that the run writes.
         planned_steps: Environment steps of the whole run, and so the most entries of a memory; None
             where it has another length.
 
@@ -27,11 +26,13 @@ def check_disk_space(state: State, folder: Path, *, planned_steps: int | None) -
         ConfigurationError: Not even one checkpoint with full memories has room.
     """
     least = most = 0
-    for memory in appended_in(state):
+    for memory in (each for each in appended_in(state) if each.capacity):
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
-        ever = LIVES * memory.capacity if planned_steps is None else planned_steps
-        least += entry * (min(memory.capacity, ever) - saved)
-        most += entry * (min(LIVES * memory.capacity, ever) - saved)
+        # A checkpoint's files can hold as much again that is not needed any more.
+        full = 2 * memory.capacity * (checkpoints or 1)
+        ever = full if planned_steps is None else planned_steps
+        least += entry * max(0, min(memory.capacity, ever) - saved)
+        most += entry * max(0, (ever if checkpoints is None else min(full, ever)) - saved)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     remedy = (
         "free space, lower the memory's `capacity`, or leave memories out of checkpoints with "

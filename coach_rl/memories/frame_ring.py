@@ -93,6 +93,17 @@ class FrameRing:
         if ended.any():
             self._keep_lasts(positions[ended], newest[ended])
 
+    def truncate(self, rows: IntArray, ends: IntArray, positions: IntArray) -> None:
+        """Keep what became the last frames of episodes that are cut off before these steps, [R].
+
+        Args:
+            rows: [R].
+            ends: The steps behind their newest transitions, [R].
+            positions: The positions of those transitions, [R].
+        """
+        frames = self._frames.read(FRAMES, rows * self._length + ends % self._length)
+        self._keep_lasts(positions, frames)
+
     def take(
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:
@@ -142,7 +153,7 @@ class FrameRing:
                 dtype=dtype,
                 first=self._ended - np.array([len(slots) for slots in self._slots], np.int64),
                 ends=self._ended.copy(),
-                capacity=len(counts) * self._row_capacity,
+                capacity=0,
                 read=partial(self._read_lasts, self._generation),
                 generation=self._generation,
             ),

@@ -58,7 +58,7 @@ def test_a_solved_run_says_so_and_trains_on_only_where_asked_to(tmp_path: Path) 
 
 def test_a_resumed_run_keeps_its_other_parameters(tmp_path: Path) -> None:
     result = run(tmp_path)
-    with pytest.raises(ConfigurationError, match="keeps its 'num_envs'; what may change: schedul"):
+    with pytest.raises(ConfigurationError, match="keeps its 'num_envs'; what may change: "):
         resume_experiment(result.folder.path, changes={"num_envs": 2}, settings=SETTINGS)
 
 
