@@ -24,7 +24,7 @@ class Changes:
 
 @dataclass(frozen=True, kw_only=True)
 class Length:
-    """How long a run trains; what is None is as the preset, or the run, has it."""
+    """Length of a run; what is None is as the preset, or the run, has it."""
 
     steps: int | None = None
     hours: float | None = None
@@ -34,7 +34,7 @@ class Length:
 
 @dataclass(frozen=True, kw_only=True)
 class Keeping:
-    """When a run saves itself and what it keeps; what is None is as the preset has it."""
+    """Policy of checkpoints; what is None is as the preset, or the run, has it."""
 
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None

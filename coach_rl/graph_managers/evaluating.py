@@ -134,7 +134,7 @@ def play(
         if finished is not None:
             counted = (due[finished.rows] > 0) & ~stuck[finished.rows]
             cut = (answer.truncated & ~ended)[answer.terminated | answer.truncated]
-            cut_off += np.count_nonzero(counted & cut)
+            cut_off += int(np.count_nonzero(counted & cut))
             stuck[finished.rows] = cut
             due[finished.rows[counted]] -= 1
             stack.count_only(due > 0)

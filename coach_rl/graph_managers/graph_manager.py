@@ -94,7 +94,7 @@ class GraphManager:
 
     @property
     def ending(self) -> str | None:
-        """Why training is over: `solved`, or the unit whose count is full; None if it isn't."""
+        """The reason why training is over: `solved`, or the unit that is full; None if it isn't."""
         return self._progress.ending(self.clock)
 
     @property

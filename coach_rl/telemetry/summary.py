@@ -24,9 +24,9 @@ class Summary:
     best: str = ""
     """The best evaluation while training, by which metric, and when; empty when there was none."""
     ending: str = ""
-    """Why training was over: `solved`, or the unit whose count was full."""
+    """The reason why training was over: `solved`, or the unit whose count was full."""
     target: str = ""
-    """What counts as solved, and whether it was reached; empty where nothing does."""
+    """The target, and whether it was reached; empty where there is none."""
     solved_at: int | None = None
     """Environment steps of the first evaluation that reached the target; None if none has."""
 
