@@ -105,6 +105,7 @@ if TYPE_CHECKING:
         TrainedAgent,
         evaluate_run,
         find_preset,
+        fork_experiment,
         load,
         load_preset,
         resume_experiment,
@@ -203,8 +204,8 @@ __all__ = [
     "SteadyPayParameters", "SubGoalCorrectionParameters", "TD3AgentParameters",
     "TD3AlgorithmParameters", "TargetSync", "TaskParameters", "TorsoParameters", "TrainedAgent",
     "TrainingSteps", "TruncatedNormalNoise", "UnknownNameError", "ValidationParameters",
-    "VideoParameters", "__version__", "evaluate_run", "find_preset", "load", "load_preset",
-    "resume_experiment", "run_experiment",
+    "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
+    "load_preset", "resume_experiment", "run_experiment",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

@@ -20,6 +20,7 @@ from coach_rl.exploration_policies import (
     AnyParameterExploration,
     ParameterExplorationParameters,
 )
+from coach_rl.exploration_policies.greedy import GreedyPolicy
 
 Rows = TypeVar("Rows", bound=RowState)
 
@@ -35,6 +36,11 @@ class ActingPolicy(Generic[Rows]):
 
     def __init__(self, network: Forward, exploration: AnyExplorationPolicy) -> None:
         self.outputs, self.exploration = network, exploration
+
+    @property
+    def explores(self) -> bool:
+        """True if exploring may choose other actions than the greedy ones."""
+        return not isinstance(self.exploration, GreedyPolicy)
 
     def new_rows(self, num_envs: int, seed: int) -> Rows:
         """Create the exploration state of rows; row i draws from streams of (seed, i) alone."""
@@ -119,6 +125,11 @@ class PerturbedPolicy(ActingPolicy[PerturbedRows]):
             return action[0]
 
         self._forward: Callable[[Tensor, dict[str, Tensor]], Tensor] = torch.func.vmap(one_row)
+
+    @property
+    def explores(self) -> bool:
+        """True: its parameters are perturbed."""
+        return True
 
     def new_rows(self, num_envs: int, seed: int) -> PerturbedRows:
         """Noise of the actions and perturbations of the parameters."""

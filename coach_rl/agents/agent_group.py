@@ -24,6 +24,7 @@ from coach_rl.core.agents import (
     AgentContext,
     AgentParameters,
     AnyAgent,
+    ExploringAgent,
     NetworkOwner,
     RowState,
 )
@@ -267,6 +268,13 @@ class AgentGroup:
         self._seats = seats
         self._idle = {key: _idle(part) for key, part in action_space.spaces.items()}
 
+    @property
+    def explores(self) -> bool:
+        """True if any member does."""
+        return any(
+            isinstance(agent, ExploringAgent) and agent.explores for agent in self.members.values()
+        )
+
     def new_rows(self, num_envs: int, seed: int) -> GroupRows:
         """Row state for a stack of that many environments."""
         return GroupRows(
@@ -311,6 +319,12 @@ class AgentGroup:
             if not here.all():
                 own = own.rows_of(here)
             seat.agent.observe(row_state.members[seat.name], own, clock)
+
+    def restart_rows(self, row_state: GroupRows) -> None:
+        """Let every member give up the open episodes of all rows; all are playing again."""
+        for name, agent in self.members.items():
+            agent.restart_rows(row_state.members[name])
+            row_state.playing[name][:] = True
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Let every member learn that is due; the report names them."""

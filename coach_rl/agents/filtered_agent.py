@@ -142,6 +142,11 @@ class FilteredAgent(ABC, Generic[Exploration]):
         self.observation_space = self.input_filter.observation_space
         self.action_space = self.output_filter.agent_space
 
+    @property
+    def explores(self) -> bool:
+        """True if it acts otherwise in training than greedily."""
+        return True
+
     @abstractmethod
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[Exploration]:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""
@@ -242,6 +247,11 @@ class FilteredAgent(ABC, Generic[Exploration]):
         _write(row_state.pending, rows, next_observation, len(row_state.heatup))
         if outcome.next_goal:
             self._filter_moved_goals(row_state, outcome)
+
+    def restart_rows(self, row_state: AgentRows[Exploration]) -> None:
+        """Give up the open episodes of all rows; see `core.agents.Agent`."""
+        row_state.follows[:] = False
+        row_state.filters = self.input_filter.new_rows(len(row_state.follows))
 
     def filters_state_dict(self) -> State:
         """The filters' statistics."""

@@ -124,6 +124,9 @@ class ScriptedAgent:
     def observe(self, row_state: ScriptedRows, outcome: Outcome, clock: Clock) -> None:
         """Nothing is kept."""
 
+    def restart_rows(self, row_state: ScriptedRows) -> None:
+        """Nothing is remembered."""
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """Never due."""
         return None

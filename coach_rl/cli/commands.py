@@ -1,4 +1,4 @@
-"""The commands of the command line: train, resume, evaluate, describe."""
+"""The commands of the command line: train, resume, evaluate, describe, check."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,17 @@ from typing import Self
 
 from rich.console import Console
 
+from coach_rl.cli.check import check_environment, level_parameters
 from coach_rl.cli.describe import describe_preset
 from coach_rl.cli.settings import (
     Changes,
+    CheckEnvironment,
+    CheckPreset,
     Describe,
     Evaluate,
     EvaluateUntrained,
     Film,
+    Fork,
     Keeping,
     Length,
     Output,
@@ -32,6 +36,7 @@ from coach_rl.experiment.evaluation import (
     evaluate_untrained,
     evaluation_film,
 )
+from coach_rl.experiment.fork import fork_experiment
 from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
@@ -87,12 +92,18 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
             return _train(settings, command)
         case Resume():
             return _resume(settings, command)
+        case Fork():
+            return _fork(settings, command)
         case Evaluate():
             return _evaluate(settings)
         case EvaluateUntrained():
             return _evaluate_untrained(settings)
         case Describe():
             return _describe(settings)
+        case CheckEnvironment():
+            return check_environment(level_parameters(settings.environment))
+        case CheckPreset():
+            return _check_preset(settings)
     raise AssertionError(f"{type(settings).__name__} is done by `main`")
 
 
@@ -129,7 +140,10 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
             changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
+            last_good=resume.last_good,
+            drop_later=resume.drop_later,
             trust=resume.trust,
+            restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
             audience=_audience(resume.output, console, going_on),
@@ -137,11 +151,42 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
     return _conclude(resume.output, result)
 
 
+def _fork(fork: Fork, command: tuple[str, ...]) -> int:
+    if not fork.experiment_name:
+        raise ConfigurationError(
+            "a fork needs a name of its own, for the folder above it: --as NAME"
+        )
+    going_on = _GoingOn()
+    with going_on, closing(_sink(fork.output)) as console:
+        result = fork_experiment(
+            _newest(fork.run),
+            name=fork.experiment_name,
+            root=fork.experiment_path,
+            overrides=_once(
+                parse_overrides(fork.custom_parameter), _run_changes(fork.length, fork.keeping)
+            ),
+            seed=fork.seed,
+            device=fork.device,
+            threads=fork.threads,
+            last_good=fork.last_good,
+            trust=fork.trust,
+            restart_episodes=fork.restart_episodes,
+            command=command,
+            settings=_run_settings(fork.output),
+            audience=_audience(fork.output, console, going_on),
+        )
+    return _conclude(fork.output, result)
+
+
 def _evaluate(evaluate: Evaluate) -> int:
     video = _video(evaluate.film)
     evaluation, file = evaluate_run(
         _newest(evaluate.run),
         episodes=EnvironmentEpisodes(evaluate.episodes),
+        overrides=_environment_of(evaluate.changes),
+        num_envs=evaluate.changes.num_envs,
+        sampling=evaluate.sampling,
+        last_good=evaluate.last_good,
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
@@ -167,6 +212,7 @@ def _evaluate_untrained(evaluate: EvaluateUntrained) -> int:
             threads=evaluate.threads,
         ),
         episodes=EnvironmentEpisodes(evaluate.episodes),
+        sampling=evaluate.sampling,
     )
     print("agents as they are before any training:")
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
@@ -180,6 +226,12 @@ def _describe(describe: Describe) -> int:
         graph_manager.create_graph(TaskParameters(device=describe.device))
         print(describe_preset(preset, graph_manager))
     return 0
+
+
+def _check_preset(check: CheckPreset) -> int:
+    preset = load_preset(find_preset(check.preset))
+    graph_manager = preset.configure(overrides_of(check.changes, preset))
+    return check_environment(graph_manager.parameters.environment)
 
 
 def _configured(
@@ -247,6 +299,19 @@ def overrides_of(
             raise ConfigurationError(f"{target} is given twice, by {flag} and by -cp; give one")
         overrides[target] = value.count if name != path and isinstance(value, StepUnit) else value
     return overrides
+
+
+def _environment_of(changes: Changes) -> dict[str, object]:
+    """`-cp` and `-lvl` as changes of the environment that a run is evaluated in."""
+    level = {} if changes.level is None else {"environment.level": changes.level}
+    return _once(parse_overrides(changes.custom_parameter), level)
+
+
+def _once(overrides: dict[str, object], flags: Mapping[str, object]) -> dict[str, object]:
+    """`-cp` and the flags that say the same by path; each path once."""
+    for path in overrides.keys() & flags.keys():
+        raise ConfigurationError(f"{path} is given twice, by a flag and by -cp; give one")
+    return {**overrides, **flags}
 
 
 def _run_changes(length: Length, keeping: Keeping) -> dict[str, object]:

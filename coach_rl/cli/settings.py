@@ -24,7 +24,7 @@ class Changes:
 
 @dataclass(frozen=True, kw_only=True)
 class Length:
-    """How long a run trains; what is None is as the preset, or the run, has it."""
+    """Length of a run; what is None is as the preset, or the run, has it."""
 
     steps: int | None = None
     hours: float | None = None
@@ -34,7 +34,7 @@ class Length:
 
 @dataclass(frozen=True, kw_only=True)
 class Keeping:
-    """When a run saves itself and what it keeps; what is None is as the preset has it."""
+    """Policy of checkpoints; what is None is as the preset, or the run, has it."""
 
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None
@@ -92,7 +92,29 @@ class Resume:
     keeping: Keeping
     device: str | None = None
     threads: int | None = None
+    last_good: bool = False
+    drop_later: bool = False
     trust: tuple[str, ...] = ()
+    restart_episodes: bool = False
+    output: Output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fork:
+    """`coach fork RUN --as NAME`; what is None stays as it was in the run it starts from."""
+
+    run: Path
+    experiment_name: str = ""
+    experiment_path: Path | None = None
+    custom_parameter: str = ""
+    length: Length
+    keeping: Keeping
+    seed: int | None = None
+    device: str | None = None
+    threads: int | None = None
+    last_good: bool = False
+    trust: tuple[str, ...] = ()
+    restart_episodes: bool = False
     output: Output
 
 
@@ -101,7 +123,10 @@ class Evaluate:
     """`coach evaluate RUN`, in short `coach --evaluate -crd RUN`; what is None is the run's own."""
 
     run: Path
+    changes: Changes
     episodes: int = DEFAULT_EPISODES
+    sampling: bool = False
+    last_good: bool = False
     seed: int | None = None
     device: str | None = None
     threads: int | None = None
@@ -117,6 +142,7 @@ class EvaluateUntrained:
     preset: str
     changes: Changes
     episodes: int = DEFAULT_EPISODES
+    sampling: bool = False
     seed: int = 0
     device: str = "auto"
     threads: int = 1
@@ -137,6 +163,22 @@ class Describe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckEnvironment:
+    """`coach check ENVIRONMENT`."""
+
+    environment: str
+    """A level's name, `module:Class` included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPreset:
+    """`coach check -p PRESET`: the environment that a preset trains in."""
+
+    preset: str
+    changes: Changes
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListPresets:
     """`coach list [WORD]`, in short `coach -l`."""
 
@@ -144,4 +186,14 @@ class ListPresets:
     """Only presets whose name contains it, in any case."""
 
 
-Settings = Train | Resume | Evaluate | EvaluateUntrained | Describe | ListPresets
+Settings = (
+    Train
+    | Resume
+    | Fork
+    | Evaluate
+    | EvaluateUntrained
+    | Describe
+    | CheckEnvironment
+    | CheckPreset
+    | ListPresets
+)

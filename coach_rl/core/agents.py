@@ -52,6 +52,14 @@ class Agent(Stateful, Protocol[Rows]):
         """Make a transition of each decision that was answered; stored unless in TEST."""
         ...
 
+    def restart_rows(self, row_state: Rows) -> None:
+        """Give up the open episodes of all rows, which begin anew after a gap.
+
+        Nothing that is stored from now on may go on from what was stored before; random streams
+        and statistics continue.
+        """
+        ...
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
         ...
@@ -83,6 +91,16 @@ class Agent(Stateful, Protocol[Rows]):
 
     def description(self) -> str:
         """Human-readable description of the agent's parts; may have several lines."""
+        ...
+
+
+@runtime_checkable
+class ExploringAgent(Protocol):
+    """An agent that may act otherwise in training than greedily."""
+
+    @property
+    def explores(self) -> bool:
+        """True if it does."""
         ...
 
 

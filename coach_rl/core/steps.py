@@ -17,7 +17,7 @@ from coach_rl.core.errors import require
 
 
 class Counters(Protocol):
-    """How far a run has come, in every unit: a clock, or a log record."""
+    """Progress of a run in every unit: a clock, or a log record."""
 
     @property
     def environment_steps(self) -> int:
@@ -46,7 +46,7 @@ class StepUnit(ABC):
 
     count: float
     noun: ClassVar[str]
-    """What is counted, in the plural."""
+    """The unit's name, in the plural."""
 
     def __post_init__(self) -> None:
         require(
@@ -57,7 +57,7 @@ class StepUnit(ABC):
     @classmethod
     @abstractmethod
     def counted(cls, counters: Counters) -> float:
-        """How much of this kind a run has behind it."""
+        """Return how much of this kind a run has behind it."""
 
     def is_reached(self, counters: Counters) -> bool:
         """Return whether a run has come this far."""

@@ -11,6 +11,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+    from coach_rl.experiment.fork import fork_experiment
     from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
     from coach_rl.experiment.manifest import Origin
     from coach_rl.experiment.overrides import apply_overrides, parse_overrides
@@ -31,6 +32,6 @@ else:
 __all__ = [
     "Audience", "Origin", "PanelArgument", "Preset", "PresetReference", "RunFolder", "RunResult",
     "RunSettings", "TrainedAgent", "apply_overrides", "describe_presets", "evaluate_run",
-    "evaluate_untrained", "find_preset", "load", "load_preset", "parse_overrides",
-    "resume_experiment", "run_experiment", "shipped_presets",
+    "evaluate_untrained", "find_preset", "fork_experiment", "load", "load_preset",
+    "parse_overrides", "resume_experiment", "run_experiment", "shipped_presets",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which evaluation of a run is its best, by the metric that its checkpoints' policy names."""
+"""The best evaluation of a run, by the metric that its policy of checkpoints names."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ class Best:
     """The best evaluation so far."""
 
     metric: str = REWARD
-    """What it is the best by."""
+    """The metric it is the best by."""
     value: float
     """Its value of that metric."""
     reward: float

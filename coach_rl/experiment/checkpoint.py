@@ -17,7 +17,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +30,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+import coach_rl
 from coach_rl.core.errors import CheckpointError, UnknownNameError
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended, State
@@ -53,6 +54,11 @@ from coach_rl.experiment.strict_json import (
     float_from_json,
     float_to_json,
     read_json,
+    read_sealed,
+    require_regular_file,
+    require_types,
+    require_version,
+    sealed,
     sync_folder,
     to_json,
     write_json,
@@ -130,12 +136,13 @@ def write_checkpoint(
         sums |= {name: _sha256(unfinished / name) for name in (_TENSORS, _STATE, _SEGMENTS)}
         about = {
             "schema_version": SCHEMA_VERSION,
+            "coach_rl": coach_rl.__version__,
             "created": datetime.now().astimezone().isoformat(timespec="seconds"),
             "memories": not packer.left_out,
             "sha256": sums,
             "notes": notes,
         }
-        (unfinished / _ABOUT).write_text(to_json(about), encoding="utf-8")
+        (unfinished / _ABOUT).write_text(to_json(sealed(about)), encoding="utf-8")
         for name in (_TENSORS, _STATE, _SEGMENTS, _ABOUT):
             _sync_file(unfinished / name)
     return Stored(entries=packer.entries, sums=sums)
@@ -173,10 +180,15 @@ def read_checkpoint(path: Path, *, memories: bool = True) -> Checkpoint:
         tensors = load_file(path / _TENSORS)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot read {path / _TENSORS}: {error}") from error
-    unpacker = _Unpacker(path, tensors, read_json(path / _SEGMENTS) if memories else {})
+    segments = read_json(path / _SEGMENTS) if memories else {}
+    unpacker = _Unpacker(path, tensors, segments)
+    try:
+        state = unpacker.unpack(read_json(path / _STATE))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path / _STATE} is damaged: {error}") from error
     return Checkpoint(
         path=path,
-        state=unpacker.unpack(read_json(path / _STATE)),
+        state=state,
         notes=about["notes"],
         has_memories=memories and about["memories"],
         stored=Stored(entries=unpacker.entries, sums=about["sha256"]),
@@ -206,42 +218,58 @@ def point(checkpoints: Path, pointer: str, name: str | None) -> None:
     """Let `last` or `best` point to a checkpoint of that name; None removes the pointer."""
     if name is None:
         (checkpoints / pointer).unlink(missing_ok=True)
-    elif pointed(checkpoints, pointer) != name:
-        write_json(checkpoints / pointer, {"checkpoint": name})
+    else:
+        write_json(checkpoints / pointer, sealed({"checkpoint": name}))
 
 
 def pointed(checkpoints: Path, pointer: str) -> str | None:
-    """The name of the checkpoint `last` or `best` points to; None where there is none."""
-    if not (checkpoints / pointer).is_file():
+    """The name of the checkpoint `last` or `best` points to; None where there is none.
+
+    Raises:
+        CheckpointError: The pointer is damaged.
+    """
+    path = checkpoints / pointer
+    if not path.exists():
         return None
-    document = read_json(checkpoints / pointer)
-    if not isinstance(document, dict) or not isinstance(document.get("checkpoint"), str):
-        raise CheckpointError(f"{checkpoints / pointer} does not name a checkpoint")
+    document = read_sealed(path, next_step="name a checkpoint instead")
+    require_types(document, {"checkpoint": str}, source=str(path))
     return str(document["checkpoint"])
 
 
 def find_checkpoint(checkpoints: Path, name: str = LAST) -> Path:
     """The folder of a checkpoint by its name or pointer.
 
-    Without a pointer, `last` is the latest one: of a run that was killed after its first checkpoint
-    had been written, and before the pointer had.
+    `last` is the latest one, also in a run that was killed after it had been written and before
+    the pointer had.
 
     Raises:
-        CheckpointError: There is none at all.
+        CheckpointError: There is none at all, or the pointer is damaged or points to none.
         UnknownNameError: There is none of that name.
     """
     known = {path.name: path for path in list_checkpoints(checkpoints)}
-    pointers = {
-        pointer: target for pointer in POINTERS if (target := pointed(checkpoints, pointer))
-    }
     if not known:
         raise CheckpointError(f"there is no checkpoint in {checkpoints}; nothing can be resumed")
-    if LAST not in pointers:
-        pointers[LAST] = [*known][-1]
-    target = pointers.get(name, name)
-    if target not in known:
-        raise UnknownNameError(f"checkpoint in {checkpoints}", target, [*known, *pointers])
-    return known[target]
+    if name not in POINTERS:
+        if name not in known:
+            raise UnknownNameError(f"checkpoint in {checkpoints}", name, [*known, *POINTERS])
+        return known[name]
+    target = pointed(checkpoints, name)
+    if target is None and name == BEST:
+        raise UnknownNameError(f"checkpoint in {checkpoints}", name, [*known, LAST])
+    if target is not None and target not in known:
+        raise CheckpointError(f"{checkpoints / name} points to {target}, which is not there")
+    return known[target] if target is not None and name == BEST else [*known.values()][-1]
+
+
+def newest_whole(checkpoints: Path) -> Path | None:
+    """The newest checkpoint that can be read; None where there is none."""
+    for path in reversed(list_checkpoints(checkpoints)):
+        try:
+            read_checkpoint(path)
+        except CheckpointError:
+            continue
+        return path
+    return None
 
 
 def list_checkpoints(checkpoints: Path) -> list[Path]:
@@ -265,6 +293,24 @@ def remove_checkpoint(path: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
+def put_aside(damaged: Sequence[Path]) -> None:
+    """Rename checkpoints that cannot be read, so that they are none any more and yet not lost."""
+    for path in damaged:
+        aside = path.with_name(f"damaged_{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+
+
+def remove_unfinished(checkpoints: Path) -> None:
+    """Delete what processes that were killed have left half-written or half-deleted."""
+    for pattern in _LEFT_OVER:
+        for path in checkpoints.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
 @contextmanager
 def _written_whole(path: Path, failure: str) -> Iterator[Path]:
     """A folder to fill, which then becomes `path`, whole or not at all.
@@ -276,7 +322,7 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
     unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _clean(path.parent)
+        remove_unfinished(path.parent)
         unfinished.mkdir()
         yield unfinished
         sync_folder(unfinished)
@@ -286,16 +332,6 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
         raise CheckpointError(f"{failure}: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _clean(checkpoints: Path) -> None:
-    """Delete what processes that were killed have left half-written or half-deleted."""
-    for pattern in _LEFT_OVER:
-        for path in checkpoints.glob(pattern):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
 
 
 def _order(path: Path) -> tuple[int, int]:
@@ -475,10 +511,11 @@ def _about(path: Path, *, memories: bool) -> Json:
             raise CheckpointError(f"checkpoint {path} names the file {name}, which is not its own")
         if is_segment(name) and not memories:
             continue
-        if not (path / name).is_file():
+        if not (path / name).exists():
             raise CheckpointError(
                 f"checkpoint {path} lacks its file {name}; use another checkpoint"
             )
+        require_regular_file(path / name)
         if _sha256(path / name) != expected:
             raise CheckpointError(
                 f"checkpoint {path} is damaged: {name} does not match its checksum; use "
@@ -490,13 +527,11 @@ def _about(path: Path, *, memories: bool) -> Json:
 def _about_file(path: Path) -> Json:
     if not path.is_dir():
         raise CheckpointError(f"there is no checkpoint {path}")
-    about = read_json(path / _ABOUT)
-    version = about.get("schema_version") if isinstance(about, dict) else None
-    if version != SCHEMA_VERSION:
-        raise CheckpointError(
-            f"checkpoint {path} has schema version {version}, this version of coach_rl reads "
-            f"{SCHEMA_VERSION}; use the version of coach_rl that the run's manifest.json names"
-        )
+    source = path / _ABOUT
+    about = read_sealed(source, next_step="use another checkpoint")
+    require_version(about, (SCHEMA_VERSION,), source=str(source), written_by=about.get("coach_rl"))
+    require_types(about, {"sha256": dict, "notes": dict, "memories": bool}, source=str(source))
+    require_types(about["sha256"], {_TENSORS: str, _STATE: str, _SEGMENTS: str}, source=str(source))
     return about
 
 

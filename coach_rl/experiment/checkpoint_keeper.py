@@ -1,7 +1,8 @@
 """Checkpoints that a run writes and keeps, by the policy of `CheckpointParameters`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from coach_rl.core.errors import CheckpointError
@@ -18,9 +19,11 @@ from coach_rl.experiment.checkpoint import (
     pointed,
     read_notes,
     remove_checkpoint,
+    remove_unfinished,
     write_checkpoint,
 )
-from coach_rl.experiment.run_folder import RunFolder, event_file_lengths, log_lengths
+from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_logs import log_notes
 from coach_rl.experiment.segments import NOTHING_STORED
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
@@ -136,16 +139,7 @@ class CheckpointKeeper:
                 number=number, environment_steps=steps, seconds=record.wall_seconds
             )
         try:
-            self._stored = write_checkpoint(
-                path,
-                self._state(),
-                self._notes(reasons),
-                earlier=self._stored,
-                memories=self._policy.memories,
-            )
-            if "best" in reasons:
-                point(checkpoints, BEST, path.name)
-            point(checkpoints, LAST, path.name)
+            self._write(path, reasons)
         except BaseException as error:
             self.best, self._periodic = before
             if isinstance(error, OSError):
@@ -156,28 +150,68 @@ class CheckpointKeeper:
     def restore(self, checkpoint: Checkpoint | None) -> None:
         """Go on from a checkpoint: what came after it goes, and best is what it was then.
 
+        What a process that died here has left half written is removed.
+
         Args:
             checkpoint: Where to continue; None for the very beginning of a run without checkpoints.
         """
+        checkpoints = self._folder.checkpoints
+        remove_unfinished(checkpoints)
         if checkpoint is None:
             return
-        checkpoints, notes = self._folder.checkpoints, checkpoint.notes
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
-        self._stored = checkpoint.stored
-        self._saved_at = notes.get("seconds", 0.0)
-        self._periodic = Periodic(**notes.get("newest_periodic", {}))
-        best, known = notes["best"], {path.name for path in kept}
-        if best is not None:
-            then = Best(**({"value": best["reward"]} | best))  # once by reward alone
-            self.best = then if is_measured_by(then, self._policy) else None
+        best, known = self._recall(checkpoint), {path.name for path in kept}
         point(checkpoints, LAST, checkpoint.path.name)
-        point(
-            checkpoints, BEST, best["checkpoint"] if best and best["checkpoint"] in known else None
-        )
+        point(checkpoints, BEST, best.checkpoint if best and best.checkpoint in known else None)
         for path in list_checkpoints(checkpoints):
             if path not in kept:
                 remove_checkpoint(path)
+        self._remove_unwanted()
+
+    def begin_at(self, checkpoint: Checkpoint, environment_steps: int) -> None:
+        """Save the state that another run's checkpoint has led to, as the first of this run.
+
+        Args:
+            checkpoint: The other run's; what it has of memories is shared with it.
+            environment_steps: Where the run stands.
+        """
+        path = free_path(self._folder.checkpoints, environment_steps)
+        self._recall(checkpoint)
+        is_best = self.best is not None and self.best.checkpoint == checkpoint.path.name
+        self.best = replace(self.best, checkpoint=path.name) if self.best and is_best else None
+        if self.is_enabled:
+            self._write(path, {"best", "last"} if is_best else {"last"})
+
+    def _recall(self, checkpoint: Checkpoint) -> Best | None:
+        """Remember what a checkpoint notes of the keeper that wrote it; return its best."""
+        notes = checkpoint.notes
+        try:
+            noted = notes["best"]
+            best: Best | None = None
+            if noted is not None:
+                best = Best(**({"value": noted["reward"]} | noted))  # once by reward alone
+            self._periodic = Periodic(**notes.get("newest_periodic", {}))
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"checkpoint {checkpoint.path} is damaged: its notes on the best evaluation or on "
+                "periodic checkpoints are of another shape"
+            ) from error
+        self._stored, self._saved_at = checkpoint.stored, notes.get("seconds", 0.0)
+        self.best = best if best is not None and is_measured_by(best, self._policy) else None
+        return best
+
+    def _write(self, path: Path, reasons: set[Reason]) -> None:
+        self._stored = write_checkpoint(
+            path,
+            self._state(),
+            self._notes(reasons),
+            earlier=self._stored,
+            memories=self._policy.memories,
+        )
+        if "best" in reasons:
+            point(path.parent, BEST, path.name)
+        point(path.parent, LAST, path.name)
         self._remove_unwanted()
 
     def _is_periodic_due(self, record: LogRecord) -> bool:
@@ -197,19 +231,22 @@ class CheckpointKeeper:
             "seconds": self._saved_at,
             "best": None if self.best is None else vars(self.best),
             "seed": self._seed,
-            "logs": log_lengths(self._folder.path),
-            "event_files": event_file_lengths(self._folder.path),
+            **log_notes(self._folder.path),
         }
 
     def _remove_unwanted(self) -> None:
         checkpoints = self._folder.checkpoints
         pointers = {pointed(checkpoints, pointer) for pointer in POINTERS}
         for path in list_checkpoints(checkpoints):
-            if path.name not in pointers and not self._stays(read_notes(path)):
+            if path.name not in pointers and not self._stays(path):
                 remove_checkpoint(path)
 
-    def _stays(self, notes: Json) -> bool:
-        """Return whether a checkpoint stays that is neither best nor last."""
+    def _stays(self, path: Path) -> bool:
+        """Return whether a checkpoint stays that is neither best nor last; a damaged one does."""
+        try:
+            notes = read_notes(path)
+        except CheckpointError:
+            return True
         if "periodic" not in notes:  # of an earlier version, under which all of them stayed
             return bool(notes["reason"] == "periodic")
         number = notes["periodic"]

@@ -4,14 +4,16 @@ It holds the parameters, the task and the preset's panel, and what else may chan
 versions, the process's settings, the state of the source, hardware.
 """
 
+import hashlib
 import importlib.metadata
 import json
 import os
 import platform
 import subprocess
 import warnings
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from coach_rl.experiment.preset_file import (
     preset_module,
 )
 from coach_rl.experiment.run_folder import SCHEMA_VERSION, RunFolder, read_manifest
-from coach_rl.experiment.strict_json import Json
+from coach_rl.experiment.strict_json import Json, read_text
 from coach_rl.experiment.trust import (
     Trust,
     code_in_json,
@@ -147,15 +149,19 @@ def rebuild(
     if trusted.untrusted(names):  # the error names all at once
         names += texts_like_code([document])
     trusted.require(names, folder.manifest)
-    task = _task_now(decode(manifest["task"], "task", trust=trusted), device, threads)
+    task = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
     if outside is None:
-        _warn_of_changes(folder, manifest, task)
+        with _reading(folder.manifest):
+            _warn_of_changes(folder, manifest, task)
     graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
         raise ConfigurationError(
             f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
         )
-    parameters = decode(document, trust=trusted)
+    with _reading(folder.manifest):
+        parameters = decode(document, trust=trusted)
+    if not is_dataclass(parameters):
+        raise CheckpointError(f"{folder.manifest} is damaged: its parameters are no dataclass")
     if list_checkpoints(folder.checkpoints):
         parameters = moved(parameters, task.device)
     if not learns:
@@ -240,6 +246,25 @@ def hardware() -> Json:
     }
 
 
+@contextmanager
+def _reading(manifest: Path) -> Iterator[None]:
+    """Whatever in a manifest cannot be understood inside is a CheckpointError in one line."""
+    try:
+        yield
+    except KeyError as error:
+        raise CheckpointError(f"{manifest} is damaged: it lacks {error}") from error
+    except (TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        raise CheckpointError(f"{manifest} is damaged: {error}") from error
+
+
+def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> TaskParameters:
+    with _reading(folder.manifest):
+        task = decode(manifest["task"], "task", trust=trusted)
+    if not isinstance(task, TaskParameters):
+        raise CheckpointError(f"{folder.manifest} is damaged: its task is no TaskParameters")
+    return task
+
+
 def _task_now(recorded: TaskParameters, device: str | None, threads: int | None) -> TaskParameters:
     """The run's task with what was asked for now, on a device that is here."""
     if device is None and not _is_here(recorded.device):
@@ -286,7 +311,11 @@ def _in_evaluations(document: Json) -> Json:
     So a run can be evaluated where its environment of training does not exist any more.
     """
     own = document.get("evaluation_environment")
-    return document if own is None else {**document, "environment": own}
+    return (
+        document
+        if own is None
+        else {**document, "environment": own, "evaluation_environment": None}
+    )
 
 
 def _preset_entry(preset: Preset) -> Json:
@@ -295,6 +324,7 @@ def _preset_entry(preset: Preset) -> Json:
         "file": str(preset.reference.path),
         "function": preset.reference.function,
         "module": preset.module_name,
+        "sha256": _sha256(preset.source),
         "neighbours": imported_neighbours(preset.reference.path.parent),
     }
 
@@ -317,10 +347,12 @@ def _with_preset(
         Trust in the preset as well, where it was brought back.
     """
     module, file = entry["module"], Path(entry["file"])
-    try:
-        source = folder.preset.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
+    source = read_text(folder.preset)
+    if entry.get("sha256", _sha256(source)) != _sha256(source):  # older manifests have none
+        raise CheckpointError(
+            f"{folder.preset} is damaged or has been edited: it does not match its checksum in the "
+            "manifest; restore it from a copy, or train a changed preset in a new run"
+        )
     shipped = shipped_preset(source)
     is_known = shipped is not None or is_own_preset(source, str(file))
     if not is_known and module not in trusted.modules:
@@ -341,6 +373,10 @@ def _with_preset(
             stacklevel=3,
         )
     return trusted.plus(module)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _version(name: str) -> str | None:

@@ -18,7 +18,8 @@ from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownName
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.experiment.components import Component, fitting, made, short_name
-from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.parameters_json import constructor_fields, encode
+from coach_rl.experiment.strict_json import Json
 
 Tree = TypeVar("Tree")
 
@@ -78,6 +79,22 @@ def apply_overrides(
     return replaced
 
 
+def said(overrides: Mapping[str, object]) -> str:
+    """Overrides as the command line has them, for messages."""
+    return "; ".join(f"{path}={_plain(value)!r}" for path, value in overrides.items())
+
+
+def overrides_json(overrides: Mapping[str, object]) -> Json:
+    """Overrides as JSON, for the files of a run; a component as the command line has it."""
+    document = {}
+    for path, value in overrides.items():
+        try:
+            document[path] = encode(_plain(value))
+        except ConfigurationError:
+            document[path] = str(value)
+    return document
+
+
 def parameter_paths(
     parameters: object, path: str = "", annotation: object = None
 ) -> Iterator[tuple[str, object, object]]:
@@ -97,6 +114,11 @@ def parameter_paths(
         yield path, parameters, annotation
     for name, (value, declared) in below.items():
         yield from parameter_paths(value, _join(path, name), declared)
+
+
+def _plain(value: object) -> object:
+    """A step unit as the number it is."""
+    return value.count if isinstance(value, StepUnit) else value
 
 
 class _Leaf:

@@ -1,9 +1,12 @@
-"""What is left of a run that is resumed, and what may change in it."""
+"""Conditions of resuming a run: work left, changes allowed, checkpoints that must not be lost."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.experiment.checkpoint import UNFINISHED
+from coach_rl.experiment.opened_run import OpenedRun
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.graph_managers.graph_manager import GraphManager
 
@@ -66,3 +69,42 @@ def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude:
     else:
         why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"
     raise ConfigurationError(f"nothing left to train: {why}")
+
+
+def require_latest(opened: OpenedRun) -> None:
+    """Refuse to drop checkpoints that came after the one named."""
+    if opened.later:
+        assert opened.checkpoint is not None
+        folder, chosen = opened.folder.path, opened.checkpoint.path.name
+        raise ConfigurationError(
+            f"{folder} has gone on from {chosen} to {opened.later[-1].name}; resuming from "
+            f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
+            f"To keep both: coach fork {folder}@{chosen} --as NAME; to delete them: --drop-later"
+        )
+
+
+def require_never_saved(opened: OpenedRun) -> None:
+    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
+
+    One that was killed while it wrote its first has announced it, and left a part of it behind.
+    """
+    folder, manifest = opened.folder, opened.manifest
+    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
+        raise CheckpointError(
+            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
+            "be resumed; start a new run"
+        )
+    if manifest.get("ancestry"):
+        raise CheckpointError(
+            f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
+            "have been deleted; fork the run it comes from again"
+        )
+    log = folder.path / "log.jsonl"
+    text = log.read_bytes() if log.exists() else b""
+    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
+    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
+        raise CheckpointError(
+            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
+            "start a new run, or delete its log.jsonl to begin this one anew"
+        )

@@ -19,7 +19,7 @@ from typing import TextIO
 import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require_unix
-from coach_rl.experiment.strict_json import from_json, to_json
+from coach_rl.experiment.strict_json import from_json, require_regular_file, to_json
 
 require_unix()
 import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence instead
@@ -37,10 +37,10 @@ class Holder:
     process: int
     host: str
     started: float
-    """When the process was started, in seconds since 1970."""
+    """Time at which the process was started, in seconds since 1970."""
 
     def __str__(self) -> str:
-        """Who it is, for messages."""
+        """The process, its host and its start, for messages."""
         began = datetime.fromtimestamp(self.started).astimezone().isoformat(" ", "seconds")
         return f"process {self.process} on host {self.host}, started {began}"
 
@@ -65,6 +65,8 @@ def locked(folder: Path) -> Iterator[None]:
         ConfigurationError: Another process holds it, or it cannot be written to.
     """
     path = folder / LOCK
+    if os.path.lexists(path):
+        require_regular_file(path)
     try:
         file = path.open("a+", encoding="utf-8")
     except OSError as error:

@@ -7,50 +7,35 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
-import re
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.checkpoint import (
-    UNFINISHED,
-    Checkpoint,
-    read_checkpoint,
-)
-from coach_rl.experiment.checkpoint_keeper import (
-    CheckpointKeeper,
-    require_same_seed,
-)
+from coach_rl.experiment.checkpoint import Checkpoint, put_aside
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import (
     Videos,
     live_graph,
 )
-from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings, cut_back
+from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import (
-    Origin,
-    made_with,
-    make_manifest,
-    now,
-    rebuild,
-    remember_code,
-)
+from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, remember_code
+from coach_rl.experiment.opened_run import fitting, open_run, warn_of_missing_memories
 from coach_rl.experiment.parameters_json import encode
-from coach_rl.experiment.resuming import require_work, with_changes
-from coach_rl.experiment.run_folder import (
-    RunFolder,
-    check_name,
-    create_run_folder,
-    find_run,
+from coach_rl.experiment.resuming import (
+    require_latest,
+    require_never_saved,
+    require_work,
+    with_changes,
 )
+from coach_rl.experiment.run_folder import check_name, create_run_folder, write_manifest
 from coach_rl.experiment.run_lock import locked
+from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.experiment.strict_json import Json, write_json
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
@@ -95,18 +80,21 @@ def run_experiment(
     )
     task = replace(task, device=resolved_device(task.device))
     check_name(name)
-    videos = _videos(graph_manager, settings)
+    videos = videos_of(graph_manager, settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
     with stop, live_graph(graph_manager, task, on_activity=on_activity):
-        policy = _policy(graph_manager, settings)
+        policy = policy_of(graph_manager, settings)
+        if policy.enabled:
+            graph_manager.warn_of_restarts()
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["parameters"]["checkpoints"] = encode(policy)
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
-        _check_disk_space(graph_manager, root / name, policy)
+        check_room(graph_manager, root / name, policy)
         remember_code(graph_manager, manifest, origin)
-        folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
+        preset = origin.preset if origin else None
+        folder = create_run_folder(root, name, manifest, preset.source if preset else None)
         with locked(folder.path):
             keeper = CheckpointKeeper(
                 folder, graph_manager.state_dict, policy=policy, seed=task.seed
@@ -123,6 +111,9 @@ def resume_experiment(
     changes: Mapping[str, object] | None = None,
     device: str | None = None,
     threads: int | None = None,
+    last_good: bool = False,
+    drop_later: bool = False,
+    restart_episodes: bool = False,
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
@@ -130,71 +121,90 @@ def resume_experiment(
 ) -> RunResult:
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
-    What the run wrote after that checkpoint, log lines and later checkpoints, is dropped, because
-    it will be written again. A run that was killed before its first checkpoint starts anew; one
-    whose checkpoints have been deleted is refused.
+    Log lines after that checkpoint are dropped, because they will be written again. A run that was
+    killed before its first checkpoint starts anew; one whose checkpoints have been deleted is
+    refused.
 
     Args:
-        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
+        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
+            `RUN@best`).
         steps: Environment steps to train to, in all; None keeps the run's own plan.
         changes: Other parameters from now on, by path: see `resuming.CHANGEABLE`; None changes
             nothing.
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
             Another number changes the numbers, which a `CoachWarning` says.
+        last_good: Whether to take the newest checkpoint that can be read; damaged ones after it
+            are put aside under another name.
+        drop_later: Whether checkpoints after the one named, and the logs after it, are deleted.
+        restart_episodes: Whether to begin the open training episodes anew instead of restoring
+            them: where that fails, or takes long.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
         trust: Modules whose code the run may use, besides those of the user's own runs.
 
     Raises:
-        ConfigurationError: There is nothing to continue with, or nothing left to do.
-        CheckpointError: The manifest or the checkpoint cannot be read, or all have been deleted.
+        ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
+            later checkpoints that nobody allowed to drop.
+        CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
     settings, audience = settings or RunSettings(), audience or Audience()
-    folder, path = find_run(run)
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
-    graph_manager, task, manifest = rebuild(folder, device, threads=threads, trust=trust)
+    opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
+    folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+    if not (last_good or drop_later):
+        require_latest(opened)
+    graph_manager = opened.graph_manager
     graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
-    checkpoint = None if path is None else read_checkpoint(path)
-    if checkpoint is not None:
-        require_same_seed(checkpoint, task.seed)
-    videos = _videos(graph_manager, settings)
+    videos = videos_of(graph_manager, settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
     with stop, live_graph(graph_manager, task, on_activity=on_activity), locked(folder.path):
-        policy = _policy(graph_manager, settings)
+        policy = policy_of(graph_manager, settings)
         keeper = CheckpointKeeper(folder, graph_manager.state_dict, policy=policy, seed=task.seed)
         if checkpoint is None:
-            _require_never_saved(folder, manifest)
-            load_levels(graph_manager, manifest)
+            require_never_saved(opened)
+            load_levels(graph_manager, opened.manifest)
+            if policy.enabled:
+                graph_manager.warn_of_restarts()
         else:
-            graph_manager.load_state_dict(checkpoint.state)
-            _warn_of_missing_memories(checkpoint)
+            with fitting(checkpoint):
+                graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
+            warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
-        _check_disk_space(graph_manager, folder.checkpoints, policy)
+        check_room(graph_manager, folder.checkpoints, policy)
+        cuts = planned_cuts(folder.path, checkpoint)
+        if last_good:
+            put_aside(opened.later)
         keeper.restore(checkpoint)
-        cut_back(folder, checkpoint)
+        for cut in cuts:
+            cut.make()
         folder.summary.unlink(missing_ok=True)
+        manifest = opened.manifest
         start = None if checkpoint is None else checkpoint.path.name
         manifest["resumes"].append(
-            {"time": now(), "command": list(command), "from": start, **made_with()}
+            {
+                "time": now(),
+                "command": list(command),
+                "from": start,
+                "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
+                **made_with(),
+            }
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         manifest["parameters"]["checkpoints"] = encode(policy)
-        write_json(folder.manifest, manifest)
+        write_manifest(folder, manifest)
         done = None if checkpoint is None else graph_manager.clock.environment_steps
         return LiveRun(
             graph_manager, task, folder, settings, audience, stop, keeper, videos, done
         ).go()
 
 
-def _policy(graph_manager: GraphManager, settings: RunSettings) -> CheckpointParameters:
-    """The policy of checkpoints; what cannot be saved is refused unless there are none."""
+def policy_of(graph_manager: GraphManager, settings: RunSettings) -> CheckpointParameters:
+    """The policy of checkpoints."""
     policy: CheckpointParameters = settings.checkpoints or graph_manager.parameters.checkpoints
-    if policy.enabled:
-        graph_manager.require_savable()
     needs_memories = graph_manager.parameters.divergence.response == "roll_back"
     if needs_memories and not (policy.enabled and policy.memories):
         raise ConfigurationError(
@@ -204,9 +214,8 @@ def _policy(graph_manager: GraphManager, settings: RunSettings) -> CheckpointPar
     return policy
 
 
-def _check_disk_space(
-    graph_manager: GraphManager, folder: Path, policy: CheckpointParameters
-) -> None:
+def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointParameters) -> None:
+    """Refuse a run whose checkpoints would not fit on the disk."""
     if policy.enabled and policy.memories:
         planned = graph_manager.clock.planned
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
@@ -214,38 +223,11 @@ def _check_disk_space(
         check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
 
 
-def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
+def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
+    """Recorder of videos of the run's evaluations; None where none is asked for."""
     return None if settings.video is None else Videos(graph_manager, settings.video)
 
 
-def _warn_of_missing_memories(checkpoint: Checkpoint) -> None:
-    if not checkpoint.has_memories:
-        warnings.warn(
-            f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
-            "exact: its agents act with what they have learned, and learn again once their "
-            "memories hold learning.learning_starts transitions",
-            CoachWarning,
-            stacklevel=3,
-        )
-
-
-def _require_never_saved(folder: RunFolder, manifest: Json) -> None:
-    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
-
-    One that was killed while it wrote its first has announced it, and left a part of it behind.
-    """
-    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
-        raise CheckpointError(
-            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
-            "be resumed; start a new run"
-        )
-    log = folder.path / "log.jsonl"
-    told = (
-        re.findall(r'"kind": ?"(checkpoint(?:_failed)?)"', log.read_text()) if log.exists() else []
-    )
-    is_announced = told.count("checkpoint") > told.count("checkpoint_failed")
-    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
-        raise CheckpointError(
-            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
-            "start a new run, or delete its log.jsonl to begin this one anew"
-        )
+def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
+    """Return whether a checkpoint was saved without the open training episodes."""
+    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))

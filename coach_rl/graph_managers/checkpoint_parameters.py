@@ -26,36 +26,37 @@ AUTO = "auto"
 
 @parameter_class
 class CheckpointParameters:
-    """When a run saves itself, and which checkpoints stay.
+    """Policy of checkpoints: when a run saves itself, and which ones stay.
 
     The newest checkpoint always stays, as `last`. It is written at the end, at a signal, and
     whenever one of the others is.
     """
 
     enabled: bool = True
-    """Whether there are checkpoints at all; a run without them can't be resumed, nor evaluated
-    once it is over."""
+    """If False, there are no checkpoints at all: the run can't be resumed, nor evaluated once it is
+    over."""
     best_of: str | None = AUTO
     """Metric of evaluations whose best checkpoint stays, as `best`: e.g. success_rate, length_mean,
     or a level's, such as low/goal_share. None: no best. Equal ones are ranked by mean reward, then
     the earlier stays."""
     best_is: Literal["largest", "smallest"] = "largest"
-    """Which value of the metric is the best."""
+    """The value of the metric that is the best."""
     every_steps: Positive[EnvironmentSteps] | None = None
     """Environment steps between periodic checkpoints, which stay; None for none. Taken at the
     first log record from there on."""
     every_seconds: Positive[float] | None = None
     """Seconds of the run's own time between periodic checkpoints, which stay; None for none."""
     keep_last: NonNegative[int] | None = None
-    """How many of the periodic checkpoints stay, the newest; None keeps all."""
+    """Number of periodic checkpoints that stay, the newest; None keeps all."""
     keep_every: Positive[int] | None = None
-    """Every so manieth periodic checkpoint stays for ever, whatever keep_last says; None: none."""
+    """Interval at which periodic checkpoints stay for ever, whatever keep_last says: 5 for every
+    fifth; None for none."""
     lost_at_most_seconds: Positive[float] | None = 600.0
     """Seconds without a checkpoint after which `last` is written anew: what a killed process can
     lose. None: only with the other checkpoints."""
     memories: bool = True
-    """Whether checkpoints hold replay memories; a run that is resumed from one without fills them
-    anew before it learns again, and is not exact."""
+    """If False, replay memories are left out: a resumed run fills them anew before it learns again,
+    and is not exact."""
 
     def __post_init__(self) -> None:
         require(

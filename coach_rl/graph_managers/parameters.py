@@ -41,13 +41,15 @@ class ScheduleParameters:
     training."""
     evaluation_episodes: Positive[EnvironmentEpisodes] = EnvironmentEpisodes(10)
     """Episodes of each evaluation."""
+    evaluation_step_limit: Positive[int] | None = 100_000
+    """Environment steps after which an evaluation cuts an episode off; None waits for its end."""
     progress_interval: Positive[EnvironmentSteps] = EnvironmentSteps(1_000)
     """Environment steps between progress records."""
     stop_after: Positive[Hours] | None = None
     """Hours of the run's own time after which it stops, however much of its training is left;
     None: it trains to the end."""
     until_solved: bool = False
-    """Whether the run stops with the first evaluation that reaches the target of `validation`."""
+    """If True, the run stops with the first evaluation that reaches the target of `validation`."""
 
     def __post_init__(self) -> None:
         require(
@@ -103,7 +105,7 @@ class ValidationParameters:
         return f"{self}{within}: reached at step {solved_at:,}{', too late' * is_late}"
 
     def wanted(self) -> dict[str, float]:
-        """What is asked for, by the evaluation's metric."""
+        """Least values, by the evaluation's metric."""
         metrics = {"reward_mean": self.reward, "success_rate": self.success_rate}
         return {metric: least for metric, least in metrics.items() if least is not None}
 
@@ -166,7 +168,7 @@ class GraphParameters:
     validation: ValidationParameters | None = None
     """The target at which the experiment counts as solved; None where there is none."""
     checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
-    """When a run saves itself, and which checkpoints stay."""
+    """Policy of checkpoints: when a run saves itself, and which ones stay."""
     divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
     """The response to losses, gradients and parameters that are not finite, of all levels."""
 

@@ -38,12 +38,12 @@ class Progress:
         self, schedule: ScheduleParameters, target: ValidationParameters | None = None
     ) -> None:
         self._schedule, self._target = schedule, target
-        self._is_standstill_told = False
+        self._is_warned = False
         self.has_begun = False
         """True if the record of the first phase has been yielded."""
         self.next_evaluation: float | None = None
-        """Where the next evaluation is due, in the unit of the interval; None until heat-up is
-        over, and where there are no evaluations."""
+        """The next evaluation's place, in the unit of the interval; None until heat-up is over, and
+        where there are no evaluations."""
         self.evaluated_at = 0
         """Environment steps at the last evaluation."""
         self.evaluations_tell_success = False
@@ -114,9 +114,9 @@ class Progress:
     def warn_of_standstill(self, clock: Clock) -> None:
         """Warn, once, of a length that doesn't grow, so that it may never be reached."""
         schedule = self._schedule
-        if self._is_standstill_told or clock.environment_steps < _STANDSTILL:
+        if self._is_warned or clock.environment_steps < _STANDSTILL:
             return
-        self._is_standstill_told = True
+        self._is_warned = True
         lengths = {
             "training": schedule.training,
             "evaluation_interval": schedule.evaluation_interval,

@@ -93,6 +93,17 @@ class FrameRing:
         if ended.any():
             self._keep_lasts(positions[ended], newest[ended])
 
+    def truncate(self, rows: IntArray, ends: IntArray, positions: IntArray) -> None:
+        """Keep what became the last frames of episodes that are cut off before these steps, [R].
+
+        Args:
+            rows: [R].
+            ends: The steps behind their newest transitions, [R].
+            positions: The positions of those transitions, [R].
+        """
+        frames = self._frames.read(FRAMES, rows * self._length + ends % self._length)
+        self._keep_lasts(positions, frames)
+
     def take(
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:

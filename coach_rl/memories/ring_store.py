@@ -178,6 +178,18 @@ class RingStore:
             self._close(row, before + int(index) + 1)
         return positions
 
+    def truncate_open_episodes(self) -> None:
+        """End every row's open episode with its newest transition, which becomes truncated."""
+        rows = np.flatnonzero(self.counts > self._row_begins)
+        ends = self.counts[rows]
+        positions = self.positions_of(rows, ends - 1)
+        self.ledger[TRUNCATED][positions] = True
+        self._generation += 1
+        for ring in self._rings.values():
+            ring.truncate(rows, ends, positions)
+        for row, end in zip(rows.tolist(), ends.tolist(), strict=True):
+            self._close(row, end)
+
     def draw(self, rng: np.random.Generator, size: int) -> IntArray:
         """Positions [size], each transition kept equally likely; RunError when there is none."""
         if not self._length:

@@ -143,7 +143,7 @@ class ConsoleSink:
             now = time.monotonic()
             if not self._plain and self._last is not None:
                 self._refresh(self._last)
-            elif self._plain and now - max(self._since, self._shown) >= PLAIN_SECONDS:
+            elif now - max(self._since, self._shown) >= PLAIN_SECONDS:
                 self._shown = now
                 self._print(self._doing())
 
@@ -272,7 +272,7 @@ class ConsoleSink:
         return max((length.share(record) for length in self._planned), default=None)
 
     def _of(self, record: LogRecord, unit: type[StepUnit]) -> str:
-        """How much of a unit is done, and of how much where the run's length is counted in it."""
+        """The amount of a unit that is done, and the total where the run is measured in it."""
         parts = [unit.counted(record)]
         parts += [length.count for length in self._planned if type(length) is unit]
         if unit is Hours:
@@ -280,7 +280,7 @@ class ConsoleSink:
         return " of ".join(f"{count:,}" for count in parts)
 
     def _speed(self, unit: type[StepUnit]) -> float | None:
-        """What recent seconds of training have brought of a unit; None while it is not known."""
+        """The recent amount of a unit per second of training; None while it is not known."""
         if len(self._progress) < 2:
             return None
         first, last = self._progress[0], self._progress[-1]

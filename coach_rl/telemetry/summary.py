@@ -20,13 +20,13 @@ class Summary:
     last_checkpoint: str | None
     """Path of the newest checkpoint; None where the run keeps none, or could write none."""
     incidents: tuple[str, ...] = ()
-    """What went wrong without ending the run, a line each."""
+    """Troubles that did not end the run, a line each."""
     best: str = ""
     """The best evaluation while training, by which metric, and when; empty when there was none."""
     ending: str = ""
-    """Why training was over: `solved`, or the unit whose count was full."""
+    """The reason why training was over: `solved`, or the unit whose count was full."""
     target: str = ""
-    """What counts as solved, and whether it was reached; empty where nothing does."""
+    """The target, and whether it was reached; empty where there is none."""
     solved_at: int | None = None
     """Environment steps of the first evaluation that reached the target; None if none has."""
 

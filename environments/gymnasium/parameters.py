@@ -12,6 +12,7 @@ from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
+from coach_rl.environments.gymnasium.probing import obstacle_to_restoring
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
@@ -38,6 +39,9 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     """Number of workers with subprocess; None takes one per core, at most one per row."""
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
+    resume: Literal["replay", "restart"] = "replay"
+    """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
+    step by step, as far as the environment can be. restart: they begin anew, for slow ones."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
@@ -70,6 +74,12 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         else:
             rows = LocalRows(self.recipe(), range(num_envs))
         return GymnasiumEnvironment(rows, num_envs=num_envs)
+
+    def obstacle_to_restoring(self) -> str | None:
+        """Return what keeps open episodes from being replayed; None if nothing is found."""
+        if self.resume == "restart":
+            return f"{type(self).__name__}.resume is 'restart'"
+        return obstacle_to_restoring(lambda: self.build(num_envs=1))
 
 
 @parameter_class

@@ -21,6 +21,7 @@ from coach_rl.cli.main import main
 from coach_rl.cli.settings import Changes, Film, Keeping, Length, Output, Train
 from coach_rl.cli.shell import program, word
 from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
 
@@ -112,6 +113,12 @@ def test_every_flag_reads_into_its_field() -> None:
         ("-crd run --evaluate", "evaluate run"),
         ("--evaluate 5 -crd run", "evaluate --episodes 5 run"),
         ("-p x --evaluate", "evaluate -p x"),
+        (
+            "-crd run --evaluate 5 -n 2 -lvl y --sampling",
+            "evaluate run --episodes 5 -n 2 -lvl y --sampling",
+        ),
+        ("-crd run --last_good --drop_later", "resume run --last-good --drop-later"),
+        ("fork run --as x", "fork -crd run -e x"),
         ("describe -p x", "describe x"),
         ("-l", "list"),
         ("-l mujoco", "list mujoco"),
@@ -175,6 +182,15 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-p FAKE --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
         ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
         ("-crd run --seed 1", "`coach resume` ignores --seed"),
+        ("-crd run -cp a=1", "`coach resume` ignores -cp"),
+        ("-crd run --sampling", "`coach resume` ignores --sampling"),
+        ("-p FAKE --last-good", "`coach train` ignores --last-good: it begins a new run"),
+        ("evaluate run --drop-later", "`coach evaluate` ignores --drop-later"),
+        ("fork", "`coach fork` needs a run: coach fork RUN[@STEP] --as NAME"),
+        ("fork run", "a fork needs a name of its own, for the folder above it: --as NAME"),
+        ("fork run --as x -n 3", "`coach fork` ignores -n: a fork continues from the run's state"),
+        ("fork run --as x -cp steps", "cannot read the override 'steps'"),
+        ("evaluate run -lvl a -cp environment.level=b", "is given twice, by a flag and by -cp"),
         ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
         ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
         ("-l --plain", "`coach list` ignores --plain"),
@@ -244,7 +260,7 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert coach("-crd", run) == 2
     assert "nothing left to train: step_60" in capsys.readouterr().err
     del manifest["parameters"]["num_envs"]
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(RunFolder(run), manifest)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert coach("-crd", run, "--steps", 80, "-ntb") == 0
@@ -265,7 +281,7 @@ def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[st
     for run in runs.iterdir():  # both may be of the same second
         manifest = json.loads((run / "manifest.json").read_text())
         created = {"created": f"2026-05-01T10:00:{10 + (run == newest)}+00:00"}
-        (run / "manifest.json").write_text(json.dumps(manifest | created))
+        write_manifest(RunFolder(run), manifest | created)
     capsys.readouterr()
     assert coach("evaluate", runs, "--episodes", 2) == 0
     assert coach("-crd", runs, "--steps", 40, "-ntb") == 0

@@ -96,6 +96,7 @@ class WalkGraphManager(GraphManager):
         task: TaskParameters | None = None,
         *,
         training: bool = True,
+        evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         task = task or TaskParameters()
@@ -140,6 +141,7 @@ class WalkGraphManager(GraphManager):
         episodes: EnvironmentEpisodes,
         *,
         seed: int | None = None,
+        sampling: bool = False,
         is_stopped: Callable[[], bool] = never,
     ) -> Evaluation:
         self.evaluation_seeds.append(seed)
@@ -159,9 +161,9 @@ class WalkGraphManager(GraphManager):
     def evaluation_begins(self) -> LogRecord:
         return self._record("phase", {})
 
-    def require_savable(self) -> None: ...
+    def warn_of_restarts(self) -> None: ...
 
-    def load_agents(self, state: State) -> None:
+    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
         self.load_state_dict(state)
 
     def description(self) -> str:
@@ -176,7 +178,7 @@ class WalkGraphManager(GraphManager):
             "evaluated": self._evaluated,
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         self._clock.load_state_dict(state["clock"])
         load_generator_state(self._rng, state["rng"])
         self._weights = state["weights"].clone()

@@ -152,15 +152,27 @@ def test_a_segment_goes_with_the_last_checkpoint_that_needs_it(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.rglob("rows_*")) == ["rows_000002.bin"]
 
 
-def test_a_row_that_stands_still_does_not_keep_the_segments_of_the_others(tmp_path: Path) -> None:
+def test_a_slow_row_does_not_keep_the_segments_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "MERGED_BYTES", 0)
     rings, stored = filled(capacity=50, count=1), NOTHING_STORED
     for step in range(40):
+        rings.add(0, 1)  # an entry of it is in every segment
         rings.add(1, 30)
-        if step % 10 == 0:
-            rings.add(0, 1)
         stored = save(tmp_path / f"step_{step}", rings, stored)
-        assert sum(entries_in(tmp_path / f"step_{step}").values()) <= 2 * 100
+        assert sum(entries_in(tmp_path / f"step_{step}").values()) <= 2 * 100 + 31
     assert loaded(tmp_path / "step_39", rings).kept() == rings.kept()
+
+
+def test_nothing_is_shared_with_what_was_there_before_a_memory_was_cleared(tmp_path: Path) -> None:
+    rings = filled(count=40)
+    stored = save(tmp_path / "step_1", rings)
+    rings.clear()
+    rings.add(0, 45)
+    rings.add(1, 45)
+    save(tmp_path / "step_2", rings, stored)
+    assert loaded(tmp_path / "step_2", rings).kept() == rings.kept()
 
 
 @pytest.mark.parametrize("lost", ["missing", "shorter"])
