@@ -23,6 +23,7 @@ from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.experiment.runner import RunSettings, resume_experiment, run_experiment
 from coach_rl.experiment.trust import Trust, users_trust
 from coach_rl.graph_managers import (
@@ -205,7 +206,7 @@ def hostile_copy(original: Path, evil: Path, change: Callable[[Manifest], None])
     text = json.dumps(manifest).replace("SENTINEL", str(evil)).replace("FOLDER", str(folder))
     known = load_preset(find_preset("CartPole_PPO"))
     text = text.replace("KNOWN", str(known.reference.path)).replace("MODULE", known.module_name)
-    (folder / "manifest.json").write_text(text)
+    write_manifest(RunFolder(folder), json.loads(text))
     return folder
 
 
