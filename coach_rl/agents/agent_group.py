@@ -30,6 +30,7 @@ from coach_rl.core.records import (
     BoolArray,
     End,
     FloatArray,
+    IntArray,
     Outcome,
     TrainingReport,
 )
@@ -304,6 +305,13 @@ class AgentGroup:
             if not here.all():
                 own = own.rows_of(here)
             seat.agent.observe(row_state.members[seat.name], own, clock)
+
+    def cut_off(self, row_state: GroupRows, rows: IntArray, clock: Clock) -> None:
+        """Let the members' episodes end in these rows, where they still continue."""
+        for seat in self._seats:
+            here = rows[row_state.playing[seat.name][rows]]
+            if len(here):
+                seat.agent.cut_off(row_state.members[seat.name], here, clock)
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Let every member learn that is due; the report names them."""

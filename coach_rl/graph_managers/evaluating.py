@@ -4,13 +4,14 @@ scores = play(graph.evaluation, EnvironmentEpisodes(10), seed=1)
 print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/reward"])
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.records import Array
+from coach_rl.core.errors import EnvironmentFault
+from coach_rl.core.records import Array, Fault
 from coach_rl.core.seeding import generator
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
@@ -38,6 +39,8 @@ class Scores:
     """True if the environment reported success in any of them."""
     levels: Mapping[str, Mapping[str, float]]
     """Statistics of the sub-episodes of each level of a hierarchy; see `level_metrics`."""
+    faults: Mapping[str, int]
+    """Number of the simulators' failures, by cause."""
 
     def metrics(self, *, with_success: bool = False) -> dict[str, float]:
         """The metrics of the evaluation.
@@ -61,6 +64,8 @@ class Scores:
             metrics["evaluation/success_any_rate"] = float(self.episodes.success_any.mean())
         for name, own in self.episodes.agents.items():
             metrics[f"evaluation/reward_mean/{name}"] = float(own.mean())
+        if self.faults:
+            metrics["evaluation/faults"] = float(sum(self.faults.values()))
         return metrics
 
     def arrays(self, *, with_success: bool = False) -> dict[str, Array]:
@@ -87,7 +92,8 @@ def play(
 ) -> Scores:
     """Play episodes in an evaluation's own stack.
 
-    Each row plays its fixed share of the episodes, so short episodes don't crowd out long ones.
+    Each row plays its fixed share of the episodes, so short episodes don't crowd out long ones. An
+    episode that a failure of the simulator cut short is not counted; another one is played.
 
     Args:
         stack: Where; it is reset first.
@@ -99,6 +105,7 @@ def play(
 
     Raises:
         EvaluationStopped: `is_stopped` said so.
+        EnvironmentFault: More episodes were cut short than there are to play.
     """
     share, rest = divmod(episodes.count, stack.num_envs)
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
@@ -106,7 +113,7 @@ def play(
     stack.reset(seed)
     if recorder is not None:
         recorder.begin(stack)
-    tracker = EpisodeTracker(stack.num_envs)
+    tracker, cut_short = EpisodeTracker(stack.num_envs), 0
     played: list[FinishedEpisodes] = []
     stack.begin_counting(due > 0)
     on_activity(f"evaluating, 0 of {episodes.count} episodes")
@@ -115,6 +122,9 @@ def play(
             raise EvaluationStopped
         answer = stack.tick()
         finished = tracker.note(answer)
+        if answer.faults:
+            cut_short += np.count_nonzero(answer.lost)
+            _require_whole_episodes(answer.faults, cut_short, episodes)
         if recorder is not None:
             recorder.note_tick(answer)
         if finished is not None:
@@ -129,6 +139,7 @@ def play(
         episodes=_joined(played),
         reports_success=tracker.reports_success,
         levels=level_metrics(stack, "evaluation_level"),
+        faults=tracker.faults,
     )
 
 
@@ -145,6 +156,17 @@ def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
         for level in stack.levels
     }
     return {name: own for name, own in metrics.items() if own}
+
+
+def _require_whole_episodes(
+    faults: Sequence[Fault], cut_short: int, episodes: EnvironmentEpisodes
+) -> None:
+    """Raise `EnvironmentFault` when failures have cut short more episodes than are to be played."""
+    if cut_short > episodes.count:
+        raise EnvironmentFault(
+            f"the environment failed in {cut_short} episodes of an evaluation of {episodes.count}, "
+            f"the last time so: {faults[-1].message}"
+        )
 
 
 def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:

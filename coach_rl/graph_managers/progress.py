@@ -1,10 +1,11 @@
 """The progress of an experiment, and the log records that report it."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import Array
+from coach_rl.core.records import Array, Fault
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.parameters import ScheduleParameters
@@ -109,6 +110,15 @@ class Progress:
             for name, reward in finished.agents.items():
                 metrics[f"episode/reward/{name}"] = float(reward[episode])
             yield self.record("episode", clock, metrics)
+
+    def fault_records(
+        self, clock: Clock, faults: Sequence[Fault], counts: Mapping[str, int]
+    ) -> Iterator[LogRecord]:
+        """A record for each failure of a simulator, with the number of those of its cause."""
+        for fault in faults:
+            metrics = {f"faults/{fault.cause}": float(counts[fault.cause])}
+            record = self.record("fault", clock, {**metrics, "faults/row": float(fault.row)})
+            yield replace(record, text=fault.message)
 
     def speed_records(
         self, clock: Clock, levels: Mapping[str, Mapping[str, float]]

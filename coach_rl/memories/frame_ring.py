@@ -84,6 +84,11 @@ class FrameRing:
         if ended.any():
             self._lasts[positions[ended]] = 1 + self._keep_lasts(newest[ended])
 
+    def end_episode(self, row: int, step: int, position: int) -> None:
+        """The frame of `step` in a row is the last of the episode of the transition before it."""
+        last = self._frames.read(FRAMES, np.array([row * self._length + step % self._length]))
+        self._lasts[position] = 1 + self._keep_lasts(last)[0]
+
     def take(
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:

@@ -139,6 +139,18 @@ class RingStore:
             self._close(int(rows[index]), int(steps[index]) + 1)
         return positions
 
+    def truncate(self, rows: IntArray) -> None:
+        """Let the open episodes of these rows end, truncated, with their newest transitions."""
+        for row in rows.tolist():
+            end = int(self.counts[row])
+            if end == self._row_begins[row]:  # no episode is open
+                continue
+            position = row * self.row_capacity + (end - 1) % self.row_capacity
+            self.ledger[TRUNCATED][position] = True
+            for ring in self._rings.values():
+                ring.end_episode(row, end, position)
+            self._close(row, end)
+
     def extend(self, row: int, values: Mapping[str, Array]) -> IntArray:
         """Keep T transitions of one row at once, T at most the row's capacity.
 

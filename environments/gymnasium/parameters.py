@@ -9,11 +9,12 @@ from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
-from coach_rl.environments.gymnasium.workers import WorkerRows
+from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
 from coach_rl.environments.level_name import name_of_class
 
 
@@ -36,6 +37,8 @@ class SingleEnvironmentsParameters(ABC):
     """Number of workers with subprocess; None takes one per core, at most one per row."""
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
+    faults: FaultParameters = field(default_factory=FaultParameters)
+    """What happens when an environment fails."""
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -48,6 +51,12 @@ class SingleEnvironmentsParameters(ABC):
             self.processes is None or self.processes >= 1,
             f"{name}.processes must be 1 or more, or None, got {self.processes}",
         )
+        for limit_name in ("step_seconds", "reset_seconds"):
+            require(
+                self.vectorization == "subprocess" or getattr(self.faults, limit_name) is None,
+                f"{name}.faults.{limit_name} needs vectorization='subprocess': nothing can end a "
+                f"step in this process; got '{self.vectorization}'",
+            )
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
 
@@ -70,10 +79,14 @@ class SingleEnvironmentsParameters(ABC):
                 num_envs=num_envs,
                 processes=self.processes,
                 start_method=self.start_method,
+                limits=TimeLimits(
+                    self.faults.step_seconds or WORKER_SECONDS,
+                    self.faults.reset_seconds or WORKER_SECONDS,
+                ),
             )
         else:
             rows = LocalRows(self.recipe(), range(num_envs))
-        return GymnasiumEnvironment(rows, num_envs=num_envs)
+        return GymnasiumEnvironment(rows, num_envs=num_envs, level=self.level, faults=self.faults)
 
 
 @parameter_class
