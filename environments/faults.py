@@ -16,7 +16,6 @@ import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -252,7 +251,7 @@ class SpaceWatch:
         self.next_look += 0 if first else _CHECKED_EVERY * len(rows)
         for place in range(len(rows)) if first else [self._looks % max(1, len(rows))]:
             for key, values in observation.items():
-                if len(rows) and not self._spaces[key].contains(values[place]):
+                if len(rows) and not self._spaces[key].contains(np.asarray(values[place])):
                     self._warn(int(rows[place]), key, values[place])
                     self.next_look = sys.maxsize
                     return
@@ -289,7 +288,7 @@ def trouble_of(
     elif isinstance(error, EnvironmentFault):
         cause, text = "malformed", f"{error}{_definition(env, verb)}"
     else:
-        text = f"{type(error).__name__}: {error} ({_place(error.__traceback__, env)})"
+        text = f"{type(error).__name__}: {error} ({raised_at(error, env)})"
     if cause != "raised":
         evidence["given"] = _text(given)
     return Trouble(
@@ -408,16 +407,21 @@ def _old_interface(error: BaseException, verb: str) -> str:
     return ""
 
 
-def _place(found: TracebackType | None, env: object) -> str:
-    """File and line of the user's code in which an error was raised, the innermost one."""
-    frames = traceback.extract_tb(found)
+def raised_at(error: BaseException, env: object = None) -> str:
+    """File and line of the user's code that raised an error, the innermost.
+
+    Args:
+        error: What was raised.
+        env: Whose code is looked for first; None for any that belongs to no library.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
     own = _file_of(type(getattr(env, "unwrapped", env)))
     chosen = (
         [frame for frame in frames if frame.filename == own]
         or [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
         or frames
     )
-    return f"{Path(chosen[-1].filename).name}, line {chosen[-1].lineno}" if chosen else "unknown"
+    return f"{Path(chosen[-1].filename).name}, line {chosen[-1].lineno}"
 
 
 def place_in(dump: str) -> str:

@@ -37,6 +37,7 @@ from coach_rl.experiment.evaluation import (
     final_evaluation,
     live_graph,
 )
+from coach_rl.experiment.evidence import write_evidence
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
 from coach_rl.experiment.overrides import apply_overrides
@@ -251,7 +252,9 @@ class _Run:
             try:
                 self._train(sinks, stop)
             except RunError as error:
-                raise type(error)(f"{error}. {self._progress_and_checkpoint()}") from error
+                done = self.graph_manager.clock.environment_steps
+                data = write_evidence(self.folder.path, error, done)
+                raise type(error)(f"{error}. {self._progress_and_checkpoint()}{data}") from error
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"interrupted. {self._progress_and_checkpoint()}") from None
             summary = None
@@ -328,6 +331,7 @@ class _Run:
             steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
             best_checkpoint=None if best is None else f"{checkpoints.name}/{best.checkpoint}",
             last_checkpoint=f"{checkpoints.name}/{find_checkpoint(checkpoints).name}",
+            faults=self.graph_manager.graph.tracker.faults,
         )
         document = {
             "created": now(),

@@ -1,6 +1,7 @@
 """Summary of a run: the numbers of summary.json and of the table at its end."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rich.table import Table
 
@@ -19,6 +20,8 @@ class Summary:
     """Path of the checkpoint with the best evaluation; None when there was no evaluation."""
     last_checkpoint: str
     """Path of the newest checkpoint."""
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """Number of failures of training environments, which were restarted, by cause."""
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
@@ -47,6 +50,7 @@ class Summary:
             },
             "best_checkpoint": self.best_checkpoint,
             "last_checkpoint": self.last_checkpoint,
+            "faults": dict(self.faults),
         }
 
     def table(self) -> Table:
@@ -58,6 +62,9 @@ class Summary:
         table.add_row("steps per second", f"{self.steps_per_second:,.0f}")
         table.add_row("best checkpoint", self.best_checkpoint or "-")
         table.add_row("last checkpoint", self.last_checkpoint)
+        if self.faults:
+            counts = ", ".join(f"{count:,} {cause}" for cause, count in self.faults.items())
+            table.add_row("environment faults", f"{counts} (rows restarted)")
         return table
 
 

@@ -99,6 +99,7 @@ class GymnasiumEnvironment:
         rows, action = self._inbox.take()
         try:
             answer = self._rows.step(rows, action)
+            self._ledger.steps += len(rows)
             lost, faults = None, ()
             if answer.troubles:
                 answer, lost, faults = self._mended(rows, action, answer)
@@ -107,7 +108,6 @@ class GymnasiumEnvironment:
         except BaseException as error:
             self._inbox.stop_after(error)
             raise
-        self._ledger.steps += len(rows) if lost is None else len(rows) - np.count_nonzero(lost)
         if rows.tobytes() == self._all_in_order:
             first = answer.first_observation.items()
             self._acts_on = {key: values.copy() for key, values in first}
@@ -120,18 +120,19 @@ class GymnasiumEnvironment:
         self, rows: IntArray, action: Action, answer: RowsAnswer
     ) -> tuple[RowsAnswer, BoolArray, tuple[Fault, ...]]:
         """The answer with failed rows restarted, where nothing came of the step, and the faults."""
-        lost = np.zeros(len(rows), np.bool_)
-        truncated, infos = answer.truncated.copy(), list(answer.infos)
+        troubles = first_of_each(answer.troubles)
+        lost = np.array([_ends_step(troubles.get(place)) for place in range(len(rows))], np.bool_)
+        self._ledger.steps -= np.count_nonzero(lost)
+        infos = list(answer.infos)
         first = {key: values.copy() for key, values in answer.first_observation.items()}
         actions = self._rows.layout.action_arrays(action)
         faults: list[Fault] = []
-        for place, trouble in first_of_each(answer.troubles).items():
+        for place, trouble in troubles.items():
             shown = {key: values[rows[place]] for key, values in self._acts_on.items()}
             context = {f"acted_on/{key}": value.copy() for key, value in shown.items()}
             context |= {f"action/{n}": np.array(part[place]) for n, part in enumerate(actions)}
             faults += self._restart(trouble, first, place, context)
-            if trouble.verb == "step":
-                lost[place] = truncated[place] = True
+            if lost[place]:
                 infos[place] = {}
                 for key, value in shown.items():
                     answer.observation[key][place] = value
@@ -139,7 +140,7 @@ class GymnasiumEnvironment:
             first_observation=first,
             reward=np.where(lost, 0.0, answer.reward),
             terminated=answer.terminated & ~lost,
-            truncated=truncated,
+            truncated=answer.truncated | lost,
             infos=infos,
         )
         return mended, lost, tuple(faults)
@@ -208,6 +209,11 @@ class GymnasiumEnvironment:
     def _require_open(self) -> None:
         if self._closed:
             raise RunError("the environment is closed; build a new one")
+
+
+def _ends_step(trouble: Trouble | None) -> bool:
+    """Return whether nothing came of a row's step; a failing reset comes after a good one."""
+    return trouble is not None and trouble.verb == "step"
 
 
 def response_of(

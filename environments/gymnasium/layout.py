@@ -11,6 +11,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import EnvironmentFault, SpaceError
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.environments.level_name import shown_level
 
 PLAIN_KEY = "observation"
 """Key of an observation that is no dict."""
@@ -48,7 +49,8 @@ class Layout:
             for name in path:
                 if not isinstance(leaf, Mapping) or name not in leaf:
                     raise EnvironmentFault(
-                        f"the observation has no '{key}', its space has: {_described(observation)}"
+                        f"the observation has no '{key}', which its space has; got "
+                        f"{_described(observation)}"
                     )
                 leaf = leaf[name]
             if type(leaf) is not np.ndarray:
@@ -102,6 +104,7 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
         SpaceError: A space is missing, or of a kind that has no array form here (Tuple, Text,
             Graph, ...).
     """
+    level = shown_level(level)
     for name, space in (("observation_space", observation_space), ("action_space", action_space)):
         if not isinstance(space, spaces.Space):
             raise SpaceError(

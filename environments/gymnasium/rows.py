@@ -203,7 +203,7 @@ class LocalRows:
         env = self._rows[row].env
         if env.render_mode != "rgb_array":
             raise ConfigurationError(
-                f"'{self._level}' was made with render_mode {env.render_mode!r}; "
+                f"'{shown_level(self._level)}' was made with render_mode {env.render_mode!r}; "
                 "ask for pictures with kwargs={'render_mode': 'rgb_array'}"
             )
         for sdl in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):  # else pygame looks for a display,
@@ -462,8 +462,8 @@ def require_one_layout(layout: Layout, first: Layout, *, level: str) -> None:
     """Raise `SpaceError` unless a row's layout is that of the first."""
     if layout != first:
         raise SpaceError(
-            f"two rows of '{level}' have different spaces: {layout.spaces} and {first.spaces}; "
-            "every row must have the same"
+            f"two rows of '{shown_level(level)}' have different spaces: {layout.spaces} and "
+            f"{first.spaces}; every row must have the same"
         )
 
 

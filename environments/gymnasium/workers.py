@@ -62,13 +62,15 @@ class WorkerLost(EnvironmentFault):
     """A worker process has died, or was killed because it hung.
 
     Args:
+        message: What happened, without the row.
         cause: Which of the two.
         row: Place of the row that was at work.
         verb: What it was doing.
-        message: What happened, without the row.
     """
 
-    def __init__(self, cause: Cause, row: int, verb: str, message: str) -> None:
+    def __init__(
+        self, message: str, *, cause: Cause = "died", row: int = 0, verb: str = "step"
+    ) -> None:
         super().__init__(message)
         self.cause, self.row, self.verb = cause, row, verb
 
@@ -200,7 +202,8 @@ class Worker:
         place = place_in(Path(self._last_words.name).read_text())
         limit = self._limits[now < 0]
         what = f"took more than {limit:g} s" if cause == "hung" else f"died ({_exit(code)})"
-        return WorkerLost(cause, index, verb, f"its worker process {what}{place}")
+        message = f"its worker process {what}{place}"
+        return WorkerLost(message, cause=cause, row=index, verb=verb)
 
 
 class WorkerRows:
@@ -306,7 +309,11 @@ class WorkerRows:
     def restore(self, states: Sequence[State]) -> None:
         """Put each row where its state says."""
         self._ask_all(LocalRows.restore, states)
-        self._lives, self._shown = [life_of(state) for state in states], None
+        self._lives = [life_of(state) for state in states]
+        self._shown = self.layout.buffers(len(states))
+        for row, state in enumerate(states):
+            for index, values in enumerate(self._shown.values()):
+                values[row] = state["observation"][str(index)]
 
     def render(self, row: int) -> Array:
         """A frame of one row, uint8 [height, width, 3]."""

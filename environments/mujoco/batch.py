@@ -253,6 +253,7 @@ class MujocoBatch:
         reward, terminated, info = self._task.judge(before, action, after)
         index = slice(None) if is_all else rows
         truncated = self._elapsed[index] >= self._limit - 1
+        self._ledger.steps += len(rows)
         lost, faults = None, ()
         if unstable is not None or not all(map(is_finite, (reward, *observation.values()))):
             lost, faults = self._lost(rows, before, action, observation, reward, unstable)
@@ -262,7 +263,6 @@ class MujocoBatch:
                 observation[key][lost] = values[lost]
         self._state = after if is_all else self._state.replaced(rows, after)
         self._elapsed[index] += 1
-        self._ledger.steps += len(rows) - len(faults)
         first = observation
         if np.count_nonzero(terminated) or np.count_nonzero(truncated):
             first = self._first(rows, observation, over=np.flatnonzero(terminated | truncated))
@@ -300,6 +300,7 @@ class MujocoBatch:
         failed = np.zeros(len(rows), np.bool_) if unstable is None else unstable.copy()
         for values in (reward, *observation.values()):
             failed |= ~np.isfinite(values).reshape(len(rows), -1).all(axis=1)
+        self._ledger.steps -= np.count_nonzero(failed)
         faults = []
         level, acted_on = type(self._task).__name__, _observed(self._task, before)
         for place in np.flatnonzero(failed).tolist():
