@@ -26,7 +26,7 @@ from coach_rl.environments.toy import (
     SteadyPayParameters,
 )
 
-TOYS: dict[str, tuple[type[Any], dict[str, Any]]] = {
+TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "bit_flip": (BitFlipParameters, {}),
     "chain": (ChainParameters, {}),
     "goal_point_mass": (GoalPointMassParameters, {}),
@@ -38,7 +38,7 @@ TOYS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 """The toy worlds by level: their parameters, and what the level fixes of them."""
 
 
-def make(level: str, *, num_envs: int = 1, **kwargs: Any) -> Environment:
+def make(level: str, *, num_envs: int = 1, **kwargs: object) -> Environment:
     """A new environment; its seed is given to `reset`.
 
     Args:
@@ -52,7 +52,7 @@ def make(level: str, *, num_envs: int = 1, **kwargs: Any) -> Environment:
     return parameters(level, **kwargs).build(num_envs=num_envs)
 
 
-def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
+def parameters(level: str, **kwargs: object) -> EnvironmentParameters:
     """The description of the environment that a level names.
 
     Args:
@@ -87,7 +87,10 @@ def level_names() -> list[str]:
 
 
 def _filled(
-    kind: type[Any], level: str, fixed: dict[str, Any], kwargs: dict[str, Any]
+    kind: Any,
+    level: str,
+    fixed: dict[str, object],
+    kwargs: dict[str, object],
 ) -> EnvironmentParameters:
     """The parameters with these fields; says which fields there are when one is unknown."""
     fields = [field.name for field in dataclasses.fields(kind) if field.name not in fixed]

@@ -26,9 +26,9 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     NonFiniteError,
     RunError,
-    require,
 )
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, Fault, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -67,25 +67,15 @@ class FaultParameters:
     """Reaction to observations, rewards, flags and infos of a wrong shape or type."""
     on_non_finite: Reaction = "stop"
     """Reaction to NaN or infinity in observations and rewards, and to MuJoCo's instabilities."""
-    limit: int = 10
+    limit: NonNegative[int] = 10
     """Restarts allowed within the window; one more stops the run with the first cause."""
-    window: EnvironmentSteps = EnvironmentSteps(10_000)
+    window: Positive[EnvironmentSteps] = EnvironmentSteps(10_000)
     """Environment steps over all rows within which restarts are counted."""
-    step_seconds: float | None = None
+    step_seconds: Positive[float] | None = None
     """Time limit of a step of one row; None: 300 s in a worker process, none in this process, where
     nothing can enforce it."""
-    reset_seconds: float | None = None
+    reset_seconds: Positive[float] | None = None
     """The same for a reset and for the construction of an environment."""
-
-    def __post_init__(self) -> None:
-        require(self.limit >= 0, f"FaultParameters.limit must be 0 or more, got {self.limit}")
-        require(self.window.count >= 1, "FaultParameters.window must be 1 step or more, got 0")
-        for name in ("step_seconds", "reset_seconds"):
-            value = getattr(self, name)
-            require(
-                value is None or value > 0,
-                f"FaultParameters.{name} must be above 0 or None, got {value}",
-            )
 
     def reaction(self, cause: Cause) -> Reaction:
         """The reaction to a fault of this cause."""

@@ -4,7 +4,7 @@ Meant to be imported by presets, the shipped ones and yours.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from coach_rl import (
     ActorParameters,
@@ -70,7 +70,7 @@ class GoalPanel:
     evaluation_interval: int
     """Environment steps between evaluations."""
 
-    def world(self, **kwargs: Any) -> GoalWorldParameters:
+    def world(self, **kwargs: object) -> GoalWorldParameters:
         """The goal world, made with these arguments; UnknownNameError for one of another preset."""
         if self.level not in self.LEVELS:
             raise UnknownNameError("level", self.level, self.LEVELS)

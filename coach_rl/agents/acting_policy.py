@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -63,6 +63,10 @@ class ActingPolicy(Generic[Rows]):
         return self.exploration.metrics(clock)
 
 
+AnyActingPolicy: TypeAlias = ActingPolicy[Any]
+"""An acting policy, whatever its row state."""
+
+
 @dataclass(kw_only=True)
 class PerturbedRows:
     """Row state of a policy that explores with its parameters as well as with its actions."""
@@ -118,9 +122,9 @@ class PerturbedPolicy(ActingPolicy[PerturbedRows]):
 
     def new_rows(self, num_envs: int, seed: int) -> PerturbedRows:
         """Noise of the actions and perturbations of the parameters."""
-        actions: Any = super().new_rows(num_envs, seed)
         return PerturbedRows(
-            actions=actions, parameters=self.perturbations.new_rows(num_envs, seed)
+            actions=self.exploration.new_rows(num_envs, seed),
+            parameters=self.perturbations.new_rows(num_envs, seed),
         )
 
     def explore(

@@ -23,6 +23,7 @@ from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, RowSta
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -79,13 +80,12 @@ class GroupMember:
 class AgentGroupParameters:
     """Agents that act together, each by its own algorithm."""
 
-    members: tuple[GroupMember, ...]
+    members: NonEmpty[tuple[GroupMember, ...]]
     """The members; every action key belongs to exactly one of them."""
     name: str = "group"
     """The group's name where it is spoken of as one agent."""
 
     def __post_init__(self) -> None:
-        require(len(self.members) > 0, f"the group '{self.name}' needs at least one member")
         names = [member.agent.name for member in self.members]
         require(
             len(set(names)) == len(names),

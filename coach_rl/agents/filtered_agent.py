@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from coach_rl.core.filters import (
     OutputFilterParameters,
 )
 from coach_rl.core.goals import DIRECTIVE_KEYS
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
     ActionInfo,
@@ -32,6 +33,7 @@ from coach_rl.core.records import (
     Transition,
     take,
 )
+from coach_rl.core.roles import MovableParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
@@ -40,8 +42,29 @@ from coach_rl.core.spaces import (
     uniform_size,
 )
 from coach_rl.core.state import State, check_same_kind
+from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 Exploration = TypeVar("Exploration", bound=RowState)
+
+
+@parameter_class
+class FilteredAgentParameters(MovableParameters):
+    """Parameters shared by agents that filter and learn."""
+
+    name: str = "agent"
+    """The agent's name in logs and files."""
+    input_filter: InputFilterParameters | None = None
+    """Filter of observations and rewards, applied first; None: no filter."""
+    output_filter: OutputFilterParameters | None = None
+    """Filter of actions, applied last; None: no filter."""
+    update_mode: UpdateMode = "auto"
+    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
+
+    def moved_to(self, device: str) -> Self:
+        """The same; a way to run gradient steps that is not there becomes `auto`."""
+        if cannot_run(self.update_mode, device) is None:
+            return self
+        return replace(self, update_mode="auto")
 
 
 @dataclass(kw_only=True)

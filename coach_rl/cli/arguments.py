@@ -288,17 +288,11 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         help="the folder of all experiments (default: ./experiments)",
     )
     where.add_argument(
-        "-s",
-        "--checkpoint_seconds",
-        metavar="SECONDS",
-        type=_seconds,
-        help="keep a checkpoint every SECONDS, besides best and last",
-    )
-    where.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
     )
     _add_videos(where)
     _add_machine(where)
+    _add_checkpoints(parser.add_argument_group("checkpoints"))
     where.add_argument(
         "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
     )
@@ -337,6 +331,21 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         help="environment steps to train to, in all; with -crd a new total",
     )
     group.add_argument(
+        "--hours",
+        metavar="H",
+        type=_hours,
+        help="stop after H hours of the run's own time, pauses not counted; with -crd a new total",
+    )
+    group.add_argument(
+        "--until_solved",
+        metavar="TARGET",
+        nargs="?",
+        type=_target,
+        const="preset",
+        help="stop at the evaluation that reaches the preset's target, or TARGET: reward=475, "
+        "success_rate=0.9; off: train on",
+    )
+    group.add_argument(
         "-cp",
         "--custom_parameter",
         metavar="CHANGES",
@@ -347,6 +356,45 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "--inspect",
         metavar="POINTS",
         help='look into the sampler: "sample:nan,stats@100" (checks: nan, shape, stats)',
+    )
+
+
+def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "-s",
+        "--checkpoint_seconds",
+        metavar="SECONDS",
+        type=_seconds,
+        help="keep a checkpoint every SECONDS, besides best and last",
+    )
+    group.add_argument(
+        "--checkpoint_steps",
+        metavar="N",
+        type=_positive,
+        help="keep a checkpoint every N environment steps, besides best and last",
+    )
+    group.add_argument(
+        "--keep", metavar="K", type=_whole, help="of these, keep the newest K (default: all)"
+    )
+    group.add_argument(
+        "--keep_every", metavar="N", type=_positive, help="and every Nth of these for ever"
+    )
+    group.add_argument(
+        "--best",
+        metavar="METRIC",
+        help="metric of the best checkpoint: reward_mean, LEVEL/goal_share, ... (default: "
+        "success_rate where success is reported, else reward_mean)",
+    )
+    group.add_argument(
+        "--no_memories",
+        action="store_true",
+        help="leave replay memories out of checkpoints; a run resumed from them is not exact",
+    )
+    group.add_argument(
+        "--no_checkpoints",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="keep none: the run can't be resumed, nor evaluated once it is over",
     )
 
 
@@ -453,10 +501,33 @@ def _positive(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
+    return _above_zero(text, "seconds")
+
+
+def _hours(text: str) -> float:
+    return _above_zero(text, "hours")
+
+
+def _above_zero(text: str, unit: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got '{text}'")
+        raise argparse.ArgumentTypeError(f"must be a number of {unit} above 0, got '{text}'")
     return number
+
+
+def _target(text: str) -> str:
+    name, _, number = text.partition("=")
+    try:
+        is_known = text in ("preset", "off") or (
+            name in ("reward", "success_rate") and bool(float(number))
+        )
+    except ValueError:
+        is_known = False
+    if not is_known:
+        raise argparse.ArgumentTypeError(
+            f"must be reward=NUMBER, success_rate=NUMBER or off, or nothing, got '{text}'"
+        )
+    return text

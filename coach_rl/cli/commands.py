@@ -1,5 +1,6 @@
 """The commands of the command line: train, resume, evaluate, describe."""
 
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,8 @@ from coach_rl.cli.settings import (
     Evaluate,
     EvaluateUntrained,
     Film,
+    Keeping,
+    Length,
     Output,
     Resume,
     Settings,
@@ -21,7 +24,7 @@ from coach_rl.cli.settings import (
 from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import parse_inspections
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours, StepUnit
 from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.evaluation import (
     evaluate_run,
@@ -41,12 +44,30 @@ from coach_rl.experiment.runner import (
     resume_experiment,
     run_experiment,
 )
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.video import Format, VideoParameters
 
+_FLAGS = {
+    "environment.level": "-lvl",
+    "num_envs": "-n",
+    "schedule.training": "--steps",
+    "schedule.stop_after": "--hours",
+    "schedule.until_solved": "--until_solved",
+    "validation": "--until_solved",
+    "checkpoints.every_seconds": "-s",
+    "checkpoints.every_steps": "--checkpoint_steps",
+    "checkpoints.keep_last": "--keep",
+    "checkpoints.keep_every": "--keep_every",
+    "checkpoints.best_of": "--best",
+    "checkpoints.memories": "--no_memories",
+    "checkpoints": "--no_checkpoints",
+}
+"""The flag that stands for a path."""
 _SIGNAL_EXIT_CODE = 128
 """A process stopped by signal n exits with this plus n."""
 
@@ -81,7 +102,7 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
 
 def _train(train: Train, command: tuple[str, ...]) -> int:
     preset = load_preset(find_preset(train.preset))
-    overrides = overrides_of(train.changes, preset, train.steps)
+    overrides = overrides_of(train.changes, preset, train.length, train.keeping)
     graph_manager = _configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
     with closing(_sink(train.output)) as console:
@@ -106,7 +127,7 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
     with closing(_sink(resume.output)) as console:
         result = resume_experiment(
             _newest(resume.run),
-            steps=None if resume.steps is None else EnvironmentSteps(resume.steps),
+            changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
             command=command,
@@ -153,7 +174,7 @@ def _evaluate_untrained(evaluate: EvaluateUntrained) -> int:
 
 def _describe(describe: Describe) -> int:
     preset = load_preset(find_preset(describe.preset))
-    overrides = overrides_of(describe.changes, preset, describe.steps)
+    overrides = overrides_of(describe.changes, preset, describe.length, describe.keeping)
     with closing(_configured(preset, overrides, describe.inspect)) as graph_manager:
         graph_manager.create_graph(TaskParameters(device=describe.device))
         print(describe_preset(preset, graph_manager))
@@ -181,16 +202,21 @@ def _newest(run: Path) -> Path:
 def _conclude(output: Output, result: RunResult) -> int:
     """Say how the run ended and what to do with it."""
     coach, folder = program("coach"), word(result.folder.path)
+    is_saved = result.folder.checkpoints.is_dir()
     if result.signal is not None:
-        print(
-            f"stopped after {result.environment_steps} environment steps; "
+        way_on = (
             f"resume with: {coach} -crd {folder}"
+            if is_saved
+            else "it keeps no checkpoints, so it can't be resumed"
         )
+        name = signal.Signals(result.signal).name
+        print(f"stopped by {name} after {result.environment_steps} environment steps; {way_on}")
         return _SIGNAL_EXIT_CODE + result.signal
     if result.summary is not None:
         _console(plain=output.plain).print(result.summary.table())
     print(f"run folder: {short(result.folder.path)}")
-    print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
+    if is_saved:
+        print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
     if _video(output.film) is not None:
         print(f"videos:     {short(result.folder.videos)}")
     if not output.no_tensorboard:
@@ -198,27 +224,58 @@ def _conclude(output: Output, result: RunResult) -> int:
     return 0
 
 
-def overrides_of(changes: Changes, preset: Preset, steps: int | None = None) -> dict[str, object]:
+def overrides_of(
+    changes: Changes, preset: Preset, length: Length | None = None, keeping: Keeping | None = None
+) -> dict[str, object]:
     """`-cp` and the flags short for it: to the panel where it has the name, else by path."""
     overrides = parse_overrides(changes.custom_parameter)
-    shortcuts = (
-        ("-lvl", "level", "environment.level", changes.level),
-        ("-n", "num_envs", "num_envs", changes.num_envs),
-        ("--steps", "steps", "schedule.training", steps),
-    )
-    for flag, name, path, value in shortcuts:
+    given = _run_changes(length or Length(), keeping or Keeping())
+    shortcuts = {"environment.level": changes.level, "num_envs": changes.num_envs, **given}
+    on_panel = {"environment.level": "level", "schedule.training": "steps"}
+    for path, value in shortcuts.items():
         if value is None:
             continue
+        name = on_panel.get(path, path)
         target = name if name in preset.panel else path
         if target in overrides:
+            flag = _FLAGS[path]
             raise ConfigurationError(f"{target} is given twice, by {flag} and by -cp; give one")
-        overrides[target] = value
+        overrides[target] = value.count if name != path and isinstance(value, StepUnit) else value
     return overrides
+
+
+def _run_changes(length: Length, keeping: Keeping) -> dict[str, object]:
+    """The flags about how long a run trains and what it keeps, by path."""
+    if keeping.no_checkpoints and keeping != Keeping(no_checkpoints=True):
+        raise ConfigurationError(
+            "--no_checkpoints keeps none; leave out the other flags about checkpoints"
+        )
+    values = {
+        "schedule.training": None if length.steps is None else EnvironmentSteps(length.steps),
+        "schedule.stop_after": None if length.hours is None else Hours(length.hours),
+        "checkpoints.every_seconds": keeping.checkpoint_seconds,
+        "checkpoints.every_steps": keeping.checkpoint_steps,
+        "checkpoints.keep_last": keeping.keep,
+        "checkpoints.keep_every": keeping.keep_every,
+        "checkpoints.best_of": keeping.best,
+        "checkpoints.memories": False if keeping.no_memories else None,
+        "checkpoints": CheckpointParameters(enabled=False) if keeping.no_checkpoints else None,
+    }
+    changes: dict[str, object] = {path: of for path, of in values.items() if of is not None}
+    if length.until_solved is not None:
+        name, _, number = length.until_solved.partition("=")
+        changes["schedule.until_solved"] = name != "off"
+        if number:
+            changes["validation"] = (
+                ValidationParameters(reward=float(number))
+                if name == "reward"
+                else ValidationParameters(success_rate=float(number))
+            )
+    return changes
 
 
 def _run_settings(output: Output) -> RunSettings:
     return RunSettings(
-        checkpoint_seconds=output.checkpoint_seconds,
         tensorboard=not output.no_tensorboard,
         video=_video(output.film),
     )
@@ -246,10 +303,12 @@ def _console(*, plain: bool) -> Console:
 def _audience(output: Output, console: ConsoleSink) -> Audience:
     def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
         parameters = graph_manager.parameters
-        console.plan(parameters.schedule.training.count)
+        console.plan(parameters.schedule.training, parameters.schedule.stop_after)
         name, level = folder.path.parent.name, parameters.environment.level
         print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
         print(f"run folder: {short(folder.path)}")
+        if not parameters.checkpoints.enabled:
+            print("checkpoints: none, so the run can't be resumed, nor evaluated once it is over")
         if output.print_networks_summary:
             print(graph_manager.description())
 

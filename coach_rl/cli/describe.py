@@ -7,6 +7,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from coach_rl.core import AgentParameters, EnvironmentParameters
+from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
 from coach_rl.experiment.components import fitting, short_name
@@ -47,12 +48,13 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
 
 
 def parameter_rows(parameters: Any) -> Iterator[Row]:
-    """Every parameter: the path that `-cp` takes, its value, and its meaning."""
+    """Every parameter: the path that `-cp` takes, its value, its meaning, and its range if any."""
     meanings = _meanings(parameters, "")
-    for path, value, _ in parameter_paths(parameters):
+    for path, value, annotation in parameter_paths(parameters):
+        allowed = f"  [{describe_type(annotation)}]" if has_range(annotation) else ""
         if is_dataclass(value) and not isinstance(value, StepUnit):
             meanings |= _meanings(value, f"{path}.")
-        yield path, _shown(value), meanings.get(path, "")
+        yield path, _shown(value), meanings.get(path, "") + allowed
 
 
 def component_rows(parameters: Any) -> Iterator[Row]:

@@ -23,6 +23,29 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Length:
+    """How long a run trains; what is None is as the preset, or the run, has it."""
+
+    steps: int | None = None
+    hours: float | None = None
+    until_solved: str | None = None
+    """A target such as `reward=475`; `preset` for the preset's own, `off` to train on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """When a run saves itself and what it keeps; what is None is as the preset has it."""
+
+    checkpoint_seconds: float | None = None
+    checkpoint_steps: int | None = None
+    keep: int | None = None
+    keep_every: int | None = None
+    best: str | None = None
+    no_memories: bool = False
+    no_checkpoints: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Film:
     """Settings of filming: whether and how evaluations are filmed."""
 
@@ -34,9 +57,8 @@ class Film:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """The output of a run: what it keeps and shows."""
+    """The output of a run: what it writes and shows."""
 
-    checkpoint_seconds: float | None = None
     no_tensorboard: bool = False
     film: Film = field(default_factory=Film)
     plain: bool = False
@@ -49,7 +71,8 @@ class Train:
 
     preset: str
     changes: Changes
-    steps: int | None = None
+    length: Length
+    keeping: Keeping
     inspect: str | None = None
     seed: int = 0
     device: str = "auto"
@@ -65,7 +88,8 @@ class Resume:
     """`coach resume RUN`, in short `coach -crd RUN`; what is None stays as it was."""
 
     run: Path
-    steps: int | None = None
+    length: Length
+    keeping: Keeping
     device: str | None = None
     threads: int | None = None
     output: Output
@@ -104,7 +128,8 @@ class Describe:
 
     preset: str
     changes: Changes
-    steps: int | None = None
+    length: Length
+    keeping: Keeping
     inspect: str | None = None
     device: str = "auto"
 

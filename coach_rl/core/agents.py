@@ -5,6 +5,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock
+from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
@@ -148,6 +149,8 @@ class AgentContext:
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
+    divergence: DivergenceParameters = STOP
+    """The response to losses, gradients and parameters that are not finite."""
     on_activity: OnActivity = ignore_activity
     """Called with what takes the agent long, e.g. compiling."""
 

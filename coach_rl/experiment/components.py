@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, is_dataclass
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from typeguard import ForwardRefPolicy, TypeCheckError, check_type
 
@@ -144,7 +144,8 @@ def _made_component(component: Component, annotation: Any, name: str) -> object:
     missing = [argument for argument in required if argument not in component.arguments]
     if missing:
         raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
-    if annotation is not Any and kind not in fitting(annotation):
+    allowed = [*fitting(annotation), *_members(annotation)]
+    if annotation is not Any and kind not in allowed:
         fits = ", ".join(map(short_name, fitting(annotation)))
         raise ParameterError(
             f"{name} must be {describe_type(annotation)}, got {component!r}"
@@ -183,7 +184,9 @@ def _builds(kind: type[Any], protocol: type[Any]) -> bool:
 
 def _members(annotation: Any) -> Iterator[Any]:
     """The types that a union allows; the annotation itself where it is none."""
-    if get_origin(annotation) in _UNIONS:
+    if get_origin(annotation) is Annotated:
+        yield from _members(get_args(annotation)[0])
+    elif get_origin(annotation) in _UNIONS:
         for part in get_args(annotation):
             yield from _members(part)
     else:

@@ -116,7 +116,7 @@ def evaluate_run(
             f"the run {folder.path} has no checkpoint yet that could be evaluated"
         )
     graph_manager, task, _ = rebuild(folder, device, threads=threads, learns=False)
-    checkpoint = read_checkpoint(path)
+    checkpoint = read_checkpoint(path, memories=False)
     require_same_seed(checkpoint, task.seed)
     videos = None if video is None else Videos(graph_manager, video)
     with live_graph(graph_manager, task, training=False):

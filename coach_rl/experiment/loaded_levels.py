@@ -51,7 +51,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
         try:
             source = _known(known[level.name]) if level.name in known else _source(level)
             if source.checkpoint not in read:
-                read[source.checkpoint] = read_checkpoint(source.checkpoint)
+                read[source.checkpoint] = read_checkpoint(source.checkpoint, memories=False)
             agents = read[source.checkpoint].state["agents"]
             if source.level not in agents:
                 raise UnknownNameError("level there", source.level, agents, "name it as RUN:LEVEL")

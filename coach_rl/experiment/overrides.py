@@ -289,6 +289,10 @@ def _read(node: ast.expr) -> Any:
     match node:
         case ast.Call(func=ast.Name(id=name), args=positional, keywords=keywords):
             arguments = {each.arg: _read(_quoted(each.value)) for each in keywords if each.arg}
+            if len(positional) == 1 and name in [
+                unit.__name__ for unit in StepUnit.__subclasses__()
+            ]:
+                arguments["count"] = _read(positional.pop())
             if positional or len(arguments) < len(keywords):
                 raise ConfigurationError(f"give the arguments of {name}(...) by name, each once")
             return Component(name, arguments)

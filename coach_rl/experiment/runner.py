@@ -8,28 +8,34 @@ and closes with an evaluation of its own.
 """
 
 import re
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
+from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.experiment.best_evaluation import Best
 from coach_rl.experiment.checkpoint import (
+    BEST,
+    LAST,
+    POINTERS,
     UNFINISHED,
     Checkpoint,
     find_checkpoint,
     list_checkpoints,
+    pointed,
     read_checkpoint,
 )
 from coach_rl.experiment.checkpoint_keeper import (
-    Best,
     CheckpointKeeper,
     Reason,
     require_same_seed,
 )
+from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     Videos,
@@ -40,8 +46,8 @@ from coach_rl.experiment.evaluation import (
 from coach_rl.experiment.evidence import write_evidence
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
-from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.parameters_json import encode
+from coach_rl.experiment.resuming import require_work, with_changes
 from coach_rl.experiment.run_folder import (
     RunFolder,
     check_name,
@@ -52,7 +58,8 @@ from coach_rl.experiment.run_folder import (
     locked,
 )
 from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.experiment.strict_json import plain_json, write_json
+from coach_rl.experiment.strict_json import Json, plain_json, write_json
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
@@ -68,28 +75,19 @@ from coach_rl.telemetry.video import VideoParameters
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
 
-EVALUATION_REWARD = "evaluation/reward_mean"
-"""The scalar by which evaluations are compared."""
-
 
 @parameter_class
 class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
-    checkpoint_seconds: float | None = None
-    """Seconds between checkpoints that are kept besides best and last; None for none."""
+    checkpoints: CheckpointParameters | None = None
+    """When it saves itself and which checkpoints stay; None: as its own parameters say."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
     """Settings of a video of every evaluation; None films none."""
-
-    def __post_init__(self) -> None:
-        seconds = self.checkpoint_seconds
-        require(
-            seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +98,12 @@ class RunResult:
     """The run's folder."""
     environment_steps: int
     """Environment steps at the end of the run."""
+    ending: str | None
+    """Why training was over: `solved`, or the unit whose count was full, such as `hours`; None
+    when it was stopped before."""
+    solved_at: int | None
+    """Environment steps of the evaluation that reached the target; None if none has, or if there
+    is no target."""
     signal: int | None
     """The signal that stopped it; None when it was finished."""
     summary: Summary | None
@@ -160,13 +164,17 @@ def run_experiment(
     check_name(name)
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity):
-        graph_manager.require_savable()
+        policy = _policy(graph_manager, settings)
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
+        manifest["parameters"]["checkpoints"] = encode(policy)
         manifest["loaded"] = loaded
+        _check_disk_space(graph_manager, root / name, policy)
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
-            keeper = _keeper(graph_manager, task, folder, settings)
+            keeper = CheckpointKeeper(
+                folder, graph_manager.state_dict, policy=policy, seed=task.seed
+            )
             return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
 
@@ -174,6 +182,7 @@ def resume_experiment(
     run: Path,
     *,
     steps: EnvironmentSteps | None = None,
+    changes: Mapping[str, object] | None = None,
     device: str | None = None,
     threads: int | None = None,
     command: Sequence[str] = (),
@@ -189,6 +198,8 @@ def resume_experiment(
     Args:
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
         steps: Environment steps to train to, in all; None keeps the run's own plan.
+        changes: Other parameters from now on, by path: see `resuming.CHANGEABLE`; None changes
+            nothing.
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
             Another number changes the numbers, which a `CoachWarning` says.
@@ -202,22 +213,25 @@ def resume_experiment(
     """
     settings, audience = settings or RunSettings(), audience or Audience()
     folder, path = find_run(run)
+    changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
     graph_manager, task, manifest = rebuild(folder, device, threads=threads)
-    graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
+    graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
     checkpoint = None if path is None else read_checkpoint(path)
     if checkpoint is not None:
         require_same_seed(checkpoint, task.seed)
     videos = _videos(graph_manager, settings)
     with live_graph(graph_manager, task, on_activity=audience.on_activity), locked(folder.path):
-        graph_manager.require_savable()
-        keeper = _keeper(graph_manager, task, folder, settings)
+        policy = _policy(graph_manager, settings)
+        keeper = CheckpointKeeper(folder, graph_manager.state_dict, policy=policy, seed=task.seed)
         if checkpoint is None:
-            _require_never_saved(folder)
+            _require_never_saved(folder, manifest)
             load_levels(graph_manager, manifest)
         else:
             graph_manager.load_state_dict(checkpoint.state)
+            _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
-            _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
+            require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
+        _check_disk_space(graph_manager, folder.checkpoints, policy)
         keeper.restore(checkpoint)
         _cut_back(folder, checkpoint)
         folder.summary.unlink(missing_ok=True)
@@ -226,6 +240,7 @@ def resume_experiment(
             {"time": now(), "command": list(command), "from": start, **made_with()}
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
+        manifest["parameters"]["checkpoints"] = encode(policy)
         write_json(folder.manifest, manifest)
         return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
 
@@ -263,6 +278,8 @@ class _Run:
         return RunResult(
             folder=self.folder,
             environment_steps=self.graph_manager.clock.environment_steps,
+            ending=self.graph_manager.ending,
+            solved_at=self.graph_manager.solved_at,
             signal=stop.signal if summary is None else None,
             summary=summary,
             best=self.keeper.best,
@@ -274,28 +291,22 @@ class _Run:
             _write(sinks, _with_resources(record, resources))
             if self.videos is not None and record.kind == "evaluation":
                 self.videos.write(self.folder.videos / f"step_{record.environment_steps}")
-            is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
+            reasons = self.keeper.reasons(record) if self.graph_manager.is_settled else set()
+            self._save(reasons, record, sinks)
+            is_saved = bool(reasons)
             if stop.signal is not None and self.graph_manager.is_settled:
                 break
-        if record is not None and not is_saved:
-            self._save("last", record, sinks)
+        if record is not None and not is_saved and self.keeper.is_enabled:
+            self._save({"last"}, record, sinks)
 
-    def _save_if_due(self, record: LogRecord, sinks: Sequence[Sink]) -> bool:
-        if record.kind == "evaluation" and self.keeper.is_best(record.scalars[EVALUATION_REWARD]):
-            self._save("best", record, sinks)
-        elif (reason := self.keeper.due()) is not None:
-            self._save(reason, record, sinks)
-        else:
-            return False
-        return True
-
-    def _save(self, reason: Reason, record: LogRecord, sinks: Sequence[Sink]) -> None:
+    def _save(self, reasons: set[Reason], record: LogRecord, sinks: Sequence[Sink]) -> None:
         """Say it, then do it, so that the line is among those the checkpoint keeps."""
-        scalars = {"checkpoint/best": float(reason == "best")}
+        if not reasons:
+            return
+        scalars = {"checkpoint/best": float("best" in reasons)}
         blank = replace(record, kind="checkpoint", level="", agent="", scalars=scalars, arrays={})
         _write(sinks, blank)
-        reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
-        self.keeper.save(reason, record.environment_steps, reward)
+        self.keeper.save(reasons, record)
 
     def _progress_and_checkpoint(self) -> str:
         """Return the progress of the run, and the checkpoint that remains of it."""
@@ -326,11 +337,18 @@ class _Run:
             self.videos.write(self.folder.videos / f"step_{evaluation.environment_steps}_final")
         checkpoints, best = self.folder.checkpoints, self.keeper.best
         seconds = self.graph_manager.training_seconds
+        target, ending = self.graph_manager.parameters.validation, self.graph_manager.ending
+        names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
+        paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
         summary = Summary(
             evaluation=evaluation,
             steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
-            best_checkpoint=None if best is None else f"{checkpoints.name}/{best.checkpoint}",
-            last_checkpoint=f"{checkpoints.name}/{find_checkpoint(checkpoints).name}",
+            best_checkpoint=paths[BEST],
+            last_checkpoint=paths[LAST],
+            best="" if best is None else str(best),
+            ending=ending or "",
+            target="" if target is None else target.report(self.graph_manager.solved_at),
+            solved_at=self.graph_manager.solved_at,
             faults=self.graph_manager.graph.tracker.faults,
         )
         document = {
@@ -355,15 +373,20 @@ class _Run:
         return sinks
 
 
-def _keeper(
-    graph_manager: GraphManager, task: TaskParameters, folder: RunFolder, settings: RunSettings
-) -> CheckpointKeeper:
-    return CheckpointKeeper(
-        folder,
-        graph_manager.state_dict,
-        period_seconds=settings.checkpoint_seconds,
-        seed=task.seed,
-    )
+def _policy(graph_manager: GraphManager, settings: RunSettings) -> CheckpointParameters:
+    """The policy of checkpoints; what cannot be saved is refused unless there are none."""
+    policy: CheckpointParameters = settings.checkpoints or graph_manager.parameters.checkpoints
+    if policy.enabled:
+        graph_manager.require_savable()
+    return policy
+
+
+def _check_disk_space(
+    graph_manager: GraphManager, folder: Path, policy: CheckpointParameters
+) -> None:
+    if policy.enabled and policy.memories:
+        planned = graph_manager.clock.planned_steps
+        check_disk_space(graph_manager.state_dict(), folder, planned_steps=planned)
 
 
 def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
@@ -378,27 +401,27 @@ def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None
     return None if settings.video is None else Videos(graph_manager, settings.video)
 
 
-def _with_training(graph_manager: GraphManager, steps: EnvironmentSteps) -> GraphManager:
-    changed = apply_overrides(graph_manager.parameters, {"schedule.training": steps})
-    return type(graph_manager)(changed)
-
-
-def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
-    """Refuse a run that is over; one that was stopped before its last evaluation may conclude."""
-    done = graph_manager.clock.environment_steps
-    planned = graph_manager.parameters.schedule.training.count
-    if done >= planned and not may_conclude:
-        raise ConfigurationError(
-            f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
-            f"steps; give a total above {done} with --steps"
+def _warn_of_missing_memories(checkpoint: Checkpoint) -> None:
+    if not checkpoint.has_memories:
+        warnings.warn(
+            f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
+            "exact: its agents act with what they have learned, and learn again once their "
+            "memories hold learning.learning_starts transitions",
+            CoachWarning,
+            stacklevel=3,
         )
 
 
-def _require_never_saved(folder: RunFolder) -> None:
+def _require_never_saved(folder: RunFolder, manifest: Json) -> None:
     """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
 
     One that was killed while it wrote its first has announced it, and left a part of it behind.
     """
+    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
+        raise CheckpointError(
+            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
+            "be resumed; start a new run"
+        )
     log = folder.path / "log.jsonl"
     is_announced = log.exists() and re.search(r'"kind": ?"checkpoint"', log.read_text())
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):

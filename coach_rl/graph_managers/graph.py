@@ -24,6 +24,7 @@ from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.core.steps import EnvironmentSteps, Hours, RunLength
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
@@ -31,6 +32,8 @@ from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.stack import Stack, build_stack
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
+_ANY_NUMBER = 1 << 60
+"""Environment steps of a run whose length is counted in something else."""
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
 
@@ -60,8 +63,8 @@ class Graph:
     ) -> None:
         self.task = replace(task, device=resolved_device(task.device))
         """The task, with the device that `auto` stands for."""
-        planned = parameters.schedule.training.count
-        self.clock = Clock(planned_steps=planned)
+        planned = parameters.schedule.training
+        self.clock = Clock(planned=planned)
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
@@ -80,7 +83,7 @@ class Graph:
                 "evaluation",
                 self._evaluated_in(),
                 min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
-                Clock(phase=Phase.TEST, planned_steps=planned),
+                Clock(phase=Phase.TEST, planned=planned),
                 opened,
             )
             if self._training is not None:
@@ -126,6 +129,7 @@ class Graph:
                 continue
             self.clock.training_steps += report.training_steps
             for name, metrics in {level.agent.name: report.metrics, **report.members}.items():
+                self.clock.skipped_updates += int(metrics.get("train/skipped_updates", 0))
                 if metrics:
                     yield level.name, name, metrics
 
@@ -197,8 +201,9 @@ class Graph:
                     num_envs=self._parameters.num_envs,
                     device=task.device,
                     seed=integer_seed(task.seed, "agent", level.name),
-                    planned_steps=_planned_decisions(levels, index, self.clock.planned_steps),
+                    planned_steps=_planned_decisions(levels, index, self.clock.planned),
                     place=place,
+                    divergence=self._parameters.divergence,
                     on_activity=self.on_activity,
                 )
                 self._agents[level.name] = level.agent.build(context)
@@ -211,8 +216,12 @@ class Graph:
         return environment
 
 
-def _planned_decisions(levels: Sequence[LevelDescription], index: int, steps: int) -> int:
-    """Decisions that level `index` is sure to make in so many environment steps, over all rows."""
+def _planned_decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:
+    """Decisions that level `index` can be expected to make at least, over all rows.
+
+    An episode, and a gradient update, counts as one environment step, a second as a hundred.
+    """
+    steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
     return steps // math.prod(level.horizon or 1 for level in levels[index + 1 :])
 
 
@@ -222,10 +231,14 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
     for level in levels:
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
+        training, heatup = (
+            length.count if isinstance(length, EnvironmentSteps) else None
+            for length in (schedule.training, schedule.heatup)
+        )
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
-            steps=schedule.training.count,
-            heatup=schedule.heatup.count,
+            steps=_ANY_NUMBER if training is None else training,
+            heatup=heatup or 0,
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "

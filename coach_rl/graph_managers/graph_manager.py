@@ -7,14 +7,15 @@ graph_manager.graph.agents["main"]
 """
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, ConfigurationError, require
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require
 from coach_rl.core.state import State
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes, RunLength
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.evaluating import EvaluationStopped, level_metrics, never, play
@@ -23,6 +24,7 @@ from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
     HACGraphParameters,
+    ScheduleParameters,
 )
 from coach_rl.graph_managers.progress import Progress
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
@@ -48,7 +50,7 @@ class GraphManager:
         self.parameters = parameters
         self._graph: Graph | None = None
         self._recorder: EpisodeRecorder | None = None
-        self._progress = Progress(parameters.schedule)
+        self._progress = Progress(parameters.schedule, parameters.validation)
         self._is_settled = True
 
     @property
@@ -76,6 +78,19 @@ class GraphManager:
     def training_seconds(self) -> float:
         """Seconds spent in heat-up and training ticks and updates; evaluation is not counted."""
         return self._progress.training_seconds
+
+    @property
+    def ending(self) -> str | None:
+        """Why training is over: `solved`, or the unit whose count is full; None if it isn't."""
+        return self._progress.ending(self.clock)
+
+    @property
+    def solved_at(self) -> int | None:
+        """Environment steps of the first evaluation that reached the target; None if none has.
+
+        Evaluations while training count, not those of `evaluate`.
+        """
+        return self._progress.solved_at
 
     def watch_evaluations(self, recorder: EpisodeRecorder) -> None:
         """Let a recorder film evaluations from now on; before `create_graph`."""
@@ -110,7 +125,8 @@ class GraphManager:
             recorder=self._recorder,
             on_activity=on_activity,
         )
-        self._progress, self._is_settled = Progress(self.parameters.schedule), True
+        self._progress = Progress(self.parameters.schedule, self.parameters.validation)
+        self._is_settled = True
 
     def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
@@ -124,19 +140,25 @@ class GraphManager:
         """
         if self._graph is None:
             self.create_graph()
-        clock, schedule = self.graph.training.clock, self.parameters.schedule
-        self._progress.go_on()
-        if not self._progress.has_begun:
+        clock, progress = self.graph.training.clock, self._progress
+        heatup = self.parameters.schedule.heatup
+        progress.go_on()
+        if not progress.has_begun:
             warn_of_idle_learners(self.parameters)
-        if clock.environment_steps < schedule.heatup.count:
-            yield from self.heatup(schedule.heatup - EnvironmentSteps(clock.environment_steps))
+        if not heatup.is_reached(clock):
+            yield from self._act(
+                Phase.HEATUP, lambda: heatup.is_reached(clock) or progress.ending(clock) is not None
+            )
+            if not heatup.is_reached(clock):
+                _warn_of_endless_heatup(self.parameters.schedule)
+        progress.training_begins(clock)
         try:
             yield from self._evaluate_if_due(is_stopped)  # a run may have stopped just before
-            while clock.environment_steps < schedule.training.count:
-                until = schedule.training.count
-                if schedule.evaluation_interval is not None:
-                    until = min(until, self._progress.next_evaluation)
-                yield from self.train_and_act(EnvironmentSteps(until - clock.environment_steps))
+            while progress.ending(clock) is None:
+                yield from self._act(
+                    Phase.TRAIN,
+                    lambda: progress.is_evaluation_due(clock) or progress.ending(clock) is not None,
+                )
                 yield from self._evaluate_if_due(is_stopped)
         except EvaluationStopped:
             self._is_settled = True
@@ -146,13 +168,13 @@ class GraphManager:
         for _ in self.improve():
             pass
 
-    def heatup(self, steps: EnvironmentSteps) -> Iterator[LogRecord]:
-        """Act at random for at least that many environment steps; nothing is trained."""
-        yield from self._act(Phase.HEATUP, steps)
+    def heatup(self, length: RunLength) -> Iterator[LogRecord]:
+        """Act at random for at least that many steps, episodes or hours; nothing is trained."""
+        yield from self._act(Phase.HEATUP, self._over_after(length))
 
-    def train_and_act(self, steps: EnvironmentSteps) -> Iterator[LogRecord]:
-        """Act with exploration and learn for at least that many environment steps."""
-        yield from self._act(Phase.TRAIN, steps)
+    def train_and_act(self, length: RunLength) -> Iterator[LogRecord]:
+        """Act with exploration and learn for at least that many steps, episodes, updates, hours."""
+        yield from self._act(Phase.TRAIN, self._over_after(length))
 
     def evaluation_begins(self) -> LogRecord:
         """The record that says so; `improve` yields it before an evaluation."""
@@ -226,7 +248,7 @@ class GraphManager:
     def load_state_dict(self, state: State) -> None:
         """Go on from a state saved by an equally built graph."""
         self.graph.load_state_dict(state)
-        self._progress.load_state_dict(state["progress"])
+        self._load_progress(state["progress"])
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments.
@@ -235,7 +257,7 @@ class GraphManager:
             state: What the `state_dict` of an equally described graph returned.
         """
         self.graph.load_agents(state)
-        self._progress.load_state_dict(state["progress"])
+        self._load_progress(state["progress"])
 
     def close(self) -> None:
         """Close the environments; harmless when repeated or when nothing was built."""
@@ -249,14 +271,22 @@ class GraphManager:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _act(self, phase: Phase, steps: EnvironmentSteps) -> Iterator[LogRecord]:
+    def _load_progress(self, state: State) -> None:
+        self._progress.load_state_dict(state)
+        self.clock.wall_seconds = self._progress.wall_seconds
+
+    def _over_after(self, length: RunLength) -> Callable[[], bool]:
+        clock = self.clock
+        until = length.counted(clock) + length.count
+        return lambda: length.counted(clock) >= until
+
+    def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
         graph, progress = self.graph, self._progress
         clock, training = graph.clock, graph.training
-        until = clock.environment_steps + steps.count
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)
-        while clock.environment_steps < until:
+        while not is_over():
             started = time.perf_counter()
             with torch_settings(graph.task):
                 answer = training.tick()
@@ -264,7 +294,9 @@ class GraphManager:
                 if finished is not None:
                     clock.episodes += len(finished)
                 learned = list(graph.learn()) if phase is Phase.TRAIN else []
-            progress.training_seconds += time.perf_counter() - started
+            now = time.perf_counter()
+            progress.training_seconds += now - started
+            clock.wall_seconds = progress.seconds_at(now)
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
             if answer.faults:
@@ -277,23 +309,23 @@ class GraphManager:
                 for level, agent, metrics in learned
             ]
             if progress.is_due(clock):
+                progress.warn_of_standstill(clock)
                 records += progress.speed_records(clock, level_metrics(training, "level"))
             yield from self._settling(records)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
         """Evaluate at every interval and at the end of training, once each."""
-        schedule, progress = self.parameters.schedule, self._progress
-        interval, now = schedule.evaluation_interval, self.clock.environment_steps
-        if interval is None or now == progress.evaluated_at:
+        schedule, progress, clock = self.parameters.schedule, self._progress, self.clock
+        is_over = progress.ending(clock) is not None
+        if schedule.evaluation_interval is None or clock.environment_steps == progress.evaluated_at:
             return
-        if now < progress.next_evaluation and now < schedule.training.count:
+        if not is_over and not progress.is_evaluation_due(clock):
             return
         self._is_settled = False
         yield self.evaluation_begins()
         evaluation = self.evaluate(schedule.evaluation_episodes, is_stopped=is_stopped)
-        progress.evaluated_at = now
-        while progress.next_evaluation <= now:
-            progress.next_evaluation += interval.count
+        clock.wall_seconds = progress.seconds_at(time.perf_counter())
+        progress.note_evaluation(evaluation, clock)
         yield from self._settling([*evaluation.levels, evaluation])
 
     def _settling(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
@@ -307,6 +339,15 @@ class GraphManager:
         same = self.parameters.evaluation_environment is None
         reported = self._progress.evaluations_tell_success
         return reported or (same and self.graph.tracker.reports_success)
+
+
+def _warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
+    warnings.warn(
+        f"the run ended within its heat-up of {schedule.heatup}, so nothing was trained; shorten "
+        f"schedule.heatup, or give it in the unit of schedule.training ({schedule.training.noun})",
+        CoachWarning,
+        stacklevel=3,
+    )
 
 
 class BasicRLGraphManager(GraphManager):

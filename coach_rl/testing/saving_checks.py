@@ -120,7 +120,7 @@ def close_twice(trial: Trial) -> None:
             raise ContractViolation(f"close raised {type(error).__name__}: {error}") from error
 
 
-def _check_tree(value: Any, path: str) -> None:
+def _check_tree(value: object, path: str) -> None:
     if isinstance(value, dict):
         for key, part in value.items():
             expect(isinstance(key, str), f"{path} has the key {key!r}; keys must be strings")
@@ -150,7 +150,7 @@ def _same_tree(left: Any, right: Any) -> bool:
     return bool(left == right or (left != left and right != right))
 
 
-def _write_into_tree(value: Any) -> None:
+def _write_into_tree(value: object) -> None:
     if isinstance(value, dict):
         for part in value.values():
             _write_into_tree(part)

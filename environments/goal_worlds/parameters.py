@@ -18,7 +18,7 @@ from coach_rl.environments.goal_worlds.point_maze import (
     PointMazeU,
 )
 from coach_rl.environments.level_name import name_of_class
-from coach_rl.environments.mujoco.parameters import SimulationParameters, check_task
+from coach_rl.environments.mujoco.parameters import SimulationParameters
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "angle_goal_pendulum": AngleGoalPendulum,
@@ -50,11 +50,10 @@ class GoalWorldParameters(SimulationParameters):
     """Fields of the world's class, e.g. `terminate`."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.level not in GOAL_WORLDS:
             raise UnknownNameError("goal world", self.level, GOAL_WORLDS)
         object.__setattr__(self, "kwargs", frozen(self.kwargs))
-        check_task(GOAL_WORLDS[self.level], self.level, self.kwargs)
+        GOAL_WORLDS[self.level](**self.kwargs)  # refuses what does not fit
 
     @property
     def task(self) -> GoalTask:

@@ -9,6 +9,7 @@ from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
@@ -28,12 +29,12 @@ class SingleEnvironmentsParameters(ABC):
     """Keyword arguments of the environment, e.g. `{"render_mode": "rgb_array"}`."""
     wrappers: tuple[Wrapper, ...] = ()
     """`module:Class`, or a pair of that and its keyword arguments; applied in this order."""
-    max_episode_steps: int | None = None
+    max_episode_steps: Positive[int] | Literal[-1] | None = None
     """Time limit; None leaves it to the environment."""
     vectorization: str = "sync"
     """sync: one row after the other in this process, fastest for light environments. subprocess:
     rows spread over worker processes, for environments with slow steps."""
-    processes: int | None = None
+    processes: Positive[int] | None = None
     """Number of workers with subprocess; None takes one per core, at most one per row."""
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
@@ -41,21 +42,11 @@ class SingleEnvironmentsParameters(ABC):
     """What happens when an environment fails."""
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        limit = self.max_episode_steps
-        require(
-            limit is None or limit == -1 or limit >= 1,
-            f"{name}.max_episode_steps must be 1 or more, -1 for never, or None, got {limit}",
-        )
-        require(
-            self.processes is None or self.processes >= 1,
-            f"{name}.processes must be 1 or more, or None, got {self.processes}",
-        )
-        for limit_name in ("step_seconds", "reset_seconds"):
+        for name in ("step_seconds", "reset_seconds"):
             require(
-                self.vectorization == "subprocess" or getattr(self.faults, limit_name) is None,
-                f"{name}.faults.{limit_name} needs vectorization='subprocess': nothing can end a "
-                f"step in this process; got '{self.vectorization}'",
+                self.vectorization == "subprocess" or getattr(self.faults, name) is None,
+                f"{type(self).__name__}.faults.{name} needs vectorization='subprocess': nothing "
+                f"can end a step in this process; got '{self.vectorization}'",
             )
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
@@ -96,7 +87,7 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
     level: str = field(metadata={ADVICE: name_of_class})
     """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the
     `module:Class` of an environment, or a `module:function` annotated to return one."""
-    max_episode_steps: int | None = None
+    max_episode_steps: Positive[int] | Literal[-1] | None = None
     """Time limit; None keeps the registered one (a class has none); -1: never, as in Gymnasium."""
     vectorization: Literal["sync", "subprocess", "vector"] = "sync"
     """sync: one row after the other in this process, fastest for light environments. subprocess:

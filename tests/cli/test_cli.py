@@ -18,7 +18,7 @@ import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
-from coach_rl.cli.settings import Changes, Film, Output, Train
+from coach_rl.cli.settings import Changes, Film, Keeping, Length, Output, Train
 from coach_rl.cli.shell import program
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.telemetry.console import ConsoleSink
@@ -69,13 +69,24 @@ def test_every_flag_reads_into_its_field() -> None:
     words = (
         "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
         "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
-        "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high"
+        "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high --hours 0.5 "
+        "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
+        "--best length_mean --no_checkpoints --no_memories"
     )
     film = Film(dump_gifs=True, dump_mp4=True, video_frames=60, video_skip=2)
     assert parse_arguments(words.split()) == Train(
         preset="x",
         changes=Changes(level="l", num_envs=4, custom_parameter="a=1;b=2"),
-        steps=1_000_000,
+        length=Length(steps=1_000_000, hours=0.5, until_solved="reward=475"),
+        keeping=Keeping(
+            checkpoint_seconds=60.0,
+            checkpoint_steps=5_000,
+            keep=3,
+            keep_every=10,
+            best="length_mean",
+            no_checkpoints=True,
+            no_memories=True,
+        ),
         inspect="i",
         seed=3,
         device="cuda:1",
@@ -84,7 +95,6 @@ def test_every_flag_reads_into_its_field() -> None:
         experiment_name="name",
         experiment_path=Path("some/path"),
         output=Output(
-            checkpoint_seconds=60.0,
             no_tensorboard=True,
             film=film,
             plain=True,
@@ -304,7 +314,7 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert re.search(r"^  learning_rate +float +0\.1", out, re.MULTILINE)
     assert re.search(r"^  agent\.learning_rate +0\.5", out, re.MULTILINE)
-    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Environment", out, re.M)
+    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Length", out, re.M)
     assert "level main: walk" in out
     assert list(Path().iterdir()) == []
 

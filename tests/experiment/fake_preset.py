@@ -16,9 +16,10 @@ from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import ScheduleParameters
+from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
@@ -43,7 +44,8 @@ class WalkParameters:
     environment: WalkEnvironment = field(default_factory=WalkEnvironment)
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     num_envs: int = 1
-    validation: None = None
+    validation: ValidationParameters | None = None
+    checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
     signal_at: int | None = None
     fail_at: int | None = None
     seconds_per_step: float = 0.0
@@ -69,6 +71,15 @@ class WalkGraphManager(GraphManager):
     @property
     def clock(self) -> Clock:
         return self._clock
+
+    @property
+    def ending(self) -> str | None:
+        training = self.parameters.schedule.training
+        return training.noun if training.is_reached(self._clock) else None
+
+    @property
+    def solved_at(self) -> int | None:
+        return None
 
     def create_graph(
         self,
@@ -169,7 +180,7 @@ class WalkGraphManager(GraphManager):
             environment_steps=clock.environment_steps,
             training_steps=clock.training_steps,
             episodes=clock.episodes,
-            wall_seconds=0.0,
+            wall_seconds=0.1 * clock.environment_steps,
             scalars=scalars,
         )
 

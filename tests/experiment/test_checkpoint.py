@@ -195,7 +195,7 @@ def other_version(path: Path) -> None:
     [
         (damage_tensors, "is damaged: tensors.safetensors does not match its checksum"),
         (damage_state, "is damaged: state.json does not match its checksum"),
-        (other_version, "has schema version 99, this version of coach_rl reads 4"),
+        (other_version, "has schema version 99, this version of coach_rl reads 5"),
         (lambda path: (path / "state.json").unlink(), "lacks its file state.json"),
         (
             lambda path: (path / "tensors.safetensors").unlink(),

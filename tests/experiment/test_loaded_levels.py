@@ -5,9 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -33,6 +31,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
+from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 TASK = TaskParameters(seed=7, device="cpu")
@@ -124,11 +123,11 @@ def states_at_start(graph_manager, tmp_path):
 
 
 def same(one, other):
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    return bool(np.array_equal(one, other))
+    try:
+        assert_same_state(one, other)
+    except AssertionError:
+        return False
+    return True
 
 
 def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tmp_path):

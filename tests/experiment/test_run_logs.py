@@ -17,12 +17,15 @@ from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import cut_event_files, event_file_lengths
 from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
 PRESET = load_preset(find_preset(str(STACK)))
-OFTEN = RunSettings(checkpoint_seconds=1e-9, final_episodes=EnvironmentEpisodes(0))
+OFTEN = RunSettings(
+    checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(0)
+)
 """A checkpoint whenever one can be taken."""
 
 

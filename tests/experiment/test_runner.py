@@ -17,7 +17,6 @@ import torch
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, NonFiniteError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
@@ -31,6 +30,7 @@ from coach_rl.experiment.runner import (
     run_experiment,
 )
 from coach_rl.experiment.stop_requests import StopRequests
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
@@ -182,7 +182,10 @@ def test_resuming_further_equals_training_further_at_once(tmp_path: Path) -> Non
 
 def test_resuming_from_a_named_checkpoint_drops_what_came_after(tmp_path: Path) -> None:
     whole = run(tmp_path / "a")
-    again = run(tmp_path / "b", RunSettings(tensorboard=False, checkpoint_seconds=1e-9))
+    again = run(
+        tmp_path / "b",
+        RunSettings(tensorboard=False, checkpoints=CheckpointParameters(every_seconds=1e-9)),
+    )
     steps = [path.name for path in list_checkpoints(again.folder.checkpoints)]
     assert len(steps) >= 10
     named = again.folder.checkpoints / "step_30"
@@ -442,27 +445,6 @@ def test_a_broken_manifest_is_said(tmp_path: Path) -> None:
     result.folder.manifest.write_text("{}")
     with pytest.raises(CheckpointError, match="lacks schema_version"):
         resume_experiment(result.folder.path)
-
-
-def test_ties_keep_the_earlier_best_and_nan_is_never_best(tmp_path: Path) -> None:
-    keeper = CheckpointKeeper(RunFolder(tmp_path), dict, period_seconds=None)
-    assert not keeper.is_best(float("nan"))
-    assert keeper.is_best(-5.0)
-    keeper.save("best", 10, -5.0)
-    assert not keeper.is_best(-5.0)
-    assert keeper.is_best(-4.9)
-    assert keeper.due() is None
-
-
-def test_only_best_last_and_periodic_checkpoints_stay(tmp_path: Path) -> None:
-    keeper = CheckpointKeeper(RunFolder(tmp_path), dict, period_seconds=1000)
-    keeper.save("best", 10, 1.0)
-    keeper.save("last", 20)
-    keeper.save("periodic", 30)
-    keeper.save("best", 40, 2.0)
-    keeper.save("last", 40)
-    names = [path.name for path in list_checkpoints(tmp_path / "checkpoints")]
-    assert names == ["step_30", "step_40", "step_40_2"]
 
 
 def test_cutting_logs(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""The disk space that a run's checkpoints will take, compared with what is free at its start."""
+
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.sizes import readable
+from coach_rl.core.state import Appended, State
+
+LIVES = 4
+"""Contents of a full memory that best and last can hold together: each its own, and with it as much
+again that lies in the same files and is not needed any more."""
+
+
+def check_disk_space(state: State, folder: Path, *, planned_steps: int) -> None:
+    """Refuse a run whose checkpoints cannot be written; warn where they may fill the disk.
+
+    Args:
+        state: What checkpoints will hold.
+        folder: Where they will be; it need not exist yet.
+        planned_steps: Environment steps of the whole run, and so the most entries of a memory.
+
+    Raises:
+        ConfigurationError: Not even one checkpoint with full memories has room.
+    """
+    least = most = 0
+    for memory in appended_in(state):
+        entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
+        least += entry * (min(memory.capacity, planned_steps) - saved)
+        most += entry * (min(LIVES * memory.capacity, planned_steps) - saved)
+    free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
+    remedy = (
+        "free space, lower the memory's `capacity`, or leave memories out of checkpoints with "
+        "--no_memories (RunSettings.checkpoint_memories=False)"
+    )
+    if least > free:
+        raise ConfigurationError(
+            f"a checkpoint with a full replay memory takes {readable(least)}, and {readable(free)} "
+            f"are free in {folder}; {remedy}"
+        )
+    if most > free:
+        warnings.warn(
+            f"the checkpoints of this run may take {readable(most)} in all, and {readable(free)} "
+            f"are free in {folder}; {remedy}",
+            CoachWarning,
+            stacklevel=3,
+        )
+
+
+def appended_in(state: Any) -> Iterator[Appended]:
+    """Everything that is `Appended` in a state."""
+    match state:
+        case Appended():
+            yield state
+        case dict():
+            for part in state.values():
+                yield from appended_in(part)
+        case list() | tuple():
+            for part in state:
+                yield from appended_in(part)
