@@ -11,15 +11,22 @@ A group is an agent like any other to its level. To its members it is the level:
 calls of `core.agents.Agent` for the rows in which it has a part.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
 from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
-from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, RowState
+from coach_rl.core.agents import (
+    AgentContext,
+    AgentParameters,
+    AnyAgent,
+    NetworkOwner,
+    RowState,
+)
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
@@ -348,6 +355,10 @@ class AgentGroup:
         for name, agent in self.members.items():
             agent.load_state_dict(state[name])
 
+    def policy_state_dict(self) -> State:
+        """Return what every member knows, by its name; see `core.agents`."""
+        return {name: agent.policy_state_dict() for name, agent in self.members.items()}
+
     def load_policy(self, state: State) -> None:
         """Let every member start from what the member of its name knew; see `core.agents`."""
         for name, agent in self.members.items():
@@ -356,6 +367,22 @@ class AgentGroup:
                     f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
             agent.load_policy(state[name])
+
+    @property
+    def modules(self) -> dict[str, Mapping[str, Any]]:
+        """The networks of every member that has any, by the member's name."""
+        return {
+            name: agent.modules
+            for name, agent in self.members.items()
+            if isinstance(agent, NetworkOwner)
+        }
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """The names under which members find rewards and ends of their own."""
+        members = (seat.member for seat in self._seats)
+        keys = ((each.reward, each.terminated, each.truncated) for each in members)
+        return tuple(key for own in keys for key in own if key is not None)
 
     def description(self) -> str:
         """The members one after the other, for people."""

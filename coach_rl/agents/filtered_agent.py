@@ -154,7 +154,8 @@ class FilteredAgent(ABC, Generic[Exploration]):
 
         Args:
             row_state: What `new_rows` made; holds what rows that explore draw from.
-            request: With the filtered observation; in TEST `greedy` everywhere.
+            request: With the filtered observation; in TEST `greedy` everywhere unless the clock
+                `samples`.
             clock: Phase and counters.
         """
 
@@ -170,6 +171,10 @@ class FilteredAgent(ABC, Generic[Exploration]):
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
 
+    def networks_state_dict(self) -> State:
+        """Return the part of `state_dict` that `load_networks` loads."""
+        return {}
+
     def load_networks(self, state: State) -> None:
         """Load the networks, and whatever they need to mean the same, from a saved state.
 
@@ -177,6 +182,10 @@ class FilteredAgent(ABC, Generic[Exploration]):
         where it is not there, a `KeyError`.
         """
         raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
+
+    def policy_state_dict(self) -> State:
+        """Networks and the statistics of filters; see `core.agents.Agent`."""
+        return {**self.networks_state_dict(), "filters": self.filters_state_dict()}
 
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; see `core.agents.Agent`."""
@@ -206,7 +215,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
                 observation=take(row_state.pending, rows),
                 starts=request.starts,
                 episode_start=request.episode_start,
-                greedy=request.greedy if learn else np.ones_like(request.greedy),
+                greedy=request.greedy if learn or clock.samples else np.ones_like(request.greedy),
             )
             info = self.choose(row_state, filtered, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP

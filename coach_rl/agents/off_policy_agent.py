@@ -8,6 +8,7 @@ from typing import Annotated
 import torch
 from annotated_types import Interval
 from torch import Tensor
+from torch.nn import Module
 
 from coach_rl.agents.filtered_agent import (
     AgentRows,
@@ -261,11 +262,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            **self.policy_state_dict(),
             "engine": self.learner.engine.state_dict(),
             "memory": self.memory.state_dict(),
-            "filters": self.filters_state_dict(),
-            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
             "noise": self.noise_rng.get_state(),
             "earned": self.earned,
             "reported_at": self._reported_at,
@@ -286,6 +285,13 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self._reported_at = state["reported_at"]
         self.training_steps = state["training_steps"]
 
+    def networks_state_dict(self) -> State:
+        """The networks and the statistics by which they see."""
+        return {
+            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
+        }
+
     def load_networks(self, state: State) -> None:
         """Load the networks and the statistics by which they see."""
         networks = self.learner.networks
@@ -299,6 +305,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 raise CheckpointError(f"{name}: {error}") from error
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
+
+    @property
+    def modules(self) -> dict[str, Module]:
+        """The learner's networks; their targets are no modules of their own."""
+        return {name: network.module for name, network in self.learner.networks.items()}
 
     def description(self) -> str:
         """The networks and how they are updated, for people."""

@@ -268,11 +268,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "network": self.network.state_dict(),
+            **self.policy_state_dict(),
             "engine": self.engine.state_dict(),
             "memory": self.memory.state_dict(),
-            "filters": self.filters_state_dict(),
-            "returns": self.returns.state_dict(),
             "shuffle": generator_state(self.shuffle),
             "kl_coefficient": self._kl_coefficient,
             "training_steps": self.training_steps,
@@ -289,10 +287,19 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
 
+    def networks_state_dict(self) -> State:
+        """The network, and the scale in which its critic predicts."""
+        return {"network": self.network.state_dict(), "returns": self.returns.state_dict()}
+
     def load_networks(self, state: State) -> None:
         """Load the network, and the scale in which its critic predicts."""
         self.network.load_state_dict(state["network"])
         self.returns.load_state_dict(state["returns"])
+
+    @property
+    def modules(self) -> dict[str, ActorCritic]:
+        """The policy and the value on top of what they share."""
+        return {"actor_critic": self.model}
 
     def description(self) -> str:
         """The network and how it is updated, for people."""

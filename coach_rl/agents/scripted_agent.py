@@ -144,6 +144,10 @@ class ScriptedAgent:
     def load_state_dict(self, state: State) -> None:
         """Nothing to load."""
 
+    def policy_state_dict(self) -> State:
+        """Nothing is learned."""
+        return {}
+
     def load_policy(self, state: State) -> None:
         """Refused: a script does what its function says."""
         raise SpaceError(f"agent '{self.name}' follows a script, into which nothing can be loaded")

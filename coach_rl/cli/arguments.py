@@ -210,7 +210,7 @@ def _unknown_flag(parser: argparse.ArgumentParser, flag: str) -> UnknownNameErro
     return UnknownNameError("flag", flag, flags, "`coach --help` shows all", near=near)
 
 
-def _names(kind: type[Any]) -> set[str]:
+def _names(kind: Any) -> set[str]:
     """The flags from which settings are filled."""
     names = set()
     for each in fields(kind):
@@ -221,7 +221,7 @@ def _names(kind: type[Any]) -> set[str]:
     return names
 
 
-def _filled(kind: type[Any], given: Mapping[str, object]) -> Any:
+def _filled(kind: Any, given: Mapping[str, object]) -> Any:
     values = {}
     for each in fields(kind):
         if isinstance(each.type, type) and is_dataclass(each.type):

@@ -31,11 +31,12 @@ from coach_rl.experiment.evaluation import (
     evaluate_untrained,
     evaluation_film,
 )
+from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, runs_in
+from coach_rl.experiment.run_folder import RunFolder, read_manifest, runs_in
 from coach_rl.experiment.runner import (
     DEFAULT_ROOT,
     Audience,
@@ -309,6 +310,9 @@ def _audience(output: Output, console: ConsoleSink) -> Audience:
         print(f"run folder: {short(folder.path)}")
         if not parameters.checkpoints.enabled:
             print("checkpoints: none, so the run can't be resumed, nor evaluated once it is over")
+        if not folder.checkpoints.exists():
+            for line in loading_report(read_manifest(folder).get("loaded", {})):
+                print(f"loaded:     {line}")
         if output.print_networks_summary:
             print(graph_manager.description())
 

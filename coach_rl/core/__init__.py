@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         RowState,
     )
     from coach_rl.core.clock import Clock, Phase
+    from coach_rl.core.divergence import DivergenceParameters
     from coach_rl.core.errors import (
         ActionError,
         CheckpointError,
@@ -95,15 +96,15 @@ __all__ = [
     "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest", "ActionUnit",
     "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array", "BoolArray",
     "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
-    "ConstantSchedule", "Directive", "DivergedError", "DrawableParameters", "End", "EnvResponse",
-    "Environment", "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters",
-    "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule", "Fault", "FloatArray",
-    "GoalSpace", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray",
-    "KeepingParameters", "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule",
-    "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
-    "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
-    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
-    "RunningStatistics", "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit",
-    "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
-    "parameter_class", "parse_inspections",
+    "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters", "DrawableParameters",
+    "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
+    "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule",
+    "Fault", "FloatArray", "GoalSpace", "Hours", "InputFilter", "InputFilterParameters",
+    "InspectParameters", "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription",
+    "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",
+    "Observation", "OptionSpace", "Outcome", "OutputFilter", "OutputFilterParameters",
+    "ParameterError", "Phase", "PiecewiseSchedule", "Renderable", "RowNoise", "RowState",
+    "RunError", "RunLength", "RunningStatistics", "Schedule", "Space", "SpaceError", "State",
+    "Stateful", "StepUnit", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
+    "generator", "parameter_class", "parse_inspections",
 ]  # fmt: skip

@@ -1,7 +1,8 @@
 """Agents: what a level asks of one, what its parameters are, and what is known when it is built."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock
@@ -77,6 +78,10 @@ class Agent(Stateful, Protocol[Rows]):
         """
         ...
 
+    def policy_state_dict(self) -> State:
+        """Return the part of `state_dict` that `load_policy` loads."""
+        ...
+
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere.
 
@@ -84,7 +89,7 @@ class Agent(Stateful, Protocol[Rows]):
         memory, counters and optimisers stay as they are.
 
         Args:
-            state: What that agent's `state_dict` returned.
+            state: What that agent's `state_dict` or `policy_state_dict` returned.
 
         Raises:
             SpaceError: It is another kind of agent, or its networks have other shapes.
@@ -93,6 +98,26 @@ class Agent(Stateful, Protocol[Rows]):
 
     def description(self) -> str:
         """Human-readable description of the agent's parts; may have several lines."""
+        ...
+
+
+@runtime_checkable
+class NetworkOwner(Protocol):
+    """An agent that has networks."""
+
+    @property
+    def modules(self) -> Mapping[str, Any]:
+        """Its networks by name, as torch modules; those of a group's members by member first."""
+        ...
+
+
+@runtime_checkable
+class InfoReader(Protocol):
+    """An agent that reads arrays of the environment's info."""
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """The names of the arrays, one number a row each."""
         ...
 
 

@@ -11,7 +11,7 @@ class Phase(Enum):
     """The purpose of a tick.
 
     HEATUP: random actions, stored, nothing trained. TRAIN: exploration on, stored, trained.
-    TEST: greedy, nothing stored, nothing changed.
+    TEST: greedy unless the clock `samples`, nothing stored, nothing changed.
     """
 
     HEATUP = "heatup"
@@ -40,6 +40,8 @@ class Clock:
     """Seconds of the run, pauses left out, at the last tick; the graph manager keeps count."""
     planned: RunLength = EnvironmentSteps(0)
     """The length after which training ends; what a schedule without a length spans."""
+    samples: bool = False
+    """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
 
     def state_dict(self) -> State:
         """The phase and what is counted here; the plan belongs to the parameters."""

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 
 
 @parameter_class
@@ -14,15 +14,10 @@ class DivergenceParameters:
     """`stop` ends the run with a diagnosis. `skip` leaves networks, optimisers and targets as they
     were before the step. `roll_back` goes back to the last checkpoint and continues with new random
     numbers; only runs that write checkpoints can, others stop."""
-    most_skipped: int = 100
+    most_skipped: Positive[int] = 100
     """Steps skipped in a row after which the run stops all the same (response `skip`)."""
-    most_roll_backs: int = 3
+    most_roll_backs: Positive[int] = 3
     """Times a run is rolled back before it stops all the same (response `roll_back`)."""
-
-    def __post_init__(self) -> None:
-        for name in ("most_skipped", "most_roll_backs"):
-            value = getattr(self, name)
-            require(value >= 1, f"divergence.{name} must be 1 or more, got {value}")
 
     @property
     def skips(self) -> bool:

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
         resume_experiment,
         run_experiment,
     )
+    from coach_rl.experiment.trained_agent import TrainedAgent, load
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Audience", "Origin", "PanelArgument", "Preset", "PresetReference", "RunFolder", "RunResult",
-    "RunSettings", "apply_overrides", "describe_presets", "evaluate_run", "evaluate_untrained",
-    "find_preset", "load_preset", "parse_overrides", "resume_experiment", "run_experiment",
-    "shipped_presets",
+    "RunSettings", "TrainedAgent", "apply_overrides", "describe_presets", "evaluate_run",
+    "evaluate_untrained", "find_preset", "load", "load_preset", "parse_overrides",
+    "resume_experiment", "run_experiment", "shipped_presets",
 ]  # fmt: skip

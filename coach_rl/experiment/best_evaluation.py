@@ -38,7 +38,7 @@ def metrics_of(evaluation: LogRecord) -> dict[str, float]:
 
 
 def candidate(evaluation: LogRecord, policy: CheckpointParameters, checkpoint: str) -> Best | None:
-    """The evaluation as the best one; None where it has no finite value of the policy's metric.
+    """The evaluation as the best one; None where it has no finite reward, or value of the metric.
 
     Args:
         evaluation: An evaluation while training.
@@ -49,7 +49,7 @@ def candidate(evaluation: LogRecord, policy: CheckpointParameters, checkpoint: s
     if name == AUTO:
         name = SUCCESS if SUCCESS in metrics else REWARD
     value = _value(metrics, name) if name is not None else math.nan
-    if name is None or math.isnan(value):
+    if name is None or not (math.isfinite(value) and math.isfinite(metrics[REWARD])):
         return None
     return Best(
         metric=name,

@@ -31,7 +31,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from coach_rl.core.errors import CheckpointError, UnknownNameError
-from coach_rl.core.records import IntArray
+from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended, State
 from coach_rl.experiment.segments import (
     NOTHING_STORED,
@@ -323,7 +323,7 @@ class _Packer:
         self._new: list[tuple[str, Appended, IntArray]] = []
         self._numbers = itertools.count(1 + earlier.last_number)
 
-    def pack(self, value: Any, path: str) -> Json:
+    def pack(self, value: object, path: str) -> Json:
         match value:
             case Appended():
                 return {_APPENDED: self._pack_appended(value, path)}
@@ -378,7 +378,7 @@ class _Packer:
         self.entries[path] = stored_entries(self._folder, form, segments_json(segments))
         return self.pack(form, path)
 
-    def _items(self, value: dict[Any, Any], path: str) -> Iterator[tuple[str, Any]]:
+    def _items(self, value: dict[object, object], path: str) -> Iterator[tuple[str, object]]:
         for key, part in value.items():
             if not isinstance(key, str) or key.startswith("$"):
                 raise CheckpointError(
@@ -396,7 +396,7 @@ class _Packer:
         return path
 
 
-def _as_tensor(array: np.ndarray[Any, Any], path: str) -> torch.Tensor:
+def _as_tensor(array: Array, path: str) -> torch.Tensor:
     native = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
     if not native.flags.writeable:
         native = native.copy()
@@ -455,7 +455,7 @@ class _Unpacker:
         return self._tensors[name]
 
 
-def _restore(tag: str, tensor: torch.Tensor) -> Any:
+def _restore(tag: str, tensor: torch.Tensor) -> object:
     if tag == "$tensor":
         return tensor
     array = tensor.numpy()

@@ -92,14 +92,17 @@ class CheckpointKeeper:
         return self._policy.enabled
 
     def reasons(self, record: LogRecord) -> set[Reason]:
-        """The reasons for a checkpoint right after a record; none where none is due."""
+        """The reasons for a checkpoint right after a record; none where none is due.
+
+        A run without checkpoints may still have a best evaluation to `save`.
+        """
         policy, reasons = self._policy, set[Reason]()
-        if not policy.enabled:
-            return reasons
         if record.kind == "evaluation":
             new = candidate(record, policy, "")
             if new is not None and is_better(new, self.best, policy):
                 reasons.add("best")
+        if not policy.enabled:
+            return reasons
         if self._is_periodic_due(record):
             reasons.add("periodic")
         lost, most = record.wall_seconds - self._saved_at, policy.lost_at_most_seconds
@@ -109,6 +112,8 @@ class CheckpointKeeper:
 
     def save(self, reasons: set[Reason], record: LogRecord) -> None:
         """Write a checkpoint and let `last` (and `best`, where it is) point to it.
+
+        Without checkpoints only the best evaluation is remembered.
 
         Args:
             reasons: Why it is written.
@@ -122,6 +127,8 @@ class CheckpointKeeper:
         self._saved_at = record.wall_seconds
         if "best" in reasons:
             self.best = candidate(record, self._policy, path.name)
+        if not self._policy.enabled:
+            return
         if "periodic" in reasons:
             number = self._periodic.number + 1
             self._periodic = Periodic(

@@ -42,7 +42,7 @@ class Component:
         return f"{self.name}({arguments})"
 
 
-def component_type(name: str) -> type[Any]:
+def component_type(name: str) -> type[object]:
     """The class of a component.
 
     Args:
@@ -53,25 +53,25 @@ def component_type(name: str) -> type[Any]:
     """
     for full_name in (name, name + _SUFFIX):
         if full_name in coach_rl.__all__ and _is_component(getattr(coach_rl, full_name)):
-            found: type[Any] = getattr(coach_rl, full_name)
+            found: type[object] = getattr(coach_rl, full_name)
             return found
     raise UnknownNameError("component", name, map(short_name, component_types()))
 
 
 @cache
-def component_types() -> tuple[type[Any], ...]:
+def component_types() -> tuple[type[object], ...]:
     """The classes of all components."""
     public = (getattr(coach_rl, name) for name in coach_rl.__all__)
     return tuple(thing for thing in public if _is_component(thing))
 
 
-def short_name(kind: type[Any]) -> str:
+def short_name(kind: type[object]) -> str:
     """The shortest name by which a component can be written."""
     name = kind.__name__.removesuffix(_SUFFIX)
     return kind.__name__ if name in coach_rl.__all__ else name
 
 
-def made(value: object, annotation: Any, name: str) -> object:
+def made(value: object, annotation: object, name: str) -> object:
     """A value with its components made; where a schedule is wanted, a number is a constant one.
 
     Args:
@@ -97,7 +97,7 @@ def made(value: object, annotation: Any, name: str) -> object:
     return value
 
 
-def fitting(annotation: Any) -> list[type[Any]]:
+def fitting(annotation: object) -> list[type[object]]:
     """The components that a field of this type accepts, but for step units, which are numbers."""
     wanted = [part for part in _members(annotation) if inspect.isclass(part)]
     return [
@@ -107,7 +107,7 @@ def fitting(annotation: Any) -> list[type[Any]]:
     ]
 
 
-def belongs(kind: type[Any], wanted: type[Any]) -> bool:
+def belongs(kind: type[object], wanted: type[object]) -> bool:
     """Return whether objects of a class satisfy another class or a protocol.
 
     Of a protocol, every member has to be there with a signature that fits, and `build` must return
@@ -118,7 +118,7 @@ def belongs(kind: type[Any], wanted: type[Any]) -> bool:
     return _has_members(kind, wanted) and _builds(kind, wanted)
 
 
-def members_of(protocol: type[Any]) -> dict[str, object]:
+def members_of(protocol: type[object]) -> dict[str, object]:
     """Return the members that a protocol requires, by name."""
     return {
         name: member
@@ -129,7 +129,7 @@ def members_of(protocol: type[Any]) -> dict[str, object]:
     }
 
 
-def _made_component(component: Component, annotation: Any, name: str) -> object:
+def _made_component(component: Component, annotation: object, name: str) -> object:
     kind = component_type(component.name)
     known, types = constructor_fields(kind), declared_types(kind)
     for argument in component.arguments:
@@ -158,7 +158,7 @@ def _made_component(component: Component, annotation: Any, name: str) -> object:
     return kind(**arguments)
 
 
-def _has_members(kind: type[Any], protocol: type[Any]) -> bool:
+def _has_members(kind: type[object], protocol: type[object]) -> bool:
     own = {name for each in kind.__mro__ for name in (*vars(each), *vars(each).get(_ANNOTATED, ()))}
     if not set(members_of(protocol)) <= own:
         return False
@@ -169,7 +169,7 @@ def _has_members(kind: type[Any], protocol: type[Any]) -> bool:
     return True
 
 
-def _builds(kind: type[Any], protocol: type[Any]) -> bool:
+def _builds(kind: Any, protocol: Any) -> bool:
     """Return whether `build` returns what the protocol's does; methods are compared by name."""
     if not hasattr(protocol, "build"):
         return True
@@ -182,7 +182,7 @@ def _builds(kind: type[Any], protocol: type[Any]) -> bool:
     return all(hasattr(built, name) for name, member in methods if inspect.isfunction(member))
 
 
-def _members(annotation: Any) -> Iterator[Any]:
+def _members(annotation: object) -> Iterator[object]:
     """The types that a union allows; the annotation itself where it is none."""
     if get_origin(annotation) is Annotated:
         yield from _members(get_args(annotation)[0])
@@ -193,7 +193,7 @@ def _members(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def _is_component(thing: Any) -> bool:
+def _is_component(thing: object) -> bool:
     return (
         inspect.isclass(thing)
         and is_dataclass(thing)

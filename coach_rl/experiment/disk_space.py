@@ -15,13 +15,14 @@ LIVES = 4
 again that lies in the same files and is not needed any more."""
 
 
-def check_disk_space(state: State, folder: Path, *, planned_steps: int) -> None:
+def check_disk_space(state: State, folder: Path, *, planned_steps: float) -> None:
     """Refuse a run whose checkpoints cannot be written; warn where they may fill the disk.
 
     Args:
         state: What checkpoints will hold.
         folder: Where they will be; it need not exist yet.
-        planned_steps: Environment steps of the whole run, and so the most entries of a memory.
+        planned_steps: Environment steps of the whole run, and so the most entries of a memory;
+            infinity where its length is given in another unit.
 
     Raises:
         ConfigurationError: Not even one checkpoint with full memories has room.
@@ -29,12 +30,12 @@ def check_disk_space(state: State, folder: Path, *, planned_steps: int) -> None:
     least = most = 0
     for memory in appended_in(state):
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
-        least += entry * (min(memory.capacity, planned_steps) - saved)
-        most += entry * (min(LIVES * memory.capacity, planned_steps) - saved)
+        least += entry * int(min(memory.capacity, planned_steps) - saved)
+        most += entry * int(min(LIVES * memory.capacity, planned_steps) - saved)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     remedy = (
         "free space, lower the memory's `capacity`, or leave memories out of checkpoints with "
-        "--no_memories (RunSettings.checkpoint_memories=False)"
+        "--no_memories (checkpoints.memories=False)"
     )
     if least > free:
         raise ConfigurationError(

@@ -29,6 +29,7 @@ from coach_rl.experiment.preset_file import (
 )
 from coach_rl.experiment.run_folder import SCHEMA_VERSION, RunFolder, read_manifest
 from coach_rl.experiment.strict_json import Json
+from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
@@ -86,6 +87,7 @@ def rebuild(
     *,
     threads: int | None = None,
     learns: bool = True,
+    outside: OutsideParameters | None = None,
 ) -> tuple[GraphManager, TaskParameters, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
@@ -100,6 +102,7 @@ def rebuild(
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
         learns: Whether it continues learning; otherwise its replay memories keep nothing and take
             no room, and of its environments only that of evaluations is looked at.
+        outside: Stands in for its environments, of which none is looked at; None keeps them.
 
     Returns:
         The graph manager (not yet created), the task, and the manifest.
@@ -110,15 +113,18 @@ def rebuild(
     """
     manifest = read_manifest(folder)
     task = _task_now(decode(manifest["task"], "task"), device, threads)
-    _warn_of_changes(folder, manifest, task)
     document = manifest["parameters"]
+    if outside is not None:  # an object stands for itself
+        document = {**document, "environment": outside, "evaluation_environment": None}
+    else:
+        _warn_of_changes(folder, manifest, task)
     if not learns:
         document = _in_evaluations(document)
     if manifest["preset"] is not None:
-        needed = learns or manifest["preset"]["module"] in json.dumps(
-            [manifest["graph_manager"], document]
-        )
-        _load_preset_copy(folder, manifest["preset"], needed=needed)
+        named = json.dumps([manifest["graph_manager"], document], default=str)
+        needed = learns or manifest["preset"]["module"] in named
+        if needed or outside is None:
+            _load_preset_copy(folder, manifest["preset"], needed=needed)
     graph_manager_type = resolve(manifest["graph_manager"], "graph_manager")
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
         raise ConfigurationError(

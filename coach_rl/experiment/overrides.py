@@ -79,10 +79,10 @@ def apply_overrides(
 
 
 def parameter_paths(
-    parameters: Any, path: str = "", annotation: Any = None
-) -> Iterator[tuple[str, Any, Any]]:
+    parameters: object, path: str = "", annotation: object = None
+) -> Iterator[tuple[str, object, object]]:
     """Every path that can be changed, with its value and the declared type; parents come first."""
-    below: dict[str, tuple[Any, Any]] = {}
+    below: dict[str, tuple[object, object]] = {}
     if dataclasses.is_dataclass(parameters) and not isinstance(parameters, StepUnit | type):
         annotations = declared_types(type(parameters))
         below = {
@@ -118,7 +118,7 @@ def _plant(changes: dict[str, Any], path: str, value: object) -> None:
     node[last] = _Leaf(value)
 
 
-def _replace(current: Any, change: Any, annotation: Any, path: str) -> Any:
+def _replace(current: object, change: Any, annotation: object, path: str) -> Any:
     """The value at `path` after a change: a `_Leaf` in its place, or changes by name below it."""
     if isinstance(change, _Leaf):
         return fit(made(change.value, annotation, path), annotation, current, path)
@@ -138,7 +138,7 @@ def _replace(current: Any, change: Any, annotation: Any, path: str) -> Any:
     )
 
 
-def _replace_fields(current: Any, change: Mapping[str, Any], path: str) -> Any:
+def _replace_fields(current: Any, change: Mapping[str, object], path: str) -> object:
     names = [field.name for field in constructor_fields(type(current))]
     annotations = declared_types(type(current))
     replaced = {}
@@ -152,8 +152,8 @@ def _replace_fields(current: Any, change: Mapping[str, Any], path: str) -> Any:
 
 
 def _replace_elements(
-    current: tuple[Any, ...], change: Mapping[str, Any], annotation: Any, path: str
-) -> Any:
+    current: tuple[object, ...], change: Mapping[str, object], annotation: object, path: str
+) -> object:
     elements = list(current)
     arguments = _arguments(annotation, tuple)
     for name, below in change.items():
@@ -170,15 +170,15 @@ def _replace_elements(
     return tuple(elements)
 
 
-def _with_name(path: str, element: Any) -> str:
+def _with_name(path: str, element: object) -> str:
     """The path of an element, and the name of what stands there if it has one."""
     name = getattr(element, "name", None)
     return path if name is None else f"{path} ('{name}')"
 
 
 def _replace_keys(
-    current: Mapping[str, Any], change: Mapping[str, Any], annotation: Any, path: str
-) -> Any:
+    current: Mapping[str, object], change: Mapping[str, object], annotation: object, path: str
+) -> object:
     replaced = dict(current)
     arguments = _arguments(annotation, Mapping)
     element = arguments[1] if len(arguments) == 2 else Any
@@ -188,7 +188,7 @@ def _replace_keys(
     return replaced
 
 
-def _arguments(annotation: Any, container: type) -> tuple[Any, ...]:
+def _arguments(annotation: object, container: type) -> tuple[object, ...]:
     """Return the element types of a container's annotation, alone or inside a union."""
     for candidate in (annotation, *get_args(annotation)):
         origin = get_origin(candidate)
@@ -202,7 +202,9 @@ def _require_known(name: str, allowed: Collection[str], path: str) -> None:
         raise UnknownNameError(f"parameter of '{path}'", name, allowed)
 
 
-def _unknown(name: str, allowed: Collection[str], parameters: Any, path: str) -> UnknownNameError:
+def _unknown(
+    name: str, allowed: Collection[str], parameters: object, path: str
+) -> UnknownNameError:
     """The error about a name, with the longer paths that end in it, which may have been meant."""
     kind, first = f"parameter of '{path}'" if path else "parameter", name.partition(".")[0]
     paths = [below for below, _, _ in parameter_paths(parameters, path)]
@@ -227,7 +229,7 @@ def _path_below(name: str, change: Any) -> str:
     return name
 
 
-def _call(kind: type[Any]) -> str:
+def _call(kind: type[object]) -> str:
     arguments = ", ".join(f"{field.name}=..." for field in constructor_fields(kind))
     return f"{short_name(kind)}({arguments})"
 
@@ -279,7 +281,7 @@ def _is_literal(text: str) -> bool:
     return True
 
 
-def _read(node: ast.expr) -> Any:
+def _read(node: ast.expr) -> object:
     """A literal that may contain components, and bare words in their arguments.
 
     Raises:

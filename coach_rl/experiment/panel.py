@@ -30,15 +30,15 @@ class PanelArgument:
 
     name: str
     """The argument's name."""
-    annotation: Any
+    annotation: object
     """Its type; its default's where the preset doesn't say."""
-    default: Any
+    default: object
     """Its default, `REQUIRED` when there is none."""
     meaning: str
     """Meaning from its docstring; empty if there is none."""
 
 
-def panel_type(function: Callable[..., Any]) -> Callable[..., object] | None:
+def panel_type(function: Callable[..., object]) -> Callable[..., object] | None:
     """The dataclass of a function's only argument, `panel`; None where it takes others.
 
     Raises:
@@ -57,7 +57,7 @@ def panel_type(function: Callable[..., Any]) -> Callable[..., object] | None:
     return annotation
 
 
-def panel_arguments(definition: Callable[..., Any]) -> dict[str, PanelArgument]:
+def panel_arguments(definition: Callable[..., object]) -> dict[str, PanelArgument]:
     """The fields of a panel's dataclass, or the keyword arguments of a function, by name.
 
     Raises:
@@ -79,7 +79,7 @@ def panel_arguments(definition: Callable[..., Any]) -> dict[str, PanelArgument]:
     }
 
 
-def documented(thing: Callable[..., Any]) -> dict[str, str]:
+def documented(thing: Callable[..., object]) -> dict[str, str]:
     """The meaning of a dataclass's fields or a function's arguments, by name, each in one line.
 
     Of a class, the string under each field counts, and that of a base class where a field has none
@@ -93,13 +93,13 @@ def documented(thing: Callable[..., Any]) -> dict[str, str]:
     return meanings
 
 
-def _default(field: Field[Any]) -> Any:
+def _default(field: Field[object]) -> object:
     if field.default_factory is not MISSING:
         return field.default_factory()
     return REQUIRED if field.default is MISSING else field.default
 
 
-def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+def _defaults(function: Callable[..., object]) -> dict[str, object]:
     defaults = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
@@ -112,7 +112,7 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     return defaults
 
 
-def _type_of(default: Any) -> Any:
+def _type_of(default: object) -> object:
     return Any if default is REQUIRED or default is None else type(default)
 
 

@@ -111,7 +111,7 @@ def resolve(name: str, path: str = "parameters") -> Any:
     if not module_name or not qualified_name:
         raise ConfigurationError(f"{path} names '{name}', expected 'module:QualName'")
     try:
-        thing: Any = importlib.import_module(module_name)
+        thing: object = importlib.import_module(module_name)
     except ImportError as error:
         raise ConfigurationError(f"{path} needs the module '{module_name}': {error}") from error
     for part in qualified_name.split("."):
@@ -121,7 +121,7 @@ def resolve(name: str, path: str = "parameters") -> Any:
     return thing
 
 
-def constructor_fields(dataclass_type: Any) -> tuple[Field[Any], ...]:
+def constructor_fields(dataclass_type: Any) -> tuple[Field[object], ...]:
     """The fields a dataclass's constructor takes."""
     return tuple(field for field in fields(dataclass_type) if field.init)
 
@@ -139,7 +139,7 @@ def _encode_dataclass(value: object, path: str) -> Json:
     )
 
 
-def _encode_mapping(value: Mapping[Any, object], path: str) -> Json:
+def _encode_mapping(value: Mapping[object, object], path: str) -> Json:
     plain = all(isinstance(key, str) and not key.startswith("$") for key in value)
     if plain:
         return {str(key): encode(part, f"{path}.{key}") for key, part in value.items()}
@@ -151,14 +151,14 @@ def _encode_mapping(value: Mapping[Any, object], path: str) -> Json:
     }
 
 
-def _decode_object(document: dict[str, Json], path: str) -> Any:
+def _decode_object(document: dict[str, Json], path: str) -> object:
     for tag, decoder in _DECODERS.items():
         if tag in document:
             return decoder(document, path)
     return {key: decode(part, f"{path}.{key}") for key, part in document.items()}
 
 
-def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
+def _decode_dataclass(document: dict[str, Json], path: str) -> object:
     name = document[TYPE_TAG]
     dataclass_type = resolve(name, path)
     if not _is_frozen_dataclass(dataclass_type):
@@ -186,14 +186,14 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
     return value
 
 
-def _is_frozen_dataclass(thing: Any) -> bool:
+def _is_frozen_dataclass(thing: object) -> bool:
     if not (isinstance(thing, type) and is_dataclass(thing)):
         return False
     kind: Any = thing  # whose settings the type stubs don't know
     return bool(kind.__dataclass_params__.frozen)
 
 
-def _has_default(field: Field[Any]) -> bool:
+def _has_default(field: Field[object]) -> bool:
     return field.default is not MISSING or field.default_factory is not MISSING
 
 
@@ -209,7 +209,7 @@ def _decode_enum(document: dict[str, Json], path: str) -> Enum:
         raise ConfigurationError(f"{path}: {error}") from error
 
 
-def _decode_reference(document: dict[str, Json], path: str) -> Any:
+def _decode_reference(document: dict[str, Json], path: str) -> object:
     name = document[REFERENCE_TAG]
     thing = resolve(name, path)
     if not isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
@@ -217,11 +217,11 @@ def _decode_reference(document: dict[str, Json], path: str) -> Any:
     return thing
 
 
-def _decode_list(document: dict[str, Json], path: str) -> list[Any]:
+def _decode_list(document: dict[str, Json], path: str) -> list[object]:
     return list(decode(document[LIST_TAG], path))
 
 
-def _decode_items(document: dict[str, Json], path: str) -> dict[Any, Any]:
+def _decode_items(document: dict[str, Json], path: str) -> dict[object, object]:
     return {decode(key, path): decode(part, path) for key, part in document[ITEMS_TAG]}
 
 
@@ -229,7 +229,7 @@ def _decode_float(document: dict[str, Json], _path: str) -> float:
     return float_from_json(document[FLOAT_TAG])
 
 
-_DECODERS: dict[str, Callable[[dict[str, Json], str], Any]] = {
+_DECODERS: dict[str, Callable[[dict[str, Json], str], object]] = {
     TYPE_TAG: _decode_dataclass,
     ENUM_TAG: _decode_enum,
     REFERENCE_TAG: _decode_reference,

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import coach_rl
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, suggestion
@@ -91,7 +90,7 @@ class Preset:
         changed = apply_overrides(graph_manager.parameters, to_parameters, panel=self.panel)
         return type(graph_manager)(changed)
 
-    def _fitted(self, values: Mapping[str, object]) -> dict[str, Any]:
+    def _fitted(self, values: Mapping[str, object]) -> dict[str, object]:
         missing = [
             argument.name
             for argument in self.panel.values()
@@ -117,7 +116,7 @@ class Preset:
         defaults = {argument.name: argument.default for argument in self.panel.values()}
         return {**defaults, **self._fitted(given)}
 
-    def _call(self, function: Callable[..., GraphManager], values: dict[str, Any]) -> object:
+    def _call(self, function: Callable[..., GraphManager], values: dict[str, object]) -> object:
         try:
             if self.panel_type is not None:
                 return function(self.panel_type(**values))

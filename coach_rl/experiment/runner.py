@@ -7,6 +7,7 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -57,6 +58,7 @@ from coach_rl.experiment.run_folder import (
     find_run,
     locked,
 )
+from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
@@ -168,7 +170,7 @@ def run_experiment(
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["parameters"]["checkpoints"] = encode(policy)
-        manifest["loaded"] = loaded
+        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         _check_disk_space(graph_manager, root / name, policy)
         folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
         with locked(folder.path):
@@ -305,7 +307,8 @@ class _Run:
             return
         scalars = {"checkpoint/best": float("best" in reasons)}
         blank = replace(record, kind="checkpoint", level="", agent="", scalars=scalars, arrays={})
-        _write(sinks, blank)
+        if self.keeper.is_enabled:
+            _write(sinks, blank)
         self.keeper.save(reasons, record)
 
     def _progress_and_checkpoint(self) -> str:
@@ -385,8 +388,9 @@ def _check_disk_space(
     graph_manager: GraphManager, folder: Path, policy: CheckpointParameters
 ) -> None:
     if policy.enabled and policy.memories:
-        planned = graph_manager.clock.planned_steps
-        check_disk_space(graph_manager.state_dict(), folder, planned_steps=planned)
+        planned = graph_manager.clock.planned
+        steps = planned.count if isinstance(planned, EnvironmentSteps) else math.inf
+        check_disk_space(graph_manager.state_dict(), folder, planned_steps=steps)
 
 
 def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:

@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -226,7 +225,9 @@ def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
 class _Reader:
     """Reads entries from segments: `read(row, begin, end)`."""
 
-    def __init__(self, folder: Path, dtype: np.dtype[Any], segments: tuple[Segment, ...]) -> None:
+    def __init__(
+        self, folder: Path, dtype: np.dtype[np.void], segments: tuple[Segment, ...]
+    ) -> None:
         self._folder, self._dtype, self._segments = folder, dtype, segments
         counts = [segment.ends - segment.begins for segment in segments]
         self._offsets = [np.cumsum(count) - count for count in counts]

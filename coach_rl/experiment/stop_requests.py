@@ -4,7 +4,10 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Self
+from typing import Self
+
+Handler = Callable[[int, FrameType | None], object] | int | None
+"""A handler of signals, as `signal.signal` takes and returns it."""
 
 
 class StopRequests:
@@ -26,7 +29,7 @@ class StopRequests:
 
     def __init__(self, announce: Callable[[str], None] | None = None) -> None:
         self._announce = announce
-        self._previous: dict[signal.Signals, Any] = {}
+        self._previous: dict[signal.Signals, Handler] = {}
         self.signal: int | None = None
 
     def is_requested(self) -> bool:

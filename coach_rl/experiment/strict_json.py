@@ -52,7 +52,7 @@ def float_from_json(text: str) -> float:
     return float(text)
 
 
-def plain_json(value: Any) -> Json:
+def plain_json(value: object) -> Json:
     """Nested dicts, lists and numbers with every float as JSON holds it."""
     match value:
         case dict():

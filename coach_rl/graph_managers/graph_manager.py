@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength
 from coach_rl.core.typed_values import describe_value
@@ -59,6 +60,11 @@ class GraphManager:
         if self._graph is None:
             raise ConfigurationError("the graph is not built yet; call create_graph() first")
         return self._graph
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """The spaces of its environment."""
+        return self.graph.evaluation.simulators.spaces
 
     @property
     def clock(self) -> Clock:

@@ -139,6 +139,9 @@ class LevelParameters(LevelDescription):
     load: str | None = None
     """A run, or one of its checkpoints, whose agent of the level of this name it starts from;
     `RUN:LEVEL` for a level of another name. None: from nothing."""
+    load_partly: bool = False
+    """If True, `load` takes what fits, and a report says what was left as it was and why; otherwise
+    all of it has to fit."""
 
 
 @parameter_class
@@ -210,13 +213,20 @@ class BasicGraphParameters(GraphParameters):
 
     agent: AgentParameters = field(metadata={ADVICE: _describe_agent})
     """The agent that learns."""
+    load: str | None = None
+    """A run, or one of its checkpoints, whose agent it starts from; `RUN:LEVEL` for an agent of a
+    hierarchy. None: from nothing."""
+    load_partly: bool = False
+    """If True, `load` takes what fits, and a report says what was left as it was and why; otherwise
+    all of it has to fit."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
     reward_discount: float = field(init=False, default=1.0, repr=False)
     """Discount without effect here: one level adds nothing up."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", (LevelParameters(agent=self.agent),))
+        level = LevelParameters(agent=self.agent, load=self.load, load_partly=self.load_partly)
+        object.__setattr__(self, "levels", (level,))
         super().__post_init__()
 
 

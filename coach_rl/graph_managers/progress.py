@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -195,11 +196,19 @@ class Progress:
     def fault_records(
         self, clock: Clock, faults: Sequence[Fault], counts: Mapping[str, int]
     ) -> Iterator[LogRecord]:
-        """A record for each failure of a simulator, with the number of those of its cause."""
+        """A record for each failure of a simulator, with the number of those of its cause so far.
+
+        Args:
+            clock: Phase and counters of training.
+            faults: The failures of a tick.
+            counts: Their number by cause, these included.
+        """
+        to_come = Counter(fault.cause for fault in faults)
         for fault in faults:
-            metrics = {f"faults/{fault.cause}": float(counts[fault.cause])}
-            record = self.record("fault", clock, {**metrics, "faults/row": float(fault.row)})
-            yield replace(record, text=fault.message)
+            to_come[fault.cause] -= 1
+            number = float(counts[fault.cause] - to_come[fault.cause])
+            metrics = {f"faults/{fault.cause}": number, "faults/row": float(fault.row)}
+            yield replace(self.record("fault", clock, metrics), text=fault.message)
 
     def speed_records(
         self, clock: Clock, levels: Mapping[str, Mapping[str, float]]

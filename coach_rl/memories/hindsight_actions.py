@@ -130,7 +130,7 @@ class HindsightActions:
         """
         achieved = self.sub_goal.achieved(next_observation)
         none = np.zeros(len(achieved), np.bool_)
-        # Any other end beside the horizon is not the fault of the level below.
+        # Another end beside the horizon is not the fault of the level below.
         used_up = none if below is None else below == np.uint8(End.HORIZON)
         return {
             ACHIEVED_ACTIONS: self._as_action(self.sub_goal.asked_by(achieved, observation)),

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from annotated_types import Ge
@@ -207,7 +207,7 @@ def _palette(pixels: Array, colours: int, method: Image.Quantize) -> list[int]:
 def _write_mp4(images: list[Image.Image], path: Path, parameters: VideoParameters) -> None:
     require_writable(parameters)
     # Not at the top: an optional package.
-    ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
+    ffmpeg = importlib.import_module("imageio_ffmpeg")
     height, width = (side - side % 2 for side in np.asarray(images[0]).shape[:2])  # H.264 wants it
     writer = ffmpeg.write_frames(
         str(path),

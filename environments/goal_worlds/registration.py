@@ -23,7 +23,7 @@ def register_goal_worlds() -> None:
             )
 
 
-class GoalWorldEnv(gymnasium.Env[Any, Any]):
+class GoalWorldEnv(gymnasium.Env[dict[str, Any], Array]):
     """A goal world of one row as a Gymnasium environment; `gymnasium.make` adds the time limit.
 
     Args:

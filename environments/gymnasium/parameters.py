@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
@@ -25,7 +25,7 @@ class SingleEnvironmentsParameters(ABC):
 
     level: str = field(metadata={ADVICE: name_of_class})
     """The environment's name."""
-    kwargs: Mapping[str, Any] = FrozenMapping[str]()
+    kwargs: Mapping[str, object] = FrozenMapping[str]()
     """Keyword arguments of the environment, e.g. `{"render_mode": "rgb_array"}`."""
     wrappers: tuple[Wrapper, ...] = ()
     """`module:Class`, or a pair of that and its keyword arguments; applied in this order."""
@@ -82,7 +82,7 @@ class SingleEnvironmentsParameters(ABC):
 
 @parameter_class
 class GymnasiumParameters(SingleEnvironmentsParameters):
-    """Any Gymnasium environment."""
+    """Environments of Gymnasium's kind."""
 
     level: str = field(metadata={ADVICE: name_of_class})
     """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the

@@ -8,7 +8,7 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from coach_rl.environments.faults import (
 from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
 from coach_rl.environments.level_name import shown_level
+
+T = TypeVar("T")
 
 
 class RowsAnswer(NamedTuple):
@@ -216,7 +218,7 @@ class LocalRows:
         for row in rows:
             row.env.close()
 
-    def _layout_like_first(self, env: Any) -> Layout:
+    def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""
         layout = layout_of(
             getattr(env, "observation_space", None),
@@ -299,7 +301,7 @@ class LocalRows:
                     ),
                 )
 
-    def _guarded(self, index: int, verb: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _guarded(self, index: int, verb: str, call: Callable[..., T], *arguments: object) -> T:
         """The call's result; any error becomes a fault that names the row."""
         try:
             return call(*arguments)
@@ -345,7 +347,7 @@ class Row:
         """The last seed given; None when there never was one."""
         self._start: State | None = None
         """The generator before the episode's unseeded reset; None when it began with the seed."""
-        self._actions: list[tuple[Any, ...]] = []
+        self._actions: list[tuple[object, ...]] = []
         self._rewards = 0.0
         self._last: Leaves = []
 
@@ -370,7 +372,7 @@ class Row:
         self._last = self._layout.leaves(observation)
         return self._last, {} if type(info) is dict and not info else flat_info(info)
 
-    def step(self, leaves: tuple[Any, ...]) -> Stepped:
+    def step(self, leaves: tuple[object, ...]) -> Stepped:
         """One step with the action that has these flat parts; the caller resets after an end."""
         self._actions.append(leaves)
         self.given = answer = self.env.step(self._layout.nested_action(leaves))
@@ -496,13 +498,13 @@ def _write_nothing(observation: Observation, place: int) -> None:
         values[place] = 0
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(left: object, right: object) -> bool:
     """Return whether two generator states agree; some kinds hold arrays."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    return bool(np.array_equal(left, right))
+    return bool(np.array_equal(np.asarray(left), np.asarray(right)))
 
 
-def _equal(left: Any, right: Any) -> bool:
+def _equal(left: Array | np.generic, right: Array | np.generic) -> bool:
     floating = np.issubdtype(left.dtype, np.inexact)
     return np.array_equal(left, right, equal_nan=floating)

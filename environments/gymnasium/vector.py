@@ -10,7 +10,7 @@ What a vector environment does when an episode ends is its autoreset mode; each 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
@@ -54,6 +54,10 @@ from coach_rl.environments.gymnasium.recipe import (
 from coach_rl.environments.gymnasium.rows import RowsAnswer
 from coach_rl.environments.inbox import Inbox, row_seeds
 
+T = TypeVar("T")
+
+BatchInfo = Mapping[str, Any]
+"""Arrays by name, beside masks of the rows that they hold for."""
 Vector = VectorEnv[Any, Any, Any]
 
 
@@ -181,7 +185,7 @@ class VectorEnvironment:
         return self._released(answer, ended)
 
     def _ends(
-        self, now: Observation, ended: BoolArray, info: Mapping[str, Any]
+        self, now: Observation, ended: BoolArray, info: BatchInfo
     ) -> tuple[Observation, Observation]:
         """The observation that each row's step led to, and what it acts on next, [N, ...] each."""
         if not ended.any() or self._mode is AutoresetMode.NEXT_STEP:
@@ -230,7 +234,7 @@ class VectorEnvironment:
             infos=[answer.infos[row] for row in answered.tolist()],
         )
 
-    def _step_info(self, info: Mapping[str, Any], row: int) -> Info:
+    def _step_info(self, info: BatchInfo, row: int) -> Info:
         """One row's info of the step, also where the row was reset in the same step."""
         final = info.get("final_info")
         masks = info.get("_final_info")
@@ -238,7 +242,7 @@ class VectorEnvironment:
             return _row_info(final, row)
         return _row_info(info, row)
 
-    def _final(self, info: Mapping[str, Any], row: int) -> list[Any]:
+    def _final(self, info: BatchInfo, row: int) -> list[object]:
         """The true last observation of a row that was reset in the same step."""
         final = info.get("final_obs")
         masks = info.get("_final_obs")
@@ -267,7 +271,7 @@ class VectorEnvironment:
                 )
         return arrays
 
-    def _guarded(self, verb: str, call: Callable[[], Any]) -> Any:
+    def _guarded(self, verb: str, call: Callable[[], T]) -> T:
         try:
             return call()
         except Exception as error:
@@ -339,9 +343,9 @@ def _parts(layout: Layout) -> list[Any]:
     return list(space.spaces.values()) if isinstance(space, gymnasium.spaces.Dict) else [space]
 
 
-def _row_info(info: Mapping[str, Any], row: int) -> Info:
+def _row_info(info: BatchInfo, row: int) -> Info:
     """One row of a vector environment's info; `_name` says which rows have `name`."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, values in info.items():
         is_mask = name.startswith("_") and name[1:] in info
         if is_mask or name in ("final_obs", "final_info"):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ from coach_rl.environments.gymnasium.rows import (
 )
 from coach_rl.environments.level_name import shown_level
 from coach_rl.environments.processors import usable_processors
+
+T = TypeVar("T")
 
 _TELL = signal.SIGUSR2
 """Asks a worker to write down where it is."""
@@ -131,7 +133,7 @@ class Worker:
         finally:
             theirs.close()
 
-    def request(self, verb: Callable[..., Any], *arguments: Any) -> None:
+    def request(self, verb: Callable[..., object], *arguments: object) -> None:
         """Ask for a method of `LocalRows`; a reply that a Ctrl-C left behind is dropped."""
         try:
             if self._waiting:
@@ -279,7 +281,7 @@ class WorkerRows:
             revived = self._revived(number, lost)
             troubles = [(0, trouble) for here, trouble in revived.troubles if here == place]
             start = RowsStart(_blank(self.layout, 1), [{}], troubles)
-        return start  # type: ignore[no-any-return]  # what `renew` of the worker returned
+        return start
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
         """Step some rows, all workers at once; see `LocalRows.step`."""
@@ -421,22 +423,23 @@ class WorkerRows:
         for key, values in answer.first_observation.items():
             self._shown[key][rows] = values
 
-    def _ask_all(self, verb: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
+    def _ask_all(self, verb: Callable[..., T], values: Sequence[object]) -> list[T]:
         """Ask every worker, with the values of its own rows; return one reply per worker."""
         shares = {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         return self._ask(verb, shares)
 
-    def _ask(self, verb: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+    def _ask(self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]) -> list[T]:
         """Ask these workers and return their replies; raises an error only after the last reply."""
-        replies = self._replies(verb, arguments)
-        for reply in replies:
+        replies = []
+        for reply in self._replies(verb, arguments):
             if isinstance(reply, WorkerLost):
                 raise reply
+            replies.append(reply)
         return replies
 
     def _replies(
-        self, verb: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> list[Any]:
+        self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]
+    ) -> "list[T | WorkerLost]":
         """The replies of these workers; a `WorkerLost` stands for that of a lost one."""
         asked = {
             number: _outcome(self._workers[number].request, verb, *given)
@@ -506,7 +509,7 @@ def _plain(error: Exception) -> CoachError:
     return EnvironmentFault(str(error))
 
 
-def _outcome(call: Callable[..., Any], *arguments: Any) -> Any:
+def _outcome(call: Callable[..., object], *arguments: object) -> Any:
     """Return the call's result, or the error it raises."""
     try:
         return call(*arguments)

@@ -24,7 +24,7 @@ MAKER = "parallel_env"
 
 @parameter_class
 class PettingZooParameters(SingleEnvironmentsParameters):
-    """Any parallel environment of PettingZoo's kind: agents by name that act at the same time.
+    """A parallel environment of PettingZoo's kind: agents by name that act at the same time.
 
     Its spaces are Dicts by the agents' names, for an `AgentGroup` to give out.
     """

@@ -48,7 +48,7 @@ class BitFlip:
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
-        """Any bits and any goal; they may be equal, as in the paper."""
+        """Random bits and a random goal; they may be equal, as in the paper."""
         bits, goal = np.split((uniform >= 0.5).astype(np.float32), 2, axis=1)
         return {"bits": bits, "goal": goal}
 

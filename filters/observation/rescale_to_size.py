@@ -10,7 +10,7 @@ from coach_rl.filters.stages import StatelessInputStage
 
 @parameter_class
 class ObservationRescaleToSizeFilter:
-    """Any image to `height` x `width`; the aspect ratio may change; bilinear with antialiasing."""
+    """Images to `height` x `width`; the aspect ratio may change; bilinear with antialiasing."""
 
     height: Positive[int]
     """Pixels."""

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium import spaces
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
@@ -67,6 +69,11 @@ class WalkGraphManager(GraphManager):
     @property
     def training_seconds(self) -> float:
         return 1.0
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        place = spaces.Dict({"observation": spaces.Box(-1, 1)})
+        return EnvironmentSpaces(observation=place, action=spaces.Discrete(2))
 
     @property
     def clock(self) -> Clock:

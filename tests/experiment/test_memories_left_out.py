@@ -15,7 +15,12 @@ from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_run
 from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    CheckpointParameters,
+    ScheduleParameters,
+)
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.memories import ReplayMemoryParameters
 
@@ -43,7 +48,9 @@ def experiment(steps: int, capacity: int = 1000) -> BasicRLGraphManager:
 
 def settings(*, memories: bool) -> RunSettings:
     return RunSettings(
-        tensorboard=False, final_episodes=EnvironmentEpisodes(0), checkpoint_memories=memories
+        tensorboard=False,
+        final_episodes=EnvironmentEpisodes(0),
+        checkpoints=CheckpointParameters(memories=memories),
     )
 
 

@@ -100,7 +100,8 @@ def test_bad_rows_are_counted_once_however_many_elements_are_bad():
 
 def test_batches_that_are_not_due_are_not_looked_at():
     memory = spoiled(InspectParameters(checks=("nan",), every=3))
-    memory.sampler.units[-1]._batches = 1
+    inspector = memory.sampler.units[-1]
+    inspector.load_state_dict(inspector.state_dict() | {"batches": 1})
     memory.sample(64)
     memory.sample(64)
     with pytest.raises(NonFiniteError):
