@@ -222,6 +222,8 @@ class SpaceWatch:
     """Warns once where an observation lies outside its space.
 
     Compares the first steps, and one row of one step in a hundred later: bounds are not worth more.
+    Only in environments named as `module:Class`; whoever uses registered ones cannot change them,
+    and not even all of Gymnasium's own keep to their bounds.
 
     Args:
         spaces: The environment's.
@@ -231,7 +233,7 @@ class SpaceWatch:
     def __init__(self, spaces: EnvironmentSpaces, *, level: str) -> None:
         self._spaces, self._level = spaces.observation.spaces, level
         self._looks = 0
-        self.next_look = 0
+        self.next_look = 0 if ":" in level else sys.maxsize
         """Environment steps at which observations are looked at again."""
 
     def look(self, rows: IntArray, observation: Observation) -> None:
@@ -249,7 +251,7 @@ class SpaceWatch:
     def _warn(self, row: int, key: str, value: Array) -> None:
         warnings.warn(
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
-            f"its space {self._spaces[key]}: {_text(value, 200)}; correct the space in the "
+            f"its space {_text(self._spaces[key], 200)}: {_text(value, 200)}; correct the space in the "
             "environment (the run goes on)",
             CoachWarning,
             stacklevel=3,
@@ -344,7 +346,7 @@ def alarms_of(env: Any) -> IntArray | None:
 
     A view into the simulator, which never moves.
     """
-    data = getattr(env.unwrapped, "data", None)
+    data: Any = getattr(env.unwrapped, "data", None)
     if not type(data).__module__.startswith("mujoco."):
         return None
     import mujoco  # such an environment has imported it
@@ -440,4 +442,5 @@ def _text(value: object, longest: int = _LONGEST_TEXT) -> str:
         text = repr(value)
     except Exception as error:
         text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
+    text = " ".join(text.split())
     return text if len(text) <= longest else f"{text[:longest]}..."

@@ -123,7 +123,7 @@ def play(
         answer = stack.tick()
         finished = tracker.note(answer)
         if answer.faults:
-            cut_short += np.count_nonzero(answer.lost)
+            cut_short += int(np.count_nonzero(answer.lost))
             _require_whole_episodes(answer.faults, cut_short, episodes)
         if recorder is not None:
             recorder.note_tick(answer)

@@ -100,7 +100,8 @@ class GymnasiumEnvironment:
         try:
             answer = self._rows.step(rows, action)
             self._ledger.steps += len(rows)
-            lost, faults = None, ()
+            lost: BoolArray | None = None
+            faults: tuple[Fault, ...] = ()
             if answer.troubles:
                 answer, lost, faults = self._mended(rows, action, answer)
             if self._ledger.steps >= self._watch.next_look:
@@ -122,7 +123,7 @@ class GymnasiumEnvironment:
         """The answer with failed rows restarted, where nothing came of the step, and the faults."""
         troubles = first_of_each(answer.troubles)
         lost = np.array([_ends_step(troubles.get(place)) for place in range(len(rows))], np.bool_)
-        self._ledger.steps -= np.count_nonzero(lost)
+        self._ledger.steps -= int(np.count_nonzero(lost))
         infos = list(answer.infos)
         first = {key: values.copy() for key, values in answer.first_observation.items()}
         actions = self._rows.layout.action_arrays(action)

@@ -134,7 +134,7 @@ class LocalRows:
         terminated = np.zeros(len(rows), np.bool_)
         truncated = np.zeros(len(rows), np.bool_)
         total = 0.0
-        infos = []
+        infos: list[Info] = []
         restarts: list[tuple[int, Leaves]] = []
         starts: list[tuple[int, State | None]] = []
         troubles: list[tuple[int, Trouble]] = []
@@ -375,7 +375,8 @@ class Row:
     def step(self, leaves: tuple[object, ...]) -> Stepped:
         """One step with the action that has these flat parts; the caller resets after an end."""
         self._actions.append(leaves)
-        self.given = answer = self.env.step(self._layout.nested_action(leaves))
+        answer: Any = self.env.step(self._layout.nested_action(leaves))
+        self.given = answer
         try:
             observation, given, terminated, truncated, info = answer
         except (TypeError, ValueError) as error:

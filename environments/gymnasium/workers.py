@@ -39,7 +39,7 @@ from coach_rl.environments.faults import (
     first_of_each,
     place_in,
 )
-from coach_rl.environments.gymnasium.layout import Layout
+from coach_rl.environments.gymnasium.layout import Info, Layout
 from coach_rl.environments.gymnasium.recipe import Recipe, wrapper_name
 from coach_rl.environments.gymnasium.rows import (
     Life,
@@ -387,14 +387,15 @@ class WorkerRows:
         revived = self._revived(number, lost)
         failed = {trouble.row: trouble for _, trouble in revived.troubles}
         is_failed = np.isin(rows, list(failed))
-        count, blank = np.count_nonzero(is_failed), _blank(self.layout, np.count_nonzero(is_failed))
+        count = int(np.count_nonzero(is_failed))
+        blank, infos = _blank(self.layout, count), [Info() for _ in range(count)]
         answer = RowsAnswer(
             observation=blank,
             first_observation=blank,
             reward=np.zeros(count, np.float64),
             terminated=np.zeros(count, np.bool_),
             truncated=np.zeros(count, np.bool_),
-            infos=[{}] * count,
+            infos=infos,
             troubles=[
                 (place, failed[row]._replace(verb="step"))
                 for place, row in enumerate(rows[is_failed].tolist())

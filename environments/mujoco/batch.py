@@ -254,7 +254,8 @@ class MujocoBatch:
         index = slice(None) if is_all else rows
         truncated = self._elapsed[index] >= self._limit - 1
         self._ledger.steps += len(rows)
-        lost, faults = None, ()
+        lost: BoolArray | None = None
+        faults: tuple[Fault, ...] = ()
         if unstable is not None or not all(map(is_finite, (reward, *observation.values()))):
             lost, faults = self._lost(rows, before, action, observation, reward, unstable)
             reward = np.where(lost, 0.0, reward)
@@ -300,7 +301,7 @@ class MujocoBatch:
         failed = np.zeros(len(rows), np.bool_) if unstable is None else unstable.copy()
         for values in (reward, *observation.values()):
             failed |= ~np.isfinite(values).reshape(len(rows), -1).all(axis=1)
-        self._ledger.steps -= np.count_nonzero(failed)
+        self._ledger.steps -= int(np.count_nonzero(failed))
         faults = []
         level, acted_on = type(self._task).__name__, _observed(self._task, before)
         for place in np.flatnonzero(failed).tolist():

@@ -93,8 +93,7 @@ class Simulators:
         alarms = np.concatenate(chosen)
         if not np.count_nonzero(alarms):
             return None
-        unstable: BoolArray = alarms.reshape(len(chosen), -1).any(axis=1)
-        return unstable
+        return np.asarray(alarms.reshape(len(chosen), -1).any(axis=1))
 
     def restart(self, row: int, task: MujocoTask, scene: Scene, rng: np.random.Generator) -> None:
         """Put one row to the start of an episode."""

@@ -253,7 +253,8 @@ def test_a_finished_run_says_how_often_its_environment_failed(tmp_path):
         settings=RunSettings(final_episodes=EnvironmentEpisodes(2), tensorboard=False),
     )
     count = json.loads(result.folder.summary.read_text())["faults"]["raised"]
-    lines = [json.loads(line) for line in (result.folder.path / "log.jsonl").open()]
+    log = (result.folder.path / "log.jsonl").read_text()
+    lines = [json.loads(line) for line in log.splitlines()]
     texts = [line["text"] for line in lines if line["kind"] == "fault"]
     assert len(texts) == count > 0
     assert "slipped" in texts[0]
