@@ -221,9 +221,9 @@ class FaultLedger:
 class SpaceWatch:
     """Warns once where an observation lies outside its space.
 
-    Compares the first steps, and one row of one step in a hundred later: bounds are not worth more.
-    Only in environments named as `module:Class`; whoever uses registered ones cannot change them,
-    and not even all of Gymnasium's own keep to their bounds.
+    Compares the first steps, and one row of one step in a hundred later: bounds are not worth more
+    time. Only in environments named as `module:Class`; whoever uses registered ones cannot change
+    them, and not even all of Gymnasium's own keep to their bounds.
 
     Args:
         spaces: The environment's.
@@ -251,8 +251,8 @@ class SpaceWatch:
     def _warn(self, row: int, key: str, value: Array) -> None:
         warnings.warn(
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
-            f"its space {_text(self._spaces[key], 200)}: {_text(value, 200)}; correct the space in the "
-            "environment (the run goes on)",
+            f"its space {_text(self._spaces[key], 200)}: {_text(value, 200)}; correct the space "
+            "in the environment (the run goes on)",
             CoachWarning,
             stacklevel=3,
         )
