@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import mujoco
@@ -25,7 +24,7 @@ import numpy.typing as npt
 
 from coach_rl.environments.mujoco import MujocoBatch, MujocoParameters
 
-Vector = gymnasium.vector.VectorEnv[Any, Any, Any]
+Vector = gymnasium.vector.VectorEnv
 Actions = npt.NDArray[np.float32]
 SIZES = ((1, 1), (8, 1), (8, 2), (16, 2), (64, 2))
 """Environments and threads."""

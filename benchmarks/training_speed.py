@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import torch
@@ -98,7 +97,7 @@ def stable_baselines3_blocks(
 ) -> Iterator[Block]:
     """Stable-Baselines3 at its best public setting."""
     environments: VecEnv = DummyVecEnv([lambda: gymnasium.make("HalfCheetah-v5")] * num_envs)
-    settings: dict[str, Any] = {"device": "cpu", "tensorboard_log": str(folder)}
+    settings: dict[str, str] = {"device": "cpu", "tensorboard_log": str(folder)}
     policy: dict[str, object] = {"optimizer_kwargs": {"fused": True}}
     save = None
     if algorithm == "PPO":

@@ -4,9 +4,8 @@ environment = make("half_cheetah", num_envs=8)
 description = parameters("point_mass", max_episode_steps=100)       # what a preset keeps
 """
 
-import dataclasses
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Sequence
 
 import gymnasium
 
@@ -87,18 +86,17 @@ def level_names() -> list[str]:
 
 
 def _filled(
-    kind: Any,
+    kind: Callable[..., EnvironmentParameters],
     level: str,
     fixed: dict[str, object],
     kwargs: dict[str, object],
 ) -> EnvironmentParameters:
     """The parameters with these fields; says which fields there are when one is unknown."""
-    fields = [field.name for field in dataclasses.fields(kind) if field.name not in fixed]
+    fields = [name for name in inspect.signature(kind).parameters if name not in fixed]
     for name in kwargs:
         if name not in fields:
             raise ParameterError(
                 f"'{level}' has no parameter '{name}'{suggestion(name, fields)} "
                 f"(its parameters are the fields of {kind.__name__})"
             )
-    filled: EnvironmentParameters = kind(**fixed, **kwargs)
-    return filled
+    return kind(**fixed, **kwargs)

@@ -26,6 +26,7 @@ from coach_rl.core.records import (
     Outcome,
     TrainingReport,
 )
+from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import Space, check_actions, clipped_to_space
 from coach_rl.core.state import State
 
@@ -61,7 +62,7 @@ BUILT_IN: dict[str, Policy] = {"still": still, "desired_goal": desired_goal}
 
 
 @parameter_class
-class ScriptedAgentParameters:
+class ScriptedAgentParameters(CodeNamingParameters):
     """An agent whose policy is a function."""
 
     name: str = "script"
@@ -76,6 +77,11 @@ class ScriptedAgentParameters:
         policy = self.policy
         if isinstance(policy, str) and ":" not in policy and policy not in BUILT_IN:
             raise UnknownNameError("script", policy, BUILT_IN, "others are named 'module:function'")
+
+    def code_names(self) -> tuple[str, ...]:
+        """Return the policy, where it is the name of a function."""
+        is_name = isinstance(self.policy, str) and self.policy not in BUILT_IN
+        return (str(self.policy),) if is_name else ()
 
     def build(self, context: AgentContext) -> "ScriptedAgent":
         """The agent; ConfigurationError where there is no such function."""

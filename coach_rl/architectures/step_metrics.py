@@ -151,5 +151,4 @@ def is_sound(names: Names, numbers: FloatArray) -> BoolArray:
         numbers: The numbers, [..., M].
     """
     judged = [column for column, name in enumerate(names) if name.startswith(JUDGED)]
-    sound: BoolArray = np.isfinite(numbers[..., judged]).all(axis=-1)
-    return sound
+    return np.asarray(np.isfinite(numbers[..., judged]).all(axis=-1))

@@ -41,14 +41,14 @@ from coach_rl.architectures.recorded_steps import (
     resolved_mode,
 )
 from coach_rl.architectures.step_metrics import StepMetrics, is_sound
-from coach_rl.core.activity import OnActivity, ignore_activity
+from coach_rl.core.activity import COMPILING, RECORDING, OnActivity, ignore_activity
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
-FIRST_STEP = {"compiled": "compiling", "captured": "recording"}
+FIRST_STEP = {"compiled": COMPILING, "captured": RECORDING}
 """The slow work of the first step in a mode."""
 
 

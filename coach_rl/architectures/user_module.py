@@ -28,6 +28,7 @@ from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.frozen import FrozenMapping, thawed
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty
+from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import Space
 
 Input = Tensor | dict[str, Tensor]
@@ -41,7 +42,7 @@ RUN_ELSEWHERE = (
 
 
 @parameter_class
-class ModuleParameters:
+class ModuleParameters(CodeNamingParameters):
     """A network of your own in the place of a torso.
 
     The class is called with the observation space, a critic's with the action space too, and with
@@ -63,6 +64,10 @@ class ModuleParameters:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", FrozenMapping(self.arguments))
+
+    def code_names(self) -> tuple[str, ...]:
+        """Return the module, where it is the name of a class."""
+        return (self.module,) if isinstance(self.module, str) else ()
 
     @property
     def orthogonal(self) -> bool:

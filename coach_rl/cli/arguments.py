@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import coach_rl
 from coach_rl.cli.settings import (
@@ -131,7 +131,8 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     if name == "list":
         given.pop("list", None)
     _check(parser, name, command, given)
-    settings: Settings = _filled(command.kind, given)
+    settings = _filled(command.kind, given)
+    assert isinstance(settings, Settings)
     return settings
 
 
@@ -210,7 +211,7 @@ def _unknown_flag(parser: argparse.ArgumentParser, flag: str) -> UnknownNameErro
     return UnknownNameError("flag", flag, flags, "`coach --help` shows all", near=near)
 
 
-def _names(kind: Any) -> set[str]:
+def _names(kind: type) -> set[str]:
     """The flags from which settings are filled."""
     names = set()
     for each in fields(kind):
@@ -221,7 +222,7 @@ def _names(kind: Any) -> set[str]:
     return names
 
 
-def _filled(kind: Any, given: Mapping[str, object]) -> Any:
+def _filled(kind: type, given: Mapping[str, object]) -> object:
     values = {}
     for each in fields(kind):
         if isinstance(each.type, type) and is_dataclass(each.type):
@@ -271,6 +272,12 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         type=_positive,
         const=DEFAULT_EPISODES,
         help=f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
+    )
+    what.add_argument(
+        "--trust",
+        metavar="MODULES",
+        type=_modules,
+        help="with a run of somebody else's: run the code of these modules, separated by commas",
     )
     _add_changes(parser.add_argument_group("changing the experiment"))
     where = parser.add_argument_group("where and how it runs")
@@ -445,6 +452,10 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         help="precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
         "where that is faster, which costs score)",
     )
+
+
+def _modules(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 class _Parser(argparse.ArgumentParser):

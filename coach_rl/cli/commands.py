@@ -4,6 +4,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 
@@ -22,7 +23,7 @@ from coach_rl.cli.settings import (
     Train,
 )
 from coach_rl.cli.shell import program, short, word
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours, StepUnit
 from coach_rl.experiment.adaptations import inspected
@@ -31,20 +32,14 @@ from coach_rl.experiment.evaluation import (
     evaluate_untrained,
     evaluation_film,
 )
+from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, read_manifest, runs_in
-from coach_rl.experiment.runner import (
-    DEFAULT_ROOT,
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.runner import DEFAULT_ROOT, resume_experiment, run_experiment
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import ValidationParameters
@@ -106,7 +101,8 @@ def _train(train: Train, command: tuple[str, ...]) -> int:
     overrides = overrides_of(train.changes, preset, train.length, train.keeping)
     graph_manager = _configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
-    with closing(_sink(train.output)) as console:
+    going_on = _GoingOn()
+    with going_on, closing(_sink(train.output)) as console:
         result = run_experiment(
             graph_manager,
             TaskParameters(
@@ -119,21 +115,24 @@ def _train(train: Train, command: tuple[str, ...]) -> int:
             root=train.experiment_path or DEFAULT_ROOT,
             origin=Origin(preset=preset, panel=preset.panel_values(given), command=command),
             settings=_run_settings(train.output),
-            audience=_audience(train.output, console),
+            audience=_audience(train.output, console, going_on),
         )
     return _conclude(train.output, result)
 
 
 def _resume(resume: Resume, command: tuple[str, ...]) -> int:
-    with closing(_sink(resume.output)) as console:
+    run = _newest(resume.run)
+    going_on = _GoingOn(run)
+    with going_on, closing(_sink(resume.output)) as console:
         result = resume_experiment(
-            _newest(resume.run),
+            run,
             changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
+            trust=resume.trust,
             command=command,
             settings=_run_settings(resume.output),
-            audience=_audience(resume.output, console),
+            audience=_audience(resume.output, console, going_on),
         )
     return _conclude(resume.output, result)
 
@@ -146,6 +145,7 @@ def _evaluate(evaluate: Evaluate) -> int:
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
+        trust=evaluate.trust,
         video=video,
     )
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
@@ -204,9 +204,11 @@ def _conclude(output: Output, result: RunResult) -> int:
     """Say how the run ended and what to do with it."""
     coach, folder = program("coach"), word(result.folder.path)
     is_saved = result.folder.checkpoints.is_dir()
+    if result.unsaved is not None and result.summary is None:
+        raise CheckpointError(f"cannot write {result.unsaved}; {_resume_with(result.folder.path)}")
     if result.signal is not None:
         way_on = (
-            f"resume with: {coach} -crd {folder}"
+            _resume_with(result.folder.path)
             if is_saved
             else "it keeps no checkpoints, so it can't be resumed"
         )
@@ -216,6 +218,8 @@ def _conclude(output: Output, result: RunResult) -> int:
     if result.summary is not None:
         _console(plain=output.plain).print(result.summary.table())
     print(f"run folder: {short(result.folder.path)}")
+    if result.unsaved is not None:
+        raise CheckpointError(f"the end of this run is not saved: cannot write {result.unsaved}")
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
     if _video(output.film) is not None:
@@ -301,8 +305,34 @@ def _console(*, plain: bool) -> Console:
     return Console(no_color=plain, highlight=False)
 
 
-def _audience(output: Output, console: ConsoleSink) -> Audience:
+class _GoingOn:
+    """While entered, errors and interruptions of a run end with how to resume it.
+
+    Args:
+        run: The run; None until it has a folder.
+    """
+
+    def __init__(self, run: Path | None = None) -> None:
+        self.run = run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        # What has diverged diverges again.
+        can_go_on = isinstance(error, RunError | KeyboardInterrupt)
+        if can_go_on and not isinstance(error, DivergedError) and self.run is not None:
+            assert error is not None
+            error.args = (f"{error or 'interrupted'}; {_resume_with(self.run)}",)
+
+
+def _resume_with(run: Path) -> str:
+    return f"resume with: {program('coach')} -crd {word(run.absolute())}"
+
+
+def _audience(output: Output, console: ConsoleSink, going_on: _GoingOn) -> Audience:
     def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
+        going_on.run = folder.path
         parameters = graph_manager.parameters
         console.plan(parameters.schedule.training, parameters.schedule.stop_after)
         name, level = folder.path.parent.name, parameters.environment.level

@@ -50,7 +50,7 @@ def parameter_rows(parameters: object) -> Iterator[Row]:
     """Every parameter: the path that `-cp` takes, its value, its meaning, and its range if any."""
     meanings = _meanings(parameters, "")
     for path, value, annotation in parameter_paths(parameters):
-        allowed = f"  [{describe_type(annotation)}]" if has_range(annotation) else ""
+        allowed = f"; allowed: {describe_type(annotation)}" if has_range(annotation) else ""
         if is_dataclass(value) and not isinstance(value, StepUnit):
             meanings |= _meanings(value, f"{path}.")
         yield path, _shown(value), meanings.get(path, "") + allowed

@@ -92,6 +92,7 @@ class Resume:
     keeping: Keeping
     device: str | None = None
     threads: int | None = None
+    trust: tuple[str, ...] = ()
     output: Output
 
 
@@ -104,6 +105,7 @@ class Evaluate:
     seed: int | None = None
     device: str | None = None
     threads: int | None = None
+    trust: tuple[str, ...] = ()
     film: Film
     plain: bool = False
 

@@ -36,6 +36,8 @@ class Clock:
     """Gradient updates, summed over the levels."""
     skipped_updates: int = 0
     """Gradient updates that were not applied because their numbers were not finite."""
+    roll_backs: int = 0
+    """Times the run went back to a checkpoint because it had diverged."""
     wall_seconds: float = 0.0
     """Seconds of the run, pauses left out, at the last tick; the graph manager keeps count."""
     planned: RunLength = EnvironmentSteps(0)
@@ -51,6 +53,7 @@ class Clock:
             "episodes": self.episodes,
             "training_steps": self.training_steps,
             "skipped_updates": self.skipped_updates,
+            "roll_backs": self.roll_backs,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -59,4 +62,5 @@ class Clock:
         self.environment_steps = state["environment_steps"]
         self.episodes = state["episodes"]
         self.training_steps = state["training_steps"]
-        self.skipped_updates = state.get("skipped_updates", 0)  # not in earlier versions
+        self.skipped_updates = state.get("skipped_updates", 0)  # neither is in earlier versions
+        self.roll_backs = state.get("roll_backs", 0)

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 K = TypeVar("K", bound=Hashable)
+Arguments = Mapping[str, Any]
+"""Keyword arguments of something that a preset names."""
 
 
 class FrozenMapping(Mapping[K, Any]):

@@ -62,11 +62,11 @@ def parameter_class(cls: type[T]) -> type[T]:
 _MARK = "__is_parameter_class__"
 
 
-def _is_parameter_class(cls: Any) -> bool:
+def _is_parameter_class(cls: type) -> bool:
     return _MARK in vars(cls)
 
 
-def _check_names(cls: Any, positional: tuple[object, ...], given: Mapping[str, object]) -> None:
+def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, object]) -> None:
     arguments = _arguments(cls)
     of = f" of '{given['name']}'" if isinstance(given.get("name"), str) else ""
     if positional:
@@ -106,8 +106,7 @@ def _unit_of(default: object) -> StepUnit | None:
     return default if isinstance(default, StepUnit) else None
 
 
-@cache
-def _arguments(cls: Any) -> dict[str, Field[Any]]:
+def _arguments(cls: type) -> dict[str, Field[object]]:
     """The fields that the constructor takes, by name."""
     return {each.name: each for each in fields(cls) if each.init}
 

@@ -39,17 +39,13 @@ class Appended:
     ends: IntArray
     """Number of entries ever added, by row, [N]."""
     capacity: int
-    """Entries there can be at most, over all rows."""
+    """Entries of a full memory, over all rows, to tell what it will take on the disk; 0 where that
+    depends on what comes and is little beside the rest."""
     read: Callable[[int, int, int], Mapping[str, Array]]
     """Columns [T, ...] of the entries `begin` to `end` of a row: `read(row, begin, end)`. Raises
     `RunError` where they have been given up since."""
     generation: int = 0
     """Raised whenever the numbers start from 0 again."""
-
-    @property
-    def capacity_bytes(self) -> int:
-        """Bytes of all entries when the memory is full."""
-        return self.capacity * self.dtype.itemsize
 
     def parts(
         self, since: IntArray | None = None

@@ -92,7 +92,7 @@ class Checkpoint:
     has_memories: bool = True
     """False where the state has None in the place of what is `Appended`."""
     stored: Stored = NOTHING_STORED
-    """What it has of appended entries, for checkpoints after it to share."""
+    """Its appended entries, which checkpoints after it can share."""
 
 
 def write_checkpoint(
@@ -110,11 +110,11 @@ def write_checkpoint(
         state: Dicts with str keys, lists, tuples, arrays, tensors, numbers, strings, booleans,
             None, `Appended`.
         notes: JSON kept beside the state.
-        earlier: What a checkpoint has that the state's run has gone on from; the new one shares it.
+        earlier: Entries of a checkpoint that the state continues from; the new one shares them.
         memories: Whether to write what is `Appended`.
 
     Returns:
-        What the new checkpoint has of appended entries.
+        The appended entries of the new checkpoint.
 
     Raises:
         CheckpointError: The state holds something else, or the disk refuses.
@@ -309,7 +309,7 @@ class _Packer:
 
     Args:
         folder: The checkpoint's.
-        earlier: What an earlier checkpoint has of them.
+        earlier: Those of an earlier checkpoint.
         memories: Whether appended entries are kept.
     """
 

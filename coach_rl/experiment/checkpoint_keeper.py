@@ -125,6 +125,7 @@ class CheckpointKeeper:
         checkpoints, steps = self._folder.checkpoints, record.environment_steps
         path = free_path(checkpoints, steps)
         self._saved_at = record.wall_seconds
+        before = self.best, self._periodic
         if "best" in reasons:
             self.best = candidate(record, self._policy, path.name)
         if not self._policy.enabled:
@@ -134,16 +135,22 @@ class CheckpointKeeper:
             self._periodic = Periodic(
                 number=number, environment_steps=steps, seconds=record.wall_seconds
             )
-        self._stored = write_checkpoint(
-            path,
-            self._state(),
-            self._notes(reasons),
-            earlier=self._stored,
-            memories=self._policy.memories,
-        )
-        if "best" in reasons:
-            point(checkpoints, BEST, path.name)
-        point(checkpoints, LAST, path.name)
+        try:
+            self._stored = write_checkpoint(
+                path,
+                self._state(),
+                self._notes(reasons),
+                earlier=self._stored,
+                memories=self._policy.memories,
+            )
+            if "best" in reasons:
+                point(checkpoints, BEST, path.name)
+            point(checkpoints, LAST, path.name)
+        except BaseException as error:
+            self.best, self._periodic = before
+            if isinstance(error, OSError):
+                raise CheckpointError(f"cannot write to {checkpoints}: {error}") from error
+            raise
         self._remove_unwanted()
 
     def restore(self, checkpoint: Checkpoint | None) -> None:

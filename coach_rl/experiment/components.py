@@ -10,7 +10,7 @@ components themselves, and nothing is called but the constructors of those datac
 import inspect
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, is_dataclass
+from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -21,7 +21,7 @@ from coach_rl.core.errors import ParameterError, UnknownNameError
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_type, fit
-from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.parameters_json import constructor_fields, is_frozen_dataclass
 
 _SUFFIX = "Parameters"
 _ANNOTATED = "__annotations__"
@@ -194,9 +194,4 @@ def _members(annotation: object) -> Iterator[object]:
 
 
 def _is_component(thing: object) -> bool:
-    return (
-        inspect.isclass(thing)
-        and is_dataclass(thing)
-        and thing.__dataclass_params__.frozen  # type: ignore[attr-defined]  # not in the stubs
-        and not inspect.isabstract(thing)
-    )
+    return is_frozen_dataclass(thing) and not inspect.isabstract(thing)

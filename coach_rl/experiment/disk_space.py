@@ -4,34 +4,35 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.sizes import readable
 from coach_rl.core.state import Appended, State
 
-LIVES = 4
-"""Contents of a full memory that best and last can hold together: each its own, and with it as much
-again that lies in the same files and is not needed any more."""
 
-
-def check_disk_space(state: State, folder: Path, *, planned_steps: float) -> None:
+def check_disk_space(
+    state: State, folder: Path, *, checkpoints: int | None, planned_steps: int | None
+) -> None:
     """Refuse a run whose checkpoints cannot be written; warn where they may fill the disk.
 
     Args:
         state: What checkpoints will hold.
         folder: Where they will be; it need not exist yet.
-        planned_steps: Environment steps of the whole run, and so the most entries of a memory;
-            infinity where its length is given in another unit.
+        checkpoints: The most that stay; None: all that the run writes.
+        planned_steps: Environment steps of the whole run, and so the most entries of a memory; None
+            where it has another length.
 
     Raises:
         ConfigurationError: Not even one checkpoint with full memories has room.
     """
     least = most = 0
-    for memory in appended_in(state):
+    for memory in (each for each in appended_in(state) if each.capacity):
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
-        least += entry * int(min(memory.capacity, planned_steps) - saved)
-        most += entry * int(min(LIVES * memory.capacity, planned_steps) - saved)
+        # A checkpoint's files can hold as much again that is not needed any more.
+        full = 2 * memory.capacity * (checkpoints or 1)
+        ever = full if planned_steps is None else planned_steps
+        least += entry * max(0, min(memory.capacity, ever) - saved)
+        most += entry * max(0, (ever if checkpoints is None else min(full, ever)) - saved)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     remedy = (
         "free space, lower the memory's `capacity`, or leave memories out of checkpoints with "
@@ -51,7 +52,7 @@ def check_disk_space(state: State, folder: Path, *, planned_steps: float) -> Non
         )
 
 
-def appended_in(state: Any) -> Iterator[Appended]:
+def appended_in(state: object) -> Iterator[Appended]:
     """Everything that is `Appended` in a state."""
     match state:
         case Appended():

@@ -4,7 +4,7 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -92,6 +92,7 @@ def evaluate_run(
     device: str | None = None,
     threads: int | None = None,
     video: VideoParameters | None = None,
+    trust: Collection[str] = (),
 ) -> tuple[Evaluation, Path | None]:
     """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
 
@@ -105,6 +106,7 @@ def evaluate_run(
         device: Where networks live; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU; None keeps the run's own.
         video: How to film the first of the episodes, see `evaluation_film`; None films none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
 
     Returns:
         The evaluation, and the file in the run's folder that holds it; None where the folder
@@ -115,7 +117,7 @@ def evaluate_run(
         raise CheckpointError(
             f"the run {folder.path} has no checkpoint yet that could be evaluated"
         )
-    graph_manager, task, _ = rebuild(folder, device, threads=threads, learns=False)
+    graph_manager, task, _ = rebuild(folder, device, threads=threads, learns=False, trust=trust)
     checkpoint = read_checkpoint(path, memories=False)
     require_same_seed(checkpoint, task.seed)
     videos = None if video is None else Videos(graph_manager, video)

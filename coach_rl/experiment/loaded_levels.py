@@ -102,7 +102,7 @@ class _Fit:
     left: dict[str, str] = field(default_factory=dict)
     """Paths of what does not, each with the reason."""
 
-    def merged(self, saved: Any, own: Any, path: str = "") -> Any:
+    def merged(self, saved: object, own: object, path: str = "") -> Any:
         """Return `own` with everything from `saved` that fits, and note what does not.
 
         The numbers of a statistic come together or not at all: a mean means nothing without its
@@ -121,7 +121,7 @@ class _Fit:
             merged[name] = self.merged(there, part, f"{path}/{name}" if path else name)
         return merged
 
-    def _chosen(self, saved: Any, own: Any, path: str) -> Any:
+    def _chosen(self, saved: object, own: object, path: str) -> object:
         there, here = _shape(saved), _shape(own)
         if there == here:
             self.taken.append(path)
@@ -149,7 +149,7 @@ def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
     return fit
 
 
-def _shape(part: Any) -> str:
+def _shape(part: object) -> str:
     """What has to be the same for one part to take another's place."""
     if isinstance(part, dict):
         return ", ".join(f"{name} {_shape(each)}" for name, each in sorted(part.items()))

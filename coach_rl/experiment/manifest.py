@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -26,9 +26,20 @@ from coach_rl.experiment.preset_file import (
     changed_neighbours,
     imported_neighbours,
     load_module,
+    preset_module,
 )
 from coach_rl.experiment.run_folder import SCHEMA_VERSION, RunFolder, read_manifest
 from coach_rl.experiment.strict_json import Json
+from coach_rl.experiment.trust import (
+    Trust,
+    code_in_json,
+    code_in_parameters,
+    is_own_preset,
+    remember_own_code,
+    shipped_preset,
+    texts_like_code,
+    users_trust,
+)
 from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
@@ -81,6 +92,14 @@ def make_manifest(
     }
 
 
+def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | None) -> None:
+    """Trust what a new run of the user uses, whenever it is rebuilt on this machine."""
+    preset = None if origin is None else origin.preset
+    source = None if preset is None else (preset.source, str(preset.reference.path))
+    names = [manifest["graph_manager"], *code_in_json(manifest["parameters"])]
+    remember_own_code([*names, *code_in_parameters(graph_manager.parameters)], source)
+
+
 def rebuild(
     folder: RunFolder,
     device: str | None = None,
@@ -88,6 +107,7 @@ def rebuild(
     threads: int | None = None,
     learns: bool = True,
     outside: OutsideParameters | None = None,
+    trust: Collection[str] = (),
 ) -> tuple[GraphManager, TaskParameters, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
@@ -102,6 +122,7 @@ def rebuild(
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
         learns: Whether it continues learning; otherwise its replay memories keep nothing and take
             no room, and of its environments only that of evaluations is looked at.
+        trust: Modules whose code may be run, besides that of the user's own runs; see `trust`.
         outside: Stands in for its environments, of which none is looked at; None keeps them.
 
     Returns:
@@ -112,25 +133,29 @@ def rebuild(
         ConfigurationError: Its parameters do not fit the classes they name.
     """
     manifest = read_manifest(folder)
-    task = _task_now(decode(manifest["task"], "task"), device, threads)
     document = manifest["parameters"]
     if outside is not None:  # an object stands for itself
         document = {**document, "environment": outside, "evaluation_environment": None}
-    else:
-        _warn_of_changes(folder, manifest, task)
     if not learns:
         document = _in_evaluations(document)
+    trusted = users_trust(trust)
     if manifest["preset"] is not None:
         named = json.dumps([manifest["graph_manager"], document], default=str)
-        needed = learns or manifest["preset"]["module"] in named
-        if needed or outside is None:
-            _load_preset_copy(folder, manifest["preset"], needed=needed)
-    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager")
+        needed = manifest["preset"]["module"] in named
+        trusted = _with_preset(folder, manifest["preset"], trusted, needed=needed, learns=learns)
+    names = [str(manifest["graph_manager"]), *code_in_json([document, manifest["task"]])]
+    if trusted.untrusted(names):  # the error names all at once
+        names += texts_like_code([document])
+    trusted.require(names, folder.manifest)
+    task = _task_now(decode(manifest["task"], "task", trust=trusted), device, threads)
+    if outside is None:
+        _warn_of_changes(folder, manifest, task)
+    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
         raise ConfigurationError(
             f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
         )
-    parameters = decode(document)
+    parameters = decode(document, trust=trusted)
     if list_checkpoints(folder.checkpoints):
         parameters = moved(parameters, task.device)
     if not learns:
@@ -274,29 +299,48 @@ def _preset_entry(preset: Preset) -> Json:
     }
 
 
-def _load_preset_copy(folder: RunFolder, entry: Json, *, needed: bool) -> None:
+def _with_preset(
+    folder: RunFolder, entry: Json, trusted: Trust, *, needed: bool, learns: bool
+) -> Trust:
     """Bring the preset's module back under its old name, so that its classes can be found.
+
+    A preset that is not trusted is left alone, and then its classes cannot be found.
 
     Args:
         folder: Where the copy is.
         entry: What the manifest says of the preset.
-        needed: Whether it is an error that the preset cannot run any more; else a warning says so.
+        trusted: The modules that are trusted without it.
+        needed: Whether something that is going to be built is defined in it.
+        learns: Whether the run continues learning; then the preset may register environments, too.
+
+    Returns:
+        Trust in the preset as well, where it was brought back.
     """
+    module, file = entry["module"], Path(entry["file"])
     try:
         source = folder.preset.read_text(encoding="utf-8")
     except OSError as error:
         raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
+    shipped = shipped_preset(source)
+    is_known = shipped is not None or is_own_preset(source, str(file))
+    if not is_known and module not in trusted.modules:
+        return trusted
+    if module != preset_module(file, source):
+        raise CheckpointError(f"{folder.preset} is not the preset that the run was made from")
+    if not is_known:
+        warnings.warn(f"running {folder.preset}, which is trusted", CoachWarning, stacklevel=3)
     try:
-        load_module(entry["module"], source, path=folder.preset, file=Path(entry["file"]))
+        load_module(module, source, path=folder.preset, file=shipped or file)
     except ConfigurationError as error:
-        if needed:
+        if needed or learns:
             raise
         warnings.warn(
             f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
             "names it, so it continues without",
             CoachWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
+    return trusted.plus(module)
 
 
 def _version(name: str) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.typed_values import declared_types
-from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.parameters_json import constructor_fields, is_frozen_dataclass
 
 REQUIRED = inspect.Parameter.empty
 """The default of a panel argument that has none."""
@@ -48,8 +48,7 @@ def panel_type(function: Callable[..., object]) -> Callable[..., object] | None:
     is_alone = list(inspect.signature(function).parameters) == ["panel"]
     if not (is_alone and isinstance(annotation, type) and is_dataclass(annotation)):
         return None
-    settings: Any = annotation  # whose `__dataclass_params__` the type stubs don't know
-    if not settings.__dataclass_params__.frozen:
+    if not is_frozen_dataclass(annotation):
         raise ConfigurationError(
             f"{annotation.__name__} must be frozen; write @dataclass(frozen=True, kw_only=True) "
             "above it"

@@ -28,6 +28,7 @@ from coach_rl.experiment.components import made
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
+from coach_rl.experiment.trust import PRESET_MODULE
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 
@@ -138,7 +139,7 @@ def load_preset(reference: PresetReference) -> Preset:
         source = reference.path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the preset {reference.path}: {error}") from error
-    module_name = _module_name(reference.path, source)
+    module_name = preset_module(reference.path, source)
     module = load_module(module_name, source, path=reference.path, file=reference.path)
     definition = getattr(module, reference.function, None)
     if not callable(definition) and not isinstance(definition, GraphManager):
@@ -237,10 +238,11 @@ def changed_neighbours(folder: Path, recorded: dict[str, str | None]) -> list[st
     return [name for name, digest in recorded.items() if _digest(folder / name) != digest]
 
 
-def _module_name(path: Path, source: str) -> str:
+def preset_module(path: Path, source: str) -> str:
+    """The name of a preset's module: its file's, and a digest of its text."""
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]
     stem = re.sub(r"\W", "_", path.stem)
-    return f"coach_preset_{stem}_{digest}"
+    return f"{PRESET_MODULE}{stem}_{digest}"
 
 
 def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationError:

@@ -18,21 +18,15 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError, require_unix
+from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.experiment.preset_file import Preset
 from coach_rl.experiment.strict_json import Json, read_json, sync_folder, write_json, write_text
 
-require_unix()
-import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence instead
-
-LOCK = ".lock"
 SCHEMA_VERSION = 1
 """Version of the manifest; raised when an older reader could misread it."""
 
@@ -177,28 +171,6 @@ def read_manifest(folder: RunFolder) -> Json:
             f"this version of coach_rl reads {SCHEMA_VERSION}"
         )
     return manifest
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run's folder; the hold ends with the process, however that ends.
-
-    Raises:
-        ConfigurationError: Another process holds it.
-    """
-    with (folder / LOCK).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise ConfigurationError(
-                f"the run {folder} is in use by process {file.read().strip() or '?'}; "
-                "wait for it or stop it"
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
 
 
 def log_lengths(folder: Path) -> dict[str, int]:

@@ -69,10 +69,10 @@ class StoredEntries(Appended):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """What a checkpoint has of appended entries."""
+    """The appended entries of a checkpoint."""
 
     entries: Mapping[str, StoredEntries] = field(default_factory=dict)
-    """By their place in its state."""
+    """Entries by their place in the state."""
     sums: Mapping[str, str] = field(default_factory=dict)
     """Checksums of its files, by name."""
 
@@ -101,8 +101,8 @@ def shared(
 ) -> tuple[tuple[Segment, ...], IntArray]:
     """Return what a new checkpoint shares with an earlier one of the same run.
 
-    Where more than half of what would be shared is not needed any more, nothing is: a row that
-    stands still must not keep the other rows' segments for ever.
+    Nothing is shared where that would keep more entries that are not needed than there are
+    entries: a row that stands still must not keep the other rows' segments for ever.
 
     Args:
         appended: The entries to save.
@@ -129,8 +129,8 @@ def shared(
             break
         since = np.maximum(np.minimum(since, newest.begins), first)
         segments.pop()
-    needed = sum(segment.needed(first) for segment in segments)
-    if 2 * needed < sum(segment.entries for segment in segments):
+    dead = sum(segment.entries - segment.needed(first) for segment in segments)
+    if dead > (ends - first).sum():
         return (), first
     return tuple(segments), since
 
@@ -153,7 +153,7 @@ def write_segment(path: Path, appended: Appended, since: IntArray) -> str:
             entries = np.empty(len(next(iter(values.values()))), appended.dtype)
             for name, column in values.items():
                 entries[name] = column
-            content = memoryview(entries.view(np.uint8))
+            content = entries.view(np.uint8).data
             file.write(content)
             digest.update(content)
         file.flush()

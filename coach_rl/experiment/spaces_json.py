@@ -5,9 +5,8 @@
 A bound that is the same in all elements is written once.
 """
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 from gymnasium import spaces
 
 from coach_rl.core.errors import CheckpointError, SpaceError
@@ -98,11 +97,11 @@ def _numbers(values: Array) -> Json:
     return plain_json(values.tolist())
 
 
-def _bound(document: Json, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _bound(document: Json, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     return np.broadcast_to(np.array(_floats(document), dtype), shape).copy()
 
 
-def _floats(document: Json) -> Any:
+def _floats(document: Json) -> Json:
     match document:
         case list():
             return [_floats(part) for part in document]

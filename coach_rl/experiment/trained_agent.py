@@ -6,7 +6,7 @@ agent.reset()
 action = agent.act(observation)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -29,7 +29,11 @@ from coach_rl.graph_managers.task import torch_settings
 
 
 def load(
-    run: str | Path, *, checkpoint: str | None = None, device: str | None = None
+    run: str | Path,
+    *,
+    checkpoint: str | None = None,
+    device: str | None = None,
+    trust: Collection[str] = (),
 ) -> "TrainedAgent":
     """Return the agent of a run, to act with.
 
@@ -42,6 +46,7 @@ def load(
             takes the one that `run` names, else the last.
         device: Where the networks live; None: where they lived, or on the CPU where there is no
             such GPU.
+        trust: Modules whose code the run may use, besides those of your own runs.
 
     Raises:
         ConfigurationError: There is no such run or checkpoint, or its parameters name what cannot
@@ -53,8 +58,8 @@ def load(
         path = find_checkpoint(folder.checkpoints, checkpoint)
     if path is None:
         raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
-    outside = OutsideParameters(level=str(folder.path), spaces=_known_spaces(folder))
-    graph_manager, task, _ = rebuild(folder, device, learns=False, outside=outside)
+    outside = OutsideParameters(level=str(folder.path), spaces=_known_spaces(folder, trust))
+    graph_manager, task, _ = rebuild(folder, device, learns=False, outside=outside, trust=trust)
     state = read_checkpoint(path, memories=False).state
     with torch_settings(task):
         graph_manager.create_graph(task, training=False)
@@ -125,7 +130,7 @@ class TrainedAgent:
                 f"was given last: {error}"
             ) from error
 
-    def act(self, observation: Any, *, greedy: bool = True) -> Any:
+    def act(self, observation: object, *, greedy: bool = True) -> Any:
         """Choose actions as the environment takes them.
 
         Args:
@@ -162,17 +167,17 @@ class TrainedAgent:
         return actor
 
 
-def _known_spaces(folder: RunFolder) -> EnvironmentSpaces:
+def _known_spaces(folder: RunFolder, trust: Collection[str]) -> EnvironmentSpaces:
     """The spaces of a run's environment, which is built once if an old manifest lacks them."""
     manifest = read_manifest(folder)
     if "spaces" in manifest:
         return spaces_from_json(manifest["spaces"], source=str(folder.manifest))
-    graph_manager, _, _ = rebuild(folder, "cpu", learns=False)
+    graph_manager, _, _ = rebuild(folder, "cpu", learns=False, trust=trust)
     with closing(graph_manager.parameters.environment.build(num_envs=1)) as environment:
         return environment.spaces
 
 
-def _batch(observation: Any, space: spaces.Dict) -> tuple[Observation, bool]:
+def _batch(observation: object, space: spaces.Dict) -> tuple[Observation, bool]:
     """The observations by key, [N, ...] each, and whether it was a single one."""
     given = _by_key(observation, space)
     batch, counts = {}, {}
@@ -193,7 +198,7 @@ def _batch(observation: Any, space: spaces.Dict) -> tuple[Observation, bool]:
     return batch, None in counts.values()
 
 
-def _by_key(observation: Any, space: spaces.Dict) -> dict[str, Any]:
+def _by_key(observation: object, space: spaces.Dict) -> dict[str, object]:
     """The parts of an observation by the space's keys, those of nested dicts joined by slashes."""
     if not isinstance(observation, Mapping):
         if len(space.spaces) > 1:
@@ -212,7 +217,7 @@ def _by_key(observation: Any, space: spaces.Dict) -> dict[str, Any]:
     return found
 
 
-def _flat(parts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(parts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, part in parts.items():
         if isinstance(part, Mapping):
             yield from _flat(part, f"{prefix}{key}/")
@@ -220,7 +225,7 @@ def _flat(parts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", part
 
 
-def _cast(given: Any, space: Space, key: str) -> Array:
+def _cast(given: object, space: Space, key: str) -> Array:
     """The values in the space's dtype, if nothing but digits of floats is lost by that."""
     values = np.asarray(given)
     if values.dtype.kind in "biuf":

@@ -53,7 +53,6 @@ class CheckpointParameters:
     lost_at_most_seconds: Positive[float] | None = 600.0
     """Seconds without a checkpoint after which `last` is written anew: what a killed process can
     lose. None: only with the other checkpoints."""
-
     memories: bool = True
     """Whether checkpoints hold replay memories; a run that is resumed from one without fills them
     anew before it learns again, and is not exact."""
@@ -87,6 +86,13 @@ class CheckpointParameters:
     def is_periodic(self) -> bool:
         """True if there are periodic checkpoints."""
         return self.every_steps is not None or self.every_seconds is not None
+
+    @property
+    def most(self) -> int | None:
+        """How many checkpoints stay at most, best and last among them; None: no limit."""
+        if not self.is_periodic:
+            return 2
+        return None if self.keep_last is None or self.keep_every else 2 + self.keep_last
 
     def stays(self, number: int, newest: int) -> bool:
         """Return whether a periodic checkpoint stays that is neither best nor last.

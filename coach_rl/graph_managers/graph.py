@@ -32,7 +32,7 @@ from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.stack import Stack, build_stack
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
-_ANY_NUMBER = 1 << 60
+_NO_END = 1 << 60
 """Environment steps of a run whose length is counted in something else."""
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
@@ -231,14 +231,11 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
     for level in levels:
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
-        training, heatup = (
-            length.count if isinstance(length, EnvironmentSteps) else None
-            for length in (schedule.training, schedule.heatup)
-        )
+        training, heatup = schedule.training, schedule.heatup
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
-            steps=_ANY_NUMBER if training is None else training,
-            heatup=heatup or 0,
+            steps=training.count if isinstance(training, EnvironmentSteps) else _NO_END,
+            heatup=heatup.count if isinstance(heatup, EnvironmentSteps) else 0,
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "

@@ -134,36 +134,48 @@ class GraphManager:
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
         self._is_settled = True
 
-    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
+    def improve(
+        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+    ) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
         Builds the graph with default task parameters where that has not been done. Continues from
         wherever the counters stand, so it also continues a restored run.
 
         Args:
-            is_stopped: Asked at every step of an evaluation whether to give it up and end; a later
-                `improve` makes it again. Between two records whoever iterates can stop anyway.
+            is_stopped: Asked at every step whether to end there; a later `improve` continues. An
+                evaluation is given up, and made again then. Between two records whoever iterates
+                can stop anyway.
+            is_paused: The same, but not asked in evaluations.
         """
         if self._graph is None:
             self.create_graph()
         clock, progress = self.graph.training.clock, self._progress
         heatup = self.parameters.schedule.heatup
+
+        def is_left() -> bool:
+            return is_stopped() or is_paused()
+
+        def is_over() -> bool:
+            return progress.ending(clock) is not None
+
         progress.go_on()
         if not progress.has_begun:
             warn_of_idle_learners(self.parameters)
         if not heatup.is_reached(clock):
             yield from self._act(
-                Phase.HEATUP, lambda: heatup.is_reached(clock) or progress.ending(clock) is not None
+                Phase.HEATUP, lambda: is_left() or heatup.is_reached(clock) or is_over()
             )
+            if is_left():
+                return
             if not heatup.is_reached(clock):
                 _warn_of_endless_heatup(self.parameters.schedule)
         progress.training_begins(clock)
         try:
             yield from self._evaluate_if_due(is_stopped)  # a run may have stopped just before
-            while progress.ending(clock) is None:
+            while not (is_over() or is_left()):
                 yield from self._act(
-                    Phase.TRAIN,
-                    lambda: progress.is_evaluation_due(clock) or progress.ending(clock) is not None,
+                    Phase.TRAIN, lambda: is_left() or progress.is_evaluation_due(clock) or is_over()
                 )
                 yield from self._evaluate_if_due(is_stopped)
         except EvaluationStopped:
@@ -255,6 +267,7 @@ class GraphManager:
         """Go on from a state saved by an equally built graph."""
         self.graph.load_state_dict(state)
         self._load_progress(state["progress"])
+        self._is_settled = True
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments.
@@ -324,6 +337,8 @@ class GraphManager:
         schedule, progress, clock = self.parameters.schedule, self._progress, self.clock
         is_over = progress.ending(clock) is not None
         if schedule.evaluation_interval is None or clock.environment_steps == progress.evaluated_at:
+            return
+        if is_stopped():
             return
         if not is_over and not progress.is_evaluation_due(clock):
             return

@@ -145,9 +145,9 @@ class FrameRing:
             "newest": self._frames.read(FRAMES, used * self._length + counts[used] % self._length),
             "lasts": Appended(
                 dtype=dtype,
-                first=self._ended - [len(slots) for slots in self._slots],
+                first=self._ended - np.array([len(slots) for slots in self._slots], np.int64),
                 ends=self._ended.copy(),
-                capacity=len(counts) * self._row_capacity,
+                capacity=0,
                 read=partial(self._read_lasts, self._generation),
                 generation=self._generation,
             ),

@@ -44,8 +44,8 @@ def require_kept(is_kept: bool) -> None:
     """Raise a `RunError` unless what a state refers to is still there."""
     if not is_kept:
         raise RunError(
-            "the memory has gone on and overwritten what its state refers to; write or load a "
-            "state before the memory goes on"
+            "the memory has overwritten transitions that its state refers to; write or load a "
+            "state before more are added"
         )
 
 

@@ -19,7 +19,9 @@ class Summary:
     best_checkpoint: str | None
     """Path of the checkpoint with the best evaluation; None when there was no evaluation."""
     last_checkpoint: str | None
-    """Path of the newest checkpoint; None where the run keeps none."""
+    """Path of the newest checkpoint; None where the run keeps none, or could write none."""
+    incidents: tuple[str, ...] = ()
+    """What went wrong without ending the run, a line each."""
     best: str = ""
     """The best evaluation while training, by which metric, and when; empty when there was none."""
     ending: str = ""
@@ -61,6 +63,7 @@ class Summary:
             "solved_at": self.solved_at,
             "best_checkpoint": self.best_checkpoint,
             "last_checkpoint": self.last_checkpoint,
+            "incidents": list(self.incidents),
             "faults": dict(self.faults),
         }
 
@@ -80,6 +83,8 @@ class Summary:
         if self.faults:
             counts = ", ".join(f"{count:,} {cause}" for cause, count in self.faults.items())
             table.add_row("environment faults", f"{counts} (rows restarted)")
+        for incident in self.incidents:
+            table.add_row("incident", incident)
         return table
 
 

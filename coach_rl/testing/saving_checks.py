@@ -1,7 +1,6 @@
 """Checks of saving and closing: a run resumes exactly, and `close` is harmless."""
 
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 
@@ -138,15 +137,17 @@ def _check_tree(value: object, path: str) -> None:
         )
 
 
-def _same_tree(left: Any, right: Any) -> bool:
-    if isinstance(left, dict):
+def _same_tree(left: object, right: object) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
             _same_tree(part, right[key]) for key, part in left.items()
         )
-    if isinstance(left, list):
+    if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(_same_tree, left, right))
-    if isinstance(left, np.ndarray):
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return equal_arrays(left, right)
+    if type(left) is not type(right):
+        return False
     return bool(left == right or (left != left and right != right))
 
 

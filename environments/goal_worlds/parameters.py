@@ -1,11 +1,9 @@
 """Parameters of the goal worlds."""
 
-from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
 
 from coach_rl.core.errors import UnknownNameError
-from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
@@ -46,7 +44,7 @@ class GoalWorldParameters(SimulationParameters):
 
     level: str = field(metadata={ADVICE: name_of_class})
     """A goal world, such as `goal_pendulum`."""
-    kwargs: Mapping[str, Any] = FrozenMapping[str]()
+    kwargs: Arguments = FrozenMapping[str]()
     """Fields of the world's class, e.g. `terminate`."""
 
     def __post_init__(self) -> None:

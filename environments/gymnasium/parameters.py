@@ -1,7 +1,7 @@
 """The description of a Gymnasium environment in a preset."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Literal, Self
 
@@ -10,6 +10,7 @@ from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
+from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
@@ -20,7 +21,7 @@ from coach_rl.environments.level_name import name_of_class
 
 
 @parameter_class
-class SingleEnvironmentsParameters(ABC):
+class SingleEnvironmentsParameters(CodeNamingParameters):
     """Rows that are single environments, one by one in this process or spread over workers."""
 
     level: str = field(metadata={ADVICE: name_of_class})
@@ -50,6 +51,10 @@ class SingleEnvironmentsParameters(ABC):
             )
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
+
+    def code_names(self) -> tuple[str, ...]:
+        """Return the level and wrappers; some environments take names of others, too."""
+        return tuple(_names_in([self.level, self.kwargs, self.wrappers]))
 
     @abstractmethod
     def recipe(self) -> Recipe:
@@ -127,3 +132,16 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
 
 def _frozen_wrapper(wrapper: Wrapper) -> Wrapper:
     return wrapper if isinstance(wrapper, str) else (wrapper[0], FrozenMapping(wrapper[1]))
+
+
+def _names_in(value: object) -> Iterator[str]:
+    """Every text in a description that may name code, as `module:name`."""
+    match value:
+        case str():
+            if ":" in value:
+                yield value
+        case Mapping():
+            yield from _names_in(list(value.values()))
+        case list() | tuple():
+            for part in value:
+                yield from _names_in(part)

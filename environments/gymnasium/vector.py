@@ -22,7 +22,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
     EnvironmentFault,
 )
-from coach_rl.core.frozen import thawed
+from coach_rl.core.frozen import Arguments, thawed
 from coach_rl.core.records import (
     Action,
     Array,
@@ -33,7 +33,7 @@ from coach_rl.core.records import (
     Observation,
     take,
 )
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.environments.faults import vector_fault
 from coach_rl.environments.gymnasium.environment import response_of
@@ -280,7 +280,7 @@ class VectorEnvironment:
 
 
 def vector_environment(
-    level: str, *, kwargs: Mapping[str, Any], wrappers: tuple[Wrapper, ...], num_envs: int
+    level: str, *, kwargs: Arguments, wrappers: tuple[Wrapper, ...], num_envs: int
 ) -> VectorEnvironment:
     """The vector environment that a level names.
 
@@ -338,7 +338,7 @@ def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
         ) from error
 
 
-def _parts(layout: Layout) -> list[Any]:
+def _parts(layout: Layout) -> list[Space]:
     space = layout.spaces.action
     return list(space.spaces.values()) if isinstance(space, gymnasium.spaces.Dict) else [space]
 

@@ -13,9 +13,12 @@ import socket
 import struct
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -58,6 +61,8 @@ _TELL = signal.SIGUSR2
 """Asks a worker to write down where it is."""
 PATIENCE_SECONDS = 5.0
 """Time a worker may take to end by itself."""
+_LEFT_TO_THE_RUN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+"""Signals to the whole process group that the main process answers: it saves what is here first."""
 
 
 class WorkerLost(EnvironmentFault):
@@ -122,7 +127,8 @@ class Worker:
         self._waiting = True
         """True if a reply is due; the first is the layout."""
         try:
-            self._process.start()
+            with _signals_held():
+                self._process.start()
         except Exception as error:
             self._connection.close()
             self._last_words.close()
@@ -167,13 +173,10 @@ class Worker:
                 try:
                     self._connection.send(None)
                 except OSError:
-                    self._process.terminate()
+                    self._process.kill()
             self._connection.close()
         self._last_words.close()
         self._process.join(PATIENCE_SECONDS if not self.is_lost else 0)
-        if self._process.is_alive():
-            self._process.terminate()
-            self._process.join(PATIENCE_SECONDS)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -465,7 +468,8 @@ def serve(
 ) -> None:
     """Run a worker process: make its rows, then answer requests until it has to stop.
 
-    Ctrl-C is for the main process, which wants to save what is here.
+    Signals are for the main process, which wants to save what is here. A worker ends soon after it,
+    even where an environment hangs.
 
     Args:
         connection: To the main process.
@@ -476,7 +480,10 @@ def serve(
         now: Shared with the main process; see `LocalRows.now`.
         last_words: File for the traceback of a crash, or of where the process hangs.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _LEFT_TO_THE_RUN:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_THE_RUN)
+    threading.Thread(target=_end_after_main_process, daemon=True).start()
     crash_file = Path(last_words).open("w")  # noqa: SIM115  # open as long as the process lives
     faulthandler.enable(crash_file, all_threads=False)
     faulthandler.register(_TELL, crash_file, all_threads=False)
@@ -500,6 +507,26 @@ def serve(
         return  # the main process is gone
     finally:
         local.close()
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Start processes inside that hold these signals back until `serve` ignores them."""
+    resource_tracker.ensure_running()  # which would let them through again when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _LEFT_TO_THE_RUN)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_after_main_process() -> None:
+    """End this worker when it has outlived the main process for long enough to close its rows."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    time.sleep(PATIENCE_SECONDS)
+    os._exit(1)
 
 
 def _plain(error: Exception) -> CoachError:

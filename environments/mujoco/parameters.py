@@ -1,12 +1,11 @@
 """Parameters of the MuJoCo tasks: which task, and how many threads step it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from coach_rl.core.errors import UnknownNameError
-from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.environments.faults import FaultParameters
@@ -101,7 +100,7 @@ class MujocoParameters(SimulationParameters):
 
     level: str = field(metadata={ADVICE: name_of_class})
     """A Gymnasium id such as `HalfCheetah-v5`, or a short name such as `half_cheetah`."""
-    kwargs: Mapping[str, Any] = FrozenMapping[str]()
+    kwargs: Arguments = FrozenMapping[str]()
     """Keyword arguments of the Gymnasium class, e.g. `forward_reward_weight`."""
 
     def __post_init__(self) -> None:

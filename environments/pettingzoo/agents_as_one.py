@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.core import RenderFrame
 
 from coach_rl.core.agent_info import AGENTS, REWARD, TERMINATED, TRUNCATED
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
@@ -60,7 +61,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         return getattr(self.parallel.unwrapped, "np_random", None)
 
     @np_random.setter
-    def np_random(self, value: Any) -> None:
+    def np_random(self, value: np.random.Generator) -> None:
         self.parallel.unwrapped.np_random = value
 
     def reset(
@@ -112,9 +113,10 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         info = self._info(own, infos)
         return dict(self._seen), sum(own.values()), over and not cut, cut, info
 
-    def render(self) -> Any:
+    def render(self) -> RenderFrame | list[RenderFrame] | None:
         """A frame, as the parallel environment draws it."""
-        return self.parallel.render()
+        frame: RenderFrame | list[RenderFrame] | None = self.parallel.render()
+        return frame
 
     def close(self) -> None:
         """Close the parallel environment."""

@@ -38,6 +38,11 @@ class PettingZooParameters(SingleEnvironmentsParameters):
     vectorization: Literal["sync", "subprocess"] = "sync"
     """sync: one row after the other in this process. subprocess: rows spread over workers."""
 
+    def code_names(self) -> tuple[str, ...]:
+        """Return the level, also where it is a module, and wrappers."""
+        named = () if ":" in self.level else (f"{self.level}:{MAKER}",)
+        return (*named, *super().code_names())
+
     def recipe(self) -> Recipe:
         """Return the recipe of each row's environment."""
         return ParallelRecipe(

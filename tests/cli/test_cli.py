@@ -19,7 +19,7 @@ from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import Changes, Film, Keeping, Length, Output, Train
-from coach_rl.cli.shell import program
+from coach_rl.cli.shell import program, word
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
@@ -60,9 +60,9 @@ def test_windows_is_refused_in_one_line(
         "",
         "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
     )
-    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_folder", raising=False)
+    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock", raising=False)
     with pytest.raises(ConfigurationError, match="on Windows use WSL"):
-        importlib.import_module("coach_rl.experiment.run_folder")
+        importlib.import_module("coach_rl.experiment.run_lock")
 
 
 def test_every_flag_reads_into_its_field() -> None:
@@ -315,6 +315,8 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"^  learning_rate +float +0\.1", out, re.MULTILINE)
     assert re.search(r"^  agent\.learning_rate +0\.5", out, re.MULTILINE)
     assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Length", out, re.M)
+    allowed = r"^  schedule\.progress_interval .*; allowed: EnvironmentSteps > 0$"
+    assert re.search(allowed, out, re.MULTILINE)
     assert "level main: walk" in out
     assert list(Path().iterdir()) == []
 
@@ -336,7 +338,8 @@ def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]
     checkpoint = only_run() / "checkpoints" / "step_20"
     assert said == (
         "coach: error: the loss is NaN. The run had done 30 environment steps; "
-        f"its last checkpoint, {checkpoint}, was written before\n"
+        f"its last checkpoint, {checkpoint}, was written before; "
+        f"resume with: {program('coach')} -crd {word(only_run())}\n"
     )
 
 
@@ -352,7 +355,8 @@ def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(
     checkpoint = only_run() / "checkpoints" / "step_20"
     assert capsys.readouterr().err == (
         "coach: error: interrupted. The run had done 30 environment steps; "
-        f"its last checkpoint, {checkpoint}, was written before\n"
+        f"its last checkpoint, {checkpoint}, was written before; "
+        f"resume with: {program('coach')} -crd {word(only_run())}\n"
     )
 
 

@@ -67,7 +67,7 @@ def test_the_value_depends_on_progress_and_not_on_how_often_it_is_asked():
     [
         (
             lambda: LinearSchedule(start=1, end=0, over=EnvironmentSteps(0)),
-            r"over must be EnvironmentSteps > 0 \| None",
+            r"over must be EnvironmentSteps .*Hours > 0 \| None",
         ),
         (
             lambda: ExponentialSchedule(start=1, end=0, decay=0.0),

@@ -13,7 +13,8 @@ from gymnasium import spaces
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
+from coach_rl.core.divergence import STOP, DivergenceParameters
+from coach_rl.core.errors import ConfigurationError, DivergedError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -46,10 +47,12 @@ class WalkParameters:
     environment: WalkEnvironment = field(default_factory=WalkEnvironment)
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     num_envs: int = 1
+    divergence: DivergenceParameters = STOP
     validation: ValidationParameters | None = None
     checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
     signal_at: int | None = None
     fail_at: int | None = None
+    diverge_at: int | None = None
     seconds_per_step: float = 0.0
 
     @property
@@ -102,14 +105,16 @@ class WalkGraphManager(GraphManager):
         self._weights = torch.zeros(3)
         self._history = np.zeros(0)
 
-    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
+    def improve(
+        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+    ) -> Iterator[LogRecord]:
         p, clock = self.parameters, self._clock
         while True:
             due = clock.environment_steps // p.schedule.evaluation_interval.count
             if self._evaluated < due:
                 self._evaluated = due
                 yield self.evaluate(p.schedule.evaluation_episodes)
-            if clock.environment_steps >= p.schedule.training.count:
+            if clock.environment_steps >= p.schedule.training.count or is_stopped() or is_paused():
                 return
             yield from self._tick()
 
@@ -124,6 +129,8 @@ class WalkGraphManager(GraphManager):
             os.kill(os.getpid(), signal.SIGTERM)
         if clock.environment_steps == p.fail_at:
             raise NonFiniteError("the loss is NaN")
+        if clock.environment_steps == p.diverge_at and not clock.roll_backs:
+            raise DivergedError("the walk has diverged")
         if clock.environment_steps % 10 == 0:
             clock.episodes += 1
             yield self._record("episode", {"episode/reward": float(self._weights.sum())})
@@ -198,6 +205,8 @@ def graph_manager(
     learning_rate: float = 0.1,
     signal_at: int | None = None,
     fail_at: int | None = None,
+    diverge_at: int | None = None,
+    response: str = "stop",
     seconds_per_step: float = 0.0,
 ) -> WalkGraphManager:
     """A random walk that pretends to learn.
@@ -208,6 +217,8 @@ def graph_manager(
         learning_rate: How fast.
         signal_at: Step at which it sends itself SIGTERM.
         fail_at: Step at which it breaks.
+        diverge_at: Step at which it diverges, unless it has been rolled back.
+        response: What it does then.
         seconds_per_step: How slow.
     """
     return WalkGraphManager(
@@ -221,6 +232,8 @@ def graph_manager(
             ),
             signal_at=signal_at,
             fail_at=fail_at,
+            diverge_at=diverge_at,
+            divergence=DivergenceParameters(response=response),
             seconds_per_step=seconds_per_step,
         )
     )

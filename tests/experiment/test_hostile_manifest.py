@@ -15,6 +15,7 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.experiment.evaluation import evaluate_run
 from coach_rl.experiment.parameters_json import decode
 from coach_rl.experiment.runner import RunSettings, resume_experiment, run_experiment
+from coach_rl.experiment.trust import Trust
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -116,7 +117,7 @@ def test_only_frozen_dataclasses_and_enums_with_members_are_made(
     document: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        decode(document)
+        decode(document, trust=Trust(modules=frozenset({__name__, "enum", "subprocess"})))
 
 
 @dataclass

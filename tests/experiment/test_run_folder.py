@@ -19,6 +19,7 @@ from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, create_run_folder, find_run, runs_in
 from coach_rl.experiment.runner import RunSettings, run_experiment
+from coach_rl.experiment.trust import remember_own_code
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
 FAKE = Path(__file__).with_name("fake_preset.py")
@@ -29,12 +30,14 @@ def make(root: Path, preset: Preset, **panel: object) -> RunFolder:
     manager = preset.build(panel)
     origin = Origin(preset=preset, panel=panel)
     manifest = make_manifest(manager, TaskParameters(seed=5), name="walk", origin=origin)
+    remember_own_code([], (preset.source, str(preset.reference.path)))
     return create_run_folder(root, "walk", manifest, preset)
 
 
 def from_a_gpu(root: Path, preset: Preset, change: dict[str, str]) -> RunFolder:
     manager, origin = preset.configure(change), Origin(preset=preset)
     manifest = make_manifest(manager, TaskParameters(device="cuda"), name="gpu", origin=origin)
+    remember_own_code([], (preset.source, str(preset.reference.path)))
     return create_run_folder(root, "gpu", manifest, preset)
 
 

@@ -21,7 +21,8 @@ from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, cut_logs, find_run, locked, log_lengths
+from coach_rl.experiment.run_folder import RunFolder, cut_logs, find_run, log_lengths
+from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.runner import (
     Audience,
     RunResult,
@@ -461,7 +462,7 @@ def test_cutting_logs(tmp_path: Path) -> None:
 def test_the_second_signal_stops_at_once() -> None:
     said: list[str] = []
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with StopRequests(said.append) as stop:
+    with StopRequests(said.append) as stop, stop.patient():
         assert stop.signal is None
         os.kill(os.getpid(), signal.SIGINT)
         assert stop.signal == signal.SIGINT

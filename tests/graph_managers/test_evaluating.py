@@ -93,7 +93,13 @@ def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_st
     for manager in (stopped, straight):
         manager.create_graph(TASK)
     expected = list(straight.improve())
-    records = list(stopped.improve(is_stopped=asked(60)))  # the first takes 50 steps
+    amid = asked(10)
+    at_the_second = 240
+    records = list(
+        stopped.improve(
+            is_stopped=lambda: stopped.clock.environment_steps == at_the_second and amid()
+        )
+    )
     assert stopped.is_settled
     last = records[-1]
     assert (last.kind, last.phase, last.environment_steps) == ("phase", Phase.TEST, 240)

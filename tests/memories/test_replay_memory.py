@@ -443,7 +443,7 @@ def test_a_saved_state_of_overwritten_transitions_says_so(forget):
     if forget == "clear":
         memory.clear()
     memory.add(stream.step())
-    with pytest.raises(RunError, match="has gone on and overwritten what its state refers to"):
+    with pytest.raises(RunError, match="has overwritten transitions that its state refers to"):
         build(capacity=8).load_state_dict(state)
 
 

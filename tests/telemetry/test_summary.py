@@ -74,6 +74,7 @@ def test_the_keys_of_summary_json():
         "solved_at": 90_000,
         "best_checkpoint": "checkpoints/step_90000",
         "last_checkpoint": "checkpoints/step_100000",
+        "incidents": [],
     }
     assert summary().as_json() == document
     assert json.loads(json.dumps(summary().as_json())) == document
