@@ -320,6 +320,12 @@ class AgentGroup:
             if len(here):
                 seat.agent.cut_off(row_state.members[seat.name], here, clock)
 
+    def restart_rows(self, row_state: GroupRows) -> None:
+        """Let every member give up the open episodes of all rows; all are playing again."""
+        for name, agent in self.members.items():
+            agent.restart_rows(row_state.members[name])
+            row_state.playing[name][:] = True
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """Let every member learn that is due; the report names them."""
         reports = {name: agent.train(clock) for name, agent in self.members.items()}

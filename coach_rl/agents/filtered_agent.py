@@ -258,6 +258,11 @@ class FilteredAgent(ABC, Generic[Exploration]):
         has to know where episodes end.
         """
 
+    def restart_rows(self, row_state: AgentRows[Exploration]) -> None:
+        """Give up the open episodes of all rows; see `core.agents.Agent`."""
+        row_state.follows[:] = False
+        row_state.filters = self.input_filter.new_rows(len(row_state.follows))
+
     def filters_state_dict(self) -> State:
         """The filters' statistics."""
         return {"input": self.input_filter.state_dict(), "output": self.output_filter.state_dict()}

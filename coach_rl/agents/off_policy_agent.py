@@ -99,15 +99,24 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
     """Normalise inside the networks and clip to +- this; None leaves observations as they are."""
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        """A memory that is never full enough, unless it is filled from a data set."""
-        starts = self.learning.learning_starts
-        is_filled = isinstance(self.memory, ReplayMemoryParameters) and self.memory.prefill
-        if steps > starts or is_filled:
-            return None
-        return (
-            f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, the "
-            f"run has {steps:,} steps; train for longer, or lower learning.learning_starts"
-        )
+        """A memory that is never full enough, or never holds a batch of different transitions."""
+        starts, batch = self.learning.learning_starts, self.learning.batch
+        kept = steps
+        if isinstance(self.memory, ReplayMemoryParameters):
+            if self.memory.prefill:
+                return None
+            kept = min(steps, self.memory.capacity)
+        if steps <= starts:
+            return (
+                f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, "
+                f"the run has {steps:,} steps; train for longer, or lower learning.learning_starts"
+            )
+        if kept < batch:
+            return (
+                f"agent '{self.name}' draws batches of {batch:,} from {kept:,} transitions at "
+                "most; lower learning.batch, or raise memory.capacity and the run's steps"
+            )
+        return None
 
 
 class OffPolicyAgent(FilteredAgent[RowState]):
@@ -229,6 +238,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         ):
             self.earned += int((~row_state.heatup[outcome.rows]).sum())
         super().observe(row_state, outcome, clock)
+
+    def restart_rows(self, row_state: AgentRows[RowState]) -> None:
+        """Give up the open episodes of all rows; in the memory they end by truncation."""
+        super().restart_rows(row_state)
+        self.memory.truncate_open_episodes()
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """The gradient steps that the decisions since the last call have earned."""

@@ -135,6 +135,9 @@ class ScriptedAgent:
     def cut_off(self, row_state: ScriptedRows, rows: IntArray, clock: Clock) -> None:
         """Nothing is kept."""
 
+    def restart_rows(self, row_state: ScriptedRows) -> None:
+        """Nothing is remembered."""
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """Never due."""
         return None

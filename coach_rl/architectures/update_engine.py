@@ -68,6 +68,9 @@ class UpdateEngine(Generic[Batch]):
         owner: The agent that owns the networks, for messages; see `LevelPlace.owner`.
         divergence: The response to a step that is not sound.
         on_activity: Called when a step is compiled or captured.
+
+    Attributes:
+        scalars: The numbers that the next step reads, by name; written by `set_scalars`.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class UpdateEngine(Generic[Batch]):
             mode, self._device, planned_updates=planned_updates, repaid_after=repaid_after
         )
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
-        self._scalars: Numbers = {}
+        self.scalars: Numbers = {}
         self._divergence = divergence
         self._metrics = StepMetrics(skips_unsound=divergence.skips)
         self._last_batch: Batch | None = None  # for a diagnosis
@@ -105,10 +108,10 @@ class UpdateEngine(Generic[Batch]):
     def set_scalars(self, **values: float) -> None:
         """Set numbers that the losses or the optimisers read; they keep until set again."""
         for name, value in values.items():
-            if name in self._scalars:
-                self._scalars[name].fill_(value)
+            if name in self.scalars:
+                self.scalars[name].fill_(value)
             else:
-                self._scalars[name] = torch.tensor(value, dtype=torch.float32, device=self._device)
+                self.scalars[name] = torch.tensor(value, dtype=torch.float32, device=self._device)
 
     def step(
         self, data: Batch, index: Tensor | None = None, *, only: tuple[str, ...] | None = None
@@ -131,7 +134,7 @@ class UpdateEngine(Generic[Batch]):
         if is_new := only not in self._steps:
             self._steps[only] = self._prepared(only)
         self._last_batch = data
-        result = self._steps[only](data, index, self._scalars)
+        result = self._steps[only](data, index, self.scalars)
         if is_new:
             self._on_activity("")
         self._metrics.add(result.names, result.metrics)
@@ -244,7 +247,7 @@ class UpdateEngine(Generic[Batch]):
             Learner(
                 name=each.name,
                 network=each.network,
-                learning_rate=float(self._scalars[each.named("learning_rate")]),
+                learning_rate=float(self.scalars[each.named("learning_rate")]),
                 max_gradient_norm=each.optimizer.max_gradient_norm,
             )
             for each, _ in self._learners

@@ -17,6 +17,8 @@ from typing import NoReturn
 import coach_rl
 from coach_rl.cli.settings import (
     DEFAULT_EPISODES,
+    CheckEnvironment,
+    CheckPreset,
     Describe,
     Evaluate,
     EvaluateUntrained,
@@ -71,6 +73,15 @@ _COMMANDS = {
         "preset",
         "it only builds the experiment",
     ),
+    "check": _Command(
+        "coach check ENVIRONMENT",
+        "Try an environment with random actions and say which promises it keeps: seeds, spaces, "
+        "ends, saving, speed. ENVIRONMENT is a level such as CartPole-v1 or my_module:MyEnv; with "
+        "-p PRESET instead: the one that a preset trains in.",
+        CheckEnvironment,
+        "environment",
+        "it tries an environment and trains nothing",
+    ),
     "list": _Command(
         "coach list [WORD]",
         "List the shipped presets, or those whose name contains WORD; in short `coach -l`.",
@@ -86,12 +97,28 @@ _UNTRAINED = _Command(
     "preset",
     "agents are evaluated before any training, without a run folder",
 )
+_CHECKED_PRESET = _Command(
+    "coach check -p PRESET",
+    "",
+    CheckPreset,
+    "preset",
+    "it tries the preset's environment and trains nothing",
+)
+_OF_PRESET = {"evaluate": _UNTRAINED, "check": _CHECKED_PRESET}
+"""Commands with -p PRESET instead of their subject, by name."""
+_SUBJECTS = {
+    "preset": ("a preset", "`coach list` shows the presets"),
+    "run": ("a run", "a folder such as experiments/NAME/RUN"),
+    "environment": ("an environment", "a level such as CartPole-v1 or my_module:MyEnv"),
+}
+"""Names of the subjects for messages, and an example of each."""
 _CHOOSING = {"list": "list", "episodes": "evaluate", "run": "resume", "preset": "train"}
 """Coach's short form: the command by the first of these flags that is given."""
 _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach resume RUN [flags]         or  coach -crd RUN [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach describe PRESET [flags]
+       coach check ENVIRONMENT
        coach list [WORD]                or  coach -l"""
 
 
@@ -118,8 +145,9 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
             raise _unknown_flag(parser, word.partition("=")[0])
     given = vars(namespace)
     name = name or _command_of(given, rest)
-    is_untrained = name == "evaluate" and "preset" in given and "run" not in given
-    command = _UNTRAINED if is_untrained else _COMMANDS[name]
+    command = _COMMANDS[name]
+    if name in _OF_PRESET and "preset" in given and command.subject not in given:
+        command = _OF_PRESET[name]
     if rest and command.subject not in given:
         subject = rest.pop(0)
         given[command.subject] = Path(subject) if command.subject == "run" else subject
@@ -164,14 +192,8 @@ def _check(
         flag = _flag_of(parser, ignored)
         raise ConfigurationError(f"`coach {name}` ignores {flag}: {command.limits}; leave it out")
     if command.subject not in given and command.kind is not ListPresets:
-        advice = (
-            "`coach list` shows the presets"
-            if command.subject == "preset"
-            else "a folder such as experiments/NAME/RUN"
-        )
-        raise ConfigurationError(
-            f"`coach {name}` needs a {command.subject}: {command.usage} ({advice})"
-        )
+        subject, advice = _SUBJECTS[command.subject]
+        raise ConfigurationError(f"`coach {name}` needs {subject}: {command.usage} ({advice})")
     if "dump_gifs" not in given and "dump_mp4" not in given:
         for unused in _names(Film) & given.keys():
             flag = _flag_of(parser, unused)
@@ -279,6 +301,12 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         type=_modules,
         help="with a run of somebody else's: run the code of these modules, separated by commas",
     )
+    what.add_argument(
+        "--restart-episodes",
+        action="store_true",
+        help="with -crd: begin open training episodes anew instead of restoring them, where that "
+        "fails or takes long",
+    )
     _add_changes(parser.add_argument_group("changing the experiment"))
     where = parser.add_argument_group("where and how it runs")
     where.add_argument(
@@ -319,7 +347,7 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
     general.add_argument("-h", "--help", action="help", help="show this and exit")
     if command is not None:
         shown = _names(command.kind) | {"debug", "help"}
-        shown |= _names(EvaluateUntrained) if command.kind is Evaluate else set()
+        shown |= _names(_OF_PRESET[name].kind) if name in _OF_PRESET else set()
         for action in parser._actions:
             action.help = action.help if action.dest in shown else argparse.SUPPRESS
     return parser

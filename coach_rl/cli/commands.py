@@ -1,4 +1,4 @@
-"""The commands of the command line: train, resume, evaluate, describe."""
+"""The commands of the command line: train, resume, evaluate, describe, check."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,12 @@ from typing import Self
 
 from rich.console import Console
 
+from coach_rl.cli.check import check_environment, level_parameters
 from coach_rl.cli.describe import describe_preset
 from coach_rl.cli.settings import (
     Changes,
+    CheckEnvironment,
+    CheckPreset,
     Describe,
     Evaluate,
     EvaluateUntrained,
@@ -93,6 +96,10 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
             return _evaluate_untrained(settings)
         case Describe():
             return _describe(settings)
+        case CheckEnvironment():
+            return check_environment(level_parameters(settings.environment))
+        case CheckPreset():
+            return _check_preset(settings)
     raise AssertionError(f"{type(settings).__name__} is done by `main`")
 
 
@@ -130,6 +137,7 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
             device=resume.device,
             threads=resume.threads,
             trust=resume.trust,
+            restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
             audience=_audience(resume.output, console, going_on),
@@ -180,6 +188,12 @@ def _describe(describe: Describe) -> int:
         graph_manager.create_graph(TaskParameters(device=describe.device))
         print(describe_preset(preset, graph_manager))
     return 0
+
+
+def _check_preset(check: CheckPreset) -> int:
+    preset = load_preset(find_preset(check.preset))
+    graph_manager = preset.configure(overrides_of(check.changes, preset))
+    return check_environment(graph_manager.parameters.environment)
 
 
 def _configured(

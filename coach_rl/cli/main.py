@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
-from coach_rl.cli.settings import Describe, EvaluateUntrained, ListPresets, Train
+from coach_rl.cli.settings import CheckPreset, Describe, EvaluateUntrained, ListPresets, Train
 from coach_rl.core.errors import (
     CoachError,
     CoachWarning,
@@ -67,7 +67,7 @@ def _run(words: list[str]) -> int:
     settings = parse_arguments(words)
     if isinstance(settings, ListPresets):
         return _list(settings)
-    if isinstance(settings, Train | EvaluateUntrained | Describe):
+    if isinstance(settings, Train | EvaluateUntrained | Describe | CheckPreset):
         find_preset(settings.preset)  # a misspelt name is reported at once
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
     from coach_rl.cli.commands import run_command

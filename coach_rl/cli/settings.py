@@ -93,6 +93,7 @@ class Resume:
     device: str | None = None
     threads: int | None = None
     trust: tuple[str, ...] = ()
+    restart_episodes: bool = False
     output: Output
 
 
@@ -137,6 +138,22 @@ class Describe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckEnvironment:
+    """`coach check ENVIRONMENT`."""
+
+    environment: str
+    """A level's name, `module:Class` included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPreset:
+    """`coach check -p PRESET`: the environment that a preset trains in."""
+
+    preset: str
+    changes: Changes
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListPresets:
     """`coach list [WORD]`, in short `coach -l`."""
 
@@ -144,4 +161,13 @@ class ListPresets:
     """Only presets whose name contains it, in any case."""
 
 
-Settings = Train | Resume | Evaluate | EvaluateUntrained | Describe | ListPresets
+Settings = (
+    Train
+    | Resume
+    | Evaluate
+    | EvaluateUntrained
+    | Describe
+    | CheckEnvironment
+    | CheckPreset
+    | ListPresets
+)

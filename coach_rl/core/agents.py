@@ -67,6 +67,14 @@ class Agent(Stateful, Protocol[Rows]):
         """
         ...
 
+    def restart_rows(self, row_state: Rows) -> None:
+        """Give up the open episodes of all rows, which begin anew after a gap.
+
+        Nothing that is stored from now on may go on from what was stored before; random streams
+        and statistics continue.
+        """
+        ...
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
         ...

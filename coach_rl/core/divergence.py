@@ -1,4 +1,4 @@
-"""What happens when an agent's loss, gradient or parameters are no longer finite."""
+"""The response to an agent whose loss, gradient or parameters are no longer finite."""
 
 from typing import Literal
 

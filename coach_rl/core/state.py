@@ -45,7 +45,7 @@ class Appended:
     """Columns [T, ...] of the entries `begin` to `end` of a row: `read(row, begin, end)`. Raises
     `RunError` where they have been given up since."""
     generation: int = 0
-    """Raised whenever the numbers start from 0 again."""
+    """Raised whenever an entry does change, or the numbers start from 0 again."""
 
     def parts(
         self, since: IntArray | None = None

@@ -67,7 +67,7 @@ class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
     checkpoints: CheckpointParameters | None = None
-    """When it saves itself and which checkpoints stay; None: as its own parameters say."""
+    """Policy of its checkpoints: when, and which stay; None: as its own parameters say."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
@@ -85,8 +85,8 @@ class RunResult:
     environment_steps: int
     """Environment steps at the end of the run."""
     ending: str | None
-    """Why training was over: `solved`, or the unit whose count was full, such as `hours`; None
-    when it was stopped before."""
+    """Reason why training was over: `solved`, or the unit whose count was full, such as `hours`;
+    None when it was stopped before."""
     solved_at: int | None
     """Environment steps of the evaluation that reached the target; None if none has, or if there
     is no target."""
@@ -97,9 +97,9 @@ class RunResult:
     best: Best | None
     """The best evaluation while training; None when there was none."""
     unsaved: str | None = None
-    """Why the end of the run is in no checkpoint; None when it is in one, or none was wanted."""
+    """Reason why the end of the run is in no checkpoint; None when it is, or none was wanted."""
     incidents: tuple[str, ...] = ()
-    """What went wrong without ending the run, a line each."""
+    """Troubles that did not end the run, a line each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +131,9 @@ class LiveRun:
     saved_at: int | None
     """Environment steps of the newest checkpoint; None where there is none."""
     failures: dict[str, int] = field(default_factory=dict)
-    """How often something could not be written, by what."""
+    """Number of times that something could not be written, by what it was."""
     unsaved: str | None = None
-    """Why the last attempt at a checkpoint failed; None if it did not."""
+    """Reason why the last attempt at a checkpoint failed; None if it did not."""
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""
@@ -235,7 +235,7 @@ class LiveRun:
     def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
         """Say it, then do it, so that the line is among those the checkpoint keeps.
 
-        Where it cannot be written the run goes on, and tries again when the next one is due.
+        Where it cannot be written the run continues, and tries again when the next one is due.
         """
         steps = self.graph_manager.clock.environment_steps
         said = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
@@ -254,7 +254,7 @@ class LiveRun:
             self.saved_at, self.unsaved = steps, None
 
     def _film(self, name: str) -> None:
-        """Write the film of the last evaluation; a run goes on without it."""
+        """Write the film of the last evaluation; a run continues without it."""
         assert self.videos is not None
         try:
             self.videos.write(self.folder.videos / name)
@@ -265,7 +265,7 @@ class LiveRun:
     def _note_failure(self, what: str, message: str) -> None:
         """Count what could not be written; the first of a kind is said."""
         if what not in self.failures:
-            warnings.warn(f"cannot write {message}; the run goes on", CoachWarning, stacklevel=2)
+            warnings.warn(f"cannot write {message}; the run continues", CoachWarning, stacklevel=2)
         self.failures[what] = self.failures.get(what, 0) + 1
 
     def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
@@ -341,7 +341,7 @@ class LiveRun:
         return summary
 
     def _files(self) -> dict[str, Callable[[], Sink]]:
-        """What makes the sinks that write into the run's folder."""
+        """Makers of the sinks that write into the run's folder, by the files' names for people."""
         folder, clock = self.folder.path, self.graph_manager.clock
         files: dict[str, Callable[[], Sink]] = {
             "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),

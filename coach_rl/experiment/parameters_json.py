@@ -238,7 +238,7 @@ def _decode_reference(document: dict[str, Json], path: str) -> object:
 
 
 def _decode_list(document: dict[str, Json], path: str) -> list[object]:
-    return list(_decode(document[LIST_TAG], path))
+    return [_decode(part, f"{path}.{i}") for i, part in enumerate(document[LIST_TAG])]
 
 
 def _decode_items(document: dict[str, Json], path: str) -> dict[object, object]:

@@ -1,7 +1,6 @@
 """Going back to a checkpoint with other random numbers than the first time."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 
@@ -25,7 +24,7 @@ def with_new_randomness(state: State, *, seed: int, attempt: int) -> State:
         attempt: How many times the run has been rolled back; each has streams of its own.
     """
 
-    def changed(part: Any, path: tuple[str, ...]) -> Any:
+    def changed(part: object, path: tuple[str, ...]) -> object:
         names: tuple[str | int, ...] = ("roll back", attempt, *path)
         match part:
             case Mapping() if "bit_generator" in part:

@@ -37,10 +37,10 @@ class Holder:
     process: int
     host: str
     started: float
-    """When the process was started, in seconds since 1970."""
+    """Time at which the process was started, in seconds since 1970."""
 
     def __str__(self) -> str:
-        """Who it is, for messages."""
+        """The process, its host and its start, for messages."""
         began = datetime.fromtimestamp(self.started).astimezone().isoformat(" ", "seconds")
         return f"process {self.process} on host {self.host}, started {began}"
 

@@ -38,7 +38,7 @@ class RunSinks:
 
     @property
     def incidents(self) -> list[str]:
-        """What was lost, a line a file."""
+        """Losses, a line a file."""
         return [each.loss for each in self._files if each.lost_in_all]
 
     def write(self, record: LogRecord) -> None:
@@ -102,8 +102,8 @@ class _File:
         self._reason = error.strerror or str(error)
         if not self.lost_in_all:
             warnings.warn(
-                f"{self._name} cannot be written: {trouble(error, self._folder)}; the run goes on "
-                "and its records are lost there until it can",
+                f"{self._name} cannot be written: {trouble(error, self._folder)}; the run "
+                "continues and its records are lost there until it can",
                 CoachWarning,
                 stacklevel=2,
             )
@@ -116,7 +116,7 @@ class _File:
 
 
 def trouble(error: BaseException, folder: Path) -> str:
-    """Why a folder cannot be written to, with its name and the space that is left, for messages."""
+    """The reason why a folder cannot be written to, its name and the space that is left."""
     cause = error if isinstance(error, OSError) else error.__cause__
     strerror = cause.strerror if isinstance(cause, OSError) else None
     reason = strerror or str(cause or error)

@@ -100,6 +100,8 @@ def run_experiment(
     on_activity = stop.following(audience.on_activity)
     with stop, live_graph(graph_manager, task, on_activity=on_activity):
         policy = _policy(graph_manager, settings)
+        if policy.enabled:
+            graph_manager.warn_of_restarts()
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
         manifest["parameters"]["checkpoints"] = encode(policy)
@@ -123,6 +125,7 @@ def resume_experiment(
     changes: Mapping[str, object] | None = None,
     device: str | None = None,
     threads: int | None = None,
+    restart_episodes: bool = False,
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
@@ -142,6 +145,8 @@ def resume_experiment(
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
             Another number changes the numbers, which a `CoachWarning` says.
+        restart_episodes: Whether to begin the open training episodes anew instead of restoring
+            them: where that fails, or takes long.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
@@ -168,8 +173,10 @@ def resume_experiment(
         if checkpoint is None:
             _require_never_saved(folder, manifest)
             load_levels(graph_manager, manifest)
+            if policy.enabled:
+                graph_manager.warn_of_restarts()
         else:
-            graph_manager.load_state_dict(checkpoint.state)
+            graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
             _warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
             require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
@@ -179,7 +186,13 @@ def resume_experiment(
         folder.summary.unlink(missing_ok=True)
         start = None if checkpoint is None else checkpoint.path.name
         manifest["resumes"].append(
-            {"time": now(), "command": list(command), "from": start, **made_with()}
+            {
+                "time": now(),
+                "command": list(command),
+                "from": start,
+                "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
+                **made_with(),
+            }
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
         manifest["parameters"]["checkpoints"] = encode(policy)
@@ -191,10 +204,8 @@ def resume_experiment(
 
 
 def _policy(graph_manager: GraphManager, settings: RunSettings) -> CheckpointParameters:
-    """The policy of checkpoints; what cannot be saved is refused unless there are none."""
+    """The policy of checkpoints."""
     policy: CheckpointParameters = settings.checkpoints or graph_manager.parameters.checkpoints
-    if policy.enabled:
-        graph_manager.require_savable()
     needs_memories = graph_manager.parameters.divergence.response == "roll_back"
     if needs_memories and not (policy.enabled and policy.memories):
         raise ConfigurationError(
@@ -216,6 +227,11 @@ def _check_disk_space(
 
 def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
     return None if settings.video is None else Videos(graph_manager, settings.video)
+
+
+def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
+    """Return whether a checkpoint was saved without the open training episodes."""
+    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))
 
 
 def _warn_of_missing_memories(checkpoint: Checkpoint) -> None:
@@ -240,10 +256,10 @@ def _require_never_saved(folder: RunFolder, manifest: Json) -> None:
             "be resumed; start a new run"
         )
     log = folder.path / "log.jsonl"
-    told = (
+    announced = (
         re.findall(r'"kind": ?"(checkpoint(?:_failed)?)"', log.read_text()) if log.exists() else []
     )
-    is_announced = told.count("checkpoint") > told.count("checkpoint_failed")
+    is_announced = announced.count("checkpoint") > announced.count("checkpoint_failed")
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(
             f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "

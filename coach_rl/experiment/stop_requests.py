@@ -32,7 +32,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class StopRequests:
-    """While entered, takes the signals to this process; one that it was told to ignore stays so.
+    """While entered, takes the signals to this process; one that it was started to ignore stays so.
 
     Inside `patient`, the first request to stop is only remembered, because the run ends by itself
     soon; the second leaves at once. Elsewhere the first one does, too. A request for a checkpoint

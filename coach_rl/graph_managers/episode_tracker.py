@@ -58,6 +58,15 @@ class EpisodeTracker:
         """True if success was ever reported."""
         return self._tells_success
 
+    @property
+    def lengths(self) -> IntArray:
+        """Steps of each row's open episode so far, [N]."""
+        return self._length.copy()
+
+    def restart(self) -> None:
+        """Forget the open episodes: others begin."""
+        self._end(np.arange(len(self._length)))
+
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
         """Take in an answer of the simulator; the episodes it ended, None when it ended none.
 
@@ -81,7 +90,7 @@ class EpisodeTracker:
             return None
         if answer.faults:
             lost = answer.lost
-            self._forget(rows[lost])
+            self._end(rows[lost])
             over &= ~lost
             if not over.any():
                 return None
@@ -94,7 +103,7 @@ class EpisodeTracker:
             success_any=self._succeeded[ended].astype(np.float64),
             agents={name: total[ended] for name, total in self._agents.items()},
         )
-        self._forget(ended)
+        self._end(ended)
         return finished
 
     def state_dict(self) -> State:
@@ -117,8 +126,7 @@ class EpisodeTracker:
         self._agents = {name: total.copy() for name, total in state["agents"].items()}
         self.faults = dict(state.get("faults", {}))  # older checkpoints have none
 
-    def _forget(self, rows: IntArray) -> None:
-        """Nothing is added up yet in the episodes of these rows."""
+    def _end(self, rows: IntArray) -> None:
         for total in (self._reward, *self._agents.values()):
             total[rows] = 0.0
         self._length[rows] = 0

@@ -13,21 +13,27 @@ from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require
+from coach_rl.core.errors import CoachWarning, ConfigurationError, require
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.evaluating import EvaluationStopped, level_metrics, never, play
-from coach_rl.graph_managers.graph import Graph, warn_of_idle_learners
+from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
     HACGraphParameters,
-    ScheduleParameters,
 )
 from coach_rl.graph_managers.progress import Progress
+from coach_rl.graph_managers.run_warnings import (
+    ENDLESS,
+    warn_of_cut_off_episodes,
+    warn_of_endless_episodes,
+    warn_of_endless_heatup,
+    warn_of_useless_settings,
+)
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
@@ -53,6 +59,7 @@ class GraphManager:
         self._recorder: EpisodeRecorder | None = None
         self._progress = Progress(parameters.schedule, parameters.validation)
         self._is_settled = True
+        self._has_warned = False
 
     @property
     def graph(self) -> Graph:
@@ -161,7 +168,7 @@ class GraphManager:
 
         progress.go_on()
         if not progress.has_begun:
-            warn_of_idle_learners(self.parameters)
+            warn_of_useless_settings(self.parameters)
         if not heatup.is_reached(clock):
             yield from self._act(
                 Phase.HEATUP, lambda: is_left() or heatup.is_reached(clock) or is_over()
@@ -169,7 +176,7 @@ class GraphManager:
             if is_left():
                 return
             if not heatup.is_reached(clock):
-                _warn_of_endless_heatup(self.parameters.schedule)
+                warn_of_endless_heatup(self.parameters.schedule)
         progress.training_begins(clock)
         try:
             yield from self._evaluate_if_due(is_stopped)  # a run may have stopped just before
@@ -222,10 +229,13 @@ class GraphManager:
                 graph.evaluation,
                 episodes,
                 seed=graph.evaluation_seed if seed is None else seed,
+                step_limit=self.parameters.schedule.evaluation_step_limit,
                 recorder=self._recorder,
                 is_stopped=is_stopped,
                 on_activity=graph.on_activity,
             )
+        if scores.cut_off:
+            warn_of_cut_off_episodes(self.parameters)
         progress.evaluations_tell_success |= scores.reports_success
         with_success = self._success_is_reported()
         record = progress.record(
@@ -245,17 +255,20 @@ class GraphManager:
         """The levels and their agents, for people."""
         return self.graph.description()
 
-    def require_savable(self) -> None:
-        """Raise a `ConfigurationError` where the environments of training cannot be saved.
+    def warn_of_restarts(self) -> None:
+        """Warn where a resumed run will begin its open episodes anew, and why.
 
-        Whoever is going to write checkpoints asks before hours go into a run that has none.
+        Whoever is going to write checkpoints asks before hours go into a run.
         """
-        try:
-            self.graph.training.state_dict()
-        except CheckpointError as error:
-            raise ConfigurationError(
-                f"a run saves checkpoints, and this experiment cannot be saved: {error}"
-            ) from error
+        obstacle = self.graph.obstacle_to_restoring
+        if obstacle is not None:
+            warnings.warn(
+                f"open episodes of '{self.parameters.environment.level}' cannot be saved: "
+                f"{obstacle}. Checkpoints hold everything else, and a resumed run begins these "
+                "episodes anew",
+                CoachWarning,
+                stacklevel=2,
+            )
 
     def state_dict(self) -> State:
         """Everything that is needed to continue exactly here; valid between two records."""
@@ -263,9 +276,9 @@ class GraphManager:
         progress["evaluations_tell_success"] = self._success_is_reported()
         return {**self.graph.state_dict(), "progress": progress}
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a state saved by an equally built graph."""
-        self.graph.load_state_dict(state)
+    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
+        """Go on from a state saved by an equally built graph; see `Graph.load_state_dict`."""
+        self.graph.load_state_dict(state, restart_episodes=restart_episodes)
         self._load_progress(state["progress"])
         self._is_settled = True
 
@@ -328,9 +341,16 @@ class GraphManager:
                 for level, agent, metrics in learned
             ]
             if progress.is_due(clock):
+                self._warn_of_endless_episodes()
                 progress.warn_of_standstill(clock)
                 records += progress.speed_records(clock, level_metrics(training, "level"))
             yield from self._settling(records)
+
+    def _warn_of_endless_episodes(self) -> None:
+        """Warn, once, where no environment has ended an episode for long."""
+        if not self._has_warned and self.graph.tracker.lengths.min() >= ENDLESS:
+            self._has_warned = True
+            warn_of_endless_episodes(self.parameters)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
         """Evaluate at every interval and at the end of training, once each."""
@@ -360,15 +380,6 @@ class GraphManager:
         same = self.parameters.evaluation_environment is None
         reported = self._progress.evaluations_tell_success
         return reported or (same and self.graph.tracker.reports_success)
-
-
-def _warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
-    warnings.warn(
-        f"the run ended within its heat-up of {schedule.heatup}, so nothing was trained; shorten "
-        f"schedule.heatup, or give it in the unit of schedule.training ({schedule.training.noun})",
-        CoachWarning,
-        stacklevel=3,
-    )
 
 
 class BasicRLGraphManager(GraphManager):

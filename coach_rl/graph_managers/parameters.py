@@ -41,6 +41,8 @@ class ScheduleParameters:
     training."""
     evaluation_episodes: Positive[EnvironmentEpisodes] = EnvironmentEpisodes(10)
     """Episodes of each evaluation."""
+    evaluation_step_limit: Positive[int] | None = 100_000
+    """Environment steps after which an evaluation cuts an episode off; None waits for its end."""
     progress_interval: Positive[EnvironmentSteps] = EnvironmentSteps(1_000)
     """Environment steps between progress records."""
     stop_after: Positive[Hours] | None = None

@@ -93,10 +93,16 @@ class FrameRing:
         if ended.any():
             self._keep_lasts(positions[ended], newest[ended])
 
-    def end_episode(self, row: int, step: int, position: int) -> None:
-        """The frame of `step` in a row is the last of the episode of the transition before it."""
-        last = self._frames.read(FRAMES, np.array([row * self._length + step % self._length]))
-        self._keep_lasts(np.array([position]), last)
+    def truncate(self, rows: IntArray, ends: IntArray, positions: IntArray) -> None:
+        """Keep what became the last frames of episodes that are cut off before these steps, [R].
+
+        Args:
+            rows: [R].
+            ends: The steps behind their newest transitions, [R].
+            positions: The positions of those transitions, [R].
+        """
+        frames = self._frames.read(FRAMES, rows * self._length + ends % self._length)
+        self._keep_lasts(positions, frames)
 
     def take(
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool

@@ -156,7 +156,7 @@ class RingStore:
             self.ledger[TRUNCATED][position] = True
             self._cut = [*self._cut_kept(), (row, end - 1)]
             for ring in self._rings.values():
-                ring.end_episode(row, end, position)
+                ring.truncate(np.array([row]), np.array([end]), np.array([position]))
             self._close(row, end)
 
     def _cut_kept(self) -> list[tuple[int, int]]:
@@ -197,6 +197,18 @@ class RingStore:
         for index in ended:
             self._close(row, before + int(index) + 1)
         return positions
+
+    def truncate_open_episodes(self) -> None:
+        """End every row's open episode with its newest transition, which becomes truncated."""
+        rows = np.flatnonzero(self.counts > self._row_begins)
+        ends = self.counts[rows]
+        positions = self.positions_of(rows, ends - 1)
+        self.ledger[TRUNCATED][positions] = True
+        self._generation += 1
+        for ring in self._rings.values():
+            ring.truncate(rows, ends, positions)
+        for row, end in zip(rows.tolist(), ends.tolist(), strict=True):
+            self._close(row, end)
 
     def draw(self, rng: np.random.Generator, size: int) -> IntArray:
         """Positions [size], each transition kept equally likely; RunError when there is none."""

@@ -143,7 +143,7 @@ class ConsoleSink:
             now = time.monotonic()
             if not self._plain and self._last is not None:
                 self._refresh(self._last)
-            elif self._plain and now - max(self._since, self._shown) >= PLAIN_SECONDS:
+            elif now - max(self._since, self._shown) >= PLAIN_SECONDS:
                 self._shown = now
                 self._print(self._doing())
 

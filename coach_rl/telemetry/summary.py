@@ -21,7 +21,7 @@ class Summary:
     last_checkpoint: str | None
     """Path of the newest checkpoint; None where the run keeps none, or could write none."""
     incidents: tuple[str, ...] = ()
-    """What went wrong without ending the run, a line each."""
+    """Troubles that did not end the run, a line each."""
     best: str = ""
     """The best evaluation while training, by which metric, and when; empty when there was none."""
     ending: str = ""

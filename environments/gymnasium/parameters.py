@@ -13,6 +13,7 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
+from coach_rl.environments.gymnasium.probing import obstacle_to_restoring
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
@@ -41,6 +42,9 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
     faults: FaultParameters = field(default_factory=FaultParameters)
     """What happens when an environment fails."""
+    resume: Literal["replay", "restart"] = "replay"
+    """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
+    step by step, as far as the environment can be. restart: they begin anew, for slow ones."""
 
     def __post_init__(self) -> None:
         for name in ("step_seconds", "reset_seconds"):
@@ -83,6 +87,12 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         else:
             rows = LocalRows(self.recipe(), range(num_envs))
         return GymnasiumEnvironment(rows, num_envs=num_envs, level=self.level, faults=self.faults)
+
+    def obstacle_to_restoring(self) -> str | None:
+        """Return what keeps open episodes from being replayed; None if nothing is found."""
+        if self.resume == "restart":
+            return f"{type(self).__name__}.resume is 'restart'"
+        return obstacle_to_restoring(lambda: self.build(num_envs=1))
 
 
 @parameter_class

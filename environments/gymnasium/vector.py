@@ -66,8 +66,8 @@ class VectorEnvironment:
 
     Its rows cannot be sent to one by one: `recv` raises `ActionError` until every row that is not
     held back was sent. Whether a row's life depends on the other rows is up to the vector
-    environment. It cannot be saved: use single environments (`sync`, `subprocess`) where runs must
-    be resumed exactly.
+    environment. It cannot be saved, so a resumed run begins its open episodes anew: use single
+    environments (`sync`, `subprocess`) where runs must be resumed exactly.
 
     Args:
         vector: The vector environment; owned from now on.
@@ -147,8 +147,8 @@ class VectorEnvironment:
     def state_dict(self) -> State:
         """Refused: Gymnasium has no way to save a vector environment."""
         raise CheckpointError(
-            f"'{self._level}' is a ready vector environment, which cannot be saved; "
-            "use vectorization='sync' or 'subprocess' for runs with checkpoints"
+            f"'{self._level}' is a ready vector environment, which has no way to be saved; "
+            "vectorization='sync' and 'subprocess' have"
         )
 
     def load_state_dict(self, state: State) -> None:  # noqa: ARG002 - there is no such state

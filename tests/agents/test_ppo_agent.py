@@ -480,7 +480,7 @@ def test_schedules_are_read_where_the_rollout_began():
         scalars = bandit.round(
             Clock(environment_steps=began + 8, planned=EnvironmentSteps(100))
         ).metrics
-        used = [float(agent.engine._scalars[name]) for name in ("learning_rate", "clip")]
+        used = [float(agent.engine.scalars[name]) for name in ("learning_rate", "clip")]
         assert used == pytest.approx([scalars["train/learning_rate"], scalars["train/clip"]])
         seen.append(used)
     expected = [[0.01, 0.4], [0.0075, 0.3], [0.0075, 0.3], [0.0025, 0.2]]
@@ -523,7 +523,7 @@ def test_the_kl_coefficient_adapts_after_each_round_and_is_used_in_the_next(targ
     for number in range(3):
         scalars = bandit.round().metrics
         assert scalars["train/approx_kl"] > 1e-9
-        assert float(agent.engine._scalars["kl_coefficient"]) == 3.0 * factor**number
+        assert float(agent.engine.scalars["kl_coefficient"]) == 3.0 * factor**number
         assert scalars["train/kl_coefficient"] == 3.0 * factor ** (number + 1)
 
 

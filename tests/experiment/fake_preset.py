@@ -159,7 +159,7 @@ class WalkGraphManager(GraphManager):
     def evaluation_begins(self) -> LogRecord:
         return self._record("phase", {})
 
-    def require_savable(self) -> None: ...
+    def warn_of_restarts(self) -> None: ...
 
     def load_agents(self, state: State) -> None:
         self.load_state_dict(state)
@@ -176,7 +176,7 @@ class WalkGraphManager(GraphManager):
             "evaluated": self._evaluated,
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         self._clock.load_state_dict(state["clock"])
         load_generator_state(self._rng, state["rng"])
         self._weights = state["weights"].clone()

@@ -94,7 +94,7 @@ def test_a_full_disk_costs_lines_and_checkpoints_until_there_is_room(tmp_path: P
         (message,) = [each for each in messages if name in each]
         assert "File too large" in message
         assert f" in {result.folder.path}, which has " in message
-        assert "GB free; the run goes on" in message
+        assert "GB free; the run continues" in message
     lines = log_of(result)  # all of them whole
     (gap,) = [line for line in lines if line["kind"] == "gap"]
     steps = [line["environment_steps"] for line in lines]

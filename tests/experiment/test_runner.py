@@ -435,7 +435,7 @@ def test_a_broken_manifest_is_said(tmp_path: Path) -> None:
     manifest = json.loads(result.folder.manifest.read_text())
     for change, message in (
         ({"schema_version": 9}, "has schema version 9"),
-        ({"graph_manager": "os:getcwd"}, "which is no GraphManager"),
+        ({"graph_manager": "coach_rl.core.steps:EnvironmentSteps"}, "which is no GraphManager"),
     ):
         result.folder.manifest.write_text(json.dumps(manifest | change))
         with pytest.raises((CheckpointError, ConfigurationError), match=message):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -151,3 +153,24 @@ def test_stacks_that_cannot_be_put_together_again_are_refused():
 def test_keys_without_stacks_are_refused(key, message):
     with pytest.raises(SpaceError, match=message):
         build(observed=observed(3), frame_stack=(key,))
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_episodes_truncated_afterwards_are_as_if_they_had_been_truncated_at_once(n_step):
+    common = {"num_envs": 2, "observed": observed(3), "capacity": 24, "n_step": n_step}
+    told, later = build(**common), build(**common, frame_stack=("camera",))
+    cameras = Cameras(2, 3, seed=n_step)
+    for tick in range(60):
+        transition = cameras.step([0, 1])
+        later.add(transition)
+        if tick % 7 == 6:  # a gap: both rows begin anew
+            transition = replace(transition, truncated=~transition.terminated)
+            later.truncate_open_episodes()
+            later.truncate_open_episodes()  # nothing is open any more
+            for row in (0, 1):
+                cameras.reset(row)
+        told.add(transition)
+        same_batches(told.sample(12), later.sample(12))
+    left, right = told.trajectories(), later.trajectories()
+    for path, values in left.items():
+        np.testing.assert_array_equal(values, right[path], err_msg=path)
