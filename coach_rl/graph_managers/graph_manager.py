@@ -332,7 +332,8 @@ class GraphManager:
         while not is_over():
             started = time.perf_counter()
             with torch_settings(graph.task):
-                finished = graph.tracker.note(training.tick())
+                answer = training.tick()
+                finished = graph.tracker.note(answer)
                 if finished is not None:
                     clock.episodes += len(finished)
                 learned = list(graph.learn()) if phase is Phase.TRAIN else []
@@ -341,6 +342,8 @@ class GraphManager:
             clock.wall_seconds = progress.seconds_at(now)
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
+            if answer.faults:
+                records += progress.fault_records(clock, answer.faults, graph.tracker.faults)
             if finished is not None:
                 with_success = graph.tracker.reports_success
                 records += progress.episode_records(clock, finished, with_success=with_success)
