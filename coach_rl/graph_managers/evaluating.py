@@ -143,8 +143,8 @@ def play(
         finished = tracker.note(answer)
         if finished is not None:
             counted = (due[finished.rows] > 0) & ~stuck[finished.rows]
-            over = (answer.terminated | answer.truncated) & ~answer.lost
-            cut = (answer.truncated & ~ended)[over]
+            is_over = (answer.terminated | answer.truncated) & ~answer.lost
+            cut = (answer.truncated & ~ended)[is_over]
             cut_off += int(np.count_nonzero(counted & cut))
             stuck[finished.rows] = cut
             due[finished.rows[counted]] -= 1
