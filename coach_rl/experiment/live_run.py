@@ -325,7 +325,7 @@ class LiveRun:
             target="" if target is None else target.report(self.graph_manager.solved_at),
             solved_at=self.graph_manager.solved_at,
             incidents=self._incidents(sinks),
-            faults=self.graph_manager.graph.tracker.faults,
+            faults=self.graph_manager.faults,
         )
         document = {
             "created": now(),

@@ -8,7 +8,7 @@ graph_manager.graph.agents["main"]
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity
@@ -96,6 +96,11 @@ class GraphManager:
     def ending(self) -> str | None:
         """The reason why training is over: `solved`, or the unit that is full; None if it isn't."""
         return self._progress.ending(self.clock)
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        """Number of failures of training environments so far, by their cause."""
+        return self.graph.tracker.faults
 
     @property
     def solved_at(self) -> int | None:
