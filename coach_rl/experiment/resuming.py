@@ -79,7 +79,7 @@ def require_latest(opened: OpenedRun) -> None:
         raise ConfigurationError(
             f"{folder} has gone on from {chosen} to {opened.later[-1].name}; resuming from "
             f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
-            f"To keep both: coach fork {folder}@{chosen} --as NAME; to delete them: --drop-later"
+            f"To keep both: coach fork {folder}@{chosen} --as NAME; to delete them: --drop_later"
         )
 
 

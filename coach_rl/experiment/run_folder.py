@@ -200,7 +200,7 @@ def offering_last_good(folder: RunFolder) -> Iterator[None]:
             raise
         raise CheckpointError(
             f"{error}; the newest good checkpoint of the run is {good.name}: take it with "
-            "--last-good"
+            "--last_good"
         ) from error
 
 
