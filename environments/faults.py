@@ -27,6 +27,7 @@ from coach_rl.core.errors import (
     NonFiniteError,
     RunError,
 )
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, Fault, IntArray, Observation
@@ -34,7 +35,6 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.level_name import shown_level
 
 Reaction = Literal["restart", "stop"]
 Cause = Literal["raised", "died", "hung", "malformed", "non_finite", "unstable"]
@@ -252,7 +252,7 @@ class SpaceWatch:
         warnings.warn(
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
             f"its space {_text(self._spaces[key], 200)}: {_text(value, 200)}; correct the space "
-            "in the environment (the run goes on)",
+            "in the environment (the run continues)",
             CoachWarning,
             stacklevel=3,
         )

@@ -145,7 +145,7 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     """
     words = [_underscored(word) for word in arguments]
     if words[:1] == ["help"]:
-        words = [*words[1:2], "--help"]
+        words = [*map(_known_command, words[1:2]), "--help"]
     name = words.pop(0) if words and words[0] in _COMMANDS else None
     parser = _parser(name)
     _refuse_single_dash(parser, words)
@@ -172,6 +172,12 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     settings = _filled(command.kind, given)
     assert isinstance(settings, Settings)
     return settings
+
+
+def _known_command(word: str) -> str:
+    if word not in _COMMANDS:
+        raise UnknownNameError("command", word, _COMMANDS, "`coach --help` shows all")
+    return word
 
 
 def _underscored(word: str) -> str:

@@ -8,6 +8,7 @@ from typing import Literal, Self
 from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.roles import CodeNamingParameters
@@ -18,7 +19,6 @@ from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
-from coach_rl.environments.level_name import name_of_class
 
 
 @parameter_class

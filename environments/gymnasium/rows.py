@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError, EnvironmentFault, SpaceError
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.state import State
@@ -28,7 +29,6 @@ from coach_rl.environments.faults import (
 )
 from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
-from coach_rl.environments.level_name import shown_level
 
 T = TypeVar("T")
 

@@ -33,6 +33,7 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     SpaceError,
 )
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
 from coach_rl.environments.faults import (
@@ -52,7 +53,6 @@ from coach_rl.environments.gymnasium.rows import (
     life_of,
     require_one_layout,
 )
-from coach_rl.environments.level_name import shown_level
 from coach_rl.environments.processors import usable_processors
 
 T = TypeVar("T")

@@ -6,10 +6,10 @@ from typing import Literal
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
+from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.environments.faults import FaultParameters
-from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
 from coach_rl.environments.mujoco.batch import MujocoBatch

@@ -137,6 +137,7 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-seed 1 -p FAKE", "unknown flag '-seed'; did you mean '--seed'"),
         ("cartpole_ppo", "is a preset; did you mean `coach train CartPole_PPO`?"),
         ("trian FAKE", "unknown command 'trian'; did you mean 'train'"),
+        ("help trian", "unknown command 'trian'; did you mean 'train'"),
         ("train", "`coach train` needs a preset: coach train PRESET (`coach list` shows"),
         ("resume", "`coach resume` needs a run: coach resume RUN"),
         ("-p FAKE --seed 1 2 3", "unexpected argument '2': --seed takes one number"),
