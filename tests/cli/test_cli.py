@@ -360,6 +360,15 @@ def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]
     )
 
 
+def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("-p", FAKE, "-ntb", "--no_checkpoints") == 0
+    assert coach("-crd", only_run(), "--steps", 1_000) == 1
+    said = capsys.readouterr().err
+    assert "so it cannot be resumed; start a new run\n" in said
+
+
 def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
