@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-
 from golden_runs import RUNS, GoldenRun
 from killed_processes import Ended, Moment, coach, moments
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
