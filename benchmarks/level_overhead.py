@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -23,7 +22,7 @@ from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.records import ActionRequest, End, EnvResponse
+from coach_rl.core.records import ActionRequest, Array, End, EnvResponse
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments import parameters
 from coach_rl.graph_managers import LevelParameters
@@ -63,11 +62,11 @@ class NullSimulator:
         )
         self._cuts = [] if in_phase else list(range(HORIZON))
 
-    def reset(self, seed: Any = None) -> EnvResponse:  # noqa: ARG002 - there is no chance here
+    def reset(self, seed: object = None) -> EnvResponse:  # noqa: ARG002 - there is no chance here
         """Where the rows are."""
         return self._answer
 
-    def send(self, directive: Any, rows: Any = None) -> None:
+    def send(self, directive: object, rows: object = None) -> None:
         """Nothing."""
 
     def recv(self) -> EnvResponse:
@@ -95,7 +94,7 @@ class NullAgent:
     def new_rows(self, num_envs: int, seed: int) -> None:
         """None are kept."""
 
-    def act(self, _: Any, request: ActionRequest, __: Any) -> Any:
+    def act(self, _: object, request: ActionRequest, __: object) -> Array:
         """Towards the goal where scripted, else always the same."""
         observation = request.observation
         if not self._scripted:
@@ -105,7 +104,7 @@ class NullAgent:
             return np.sin(5 * here)
         return np.clip(4 * (observation[GOAL_KEY] - here), -1, 1)
 
-    def observe(self, row_state: Any, outcome: Any, clock: Clock) -> None:
+    def observe(self, row_state: object, outcome: object, clock: Clock) -> None:
         """Nothing."""
 
 
@@ -119,7 +118,7 @@ class Case:
     microseconds: list[float]
 
 
-def stack(levels: int, simulator: Any, *, scripted: bool) -> LevelManager:
+def stack(levels: int, simulator: Environment, *, scripted: bool) -> LevelManager:
     """That many levels on a simulator."""
     described = [
         LevelParameters(
@@ -158,7 +157,7 @@ def measured(cases: list[Case], clock: Callable[[], float], rounds: int, ticks: 
             case.microseconds.append((clock() - began) / ticks * 1e6)
 
 
-def cases_of(make: Callable[[], Any], most: int, *, scripted: bool) -> list[Case]:
+def cases_of(make: Callable[[], Environment], most: int, *, scripted: bool) -> list[Case]:
     """Stacks of 1 to `most` levels, each on a simulator of its own."""
     return [
         Case(f"{levels} levels", levels, stack(levels, make(), scripted=scripted), [])

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import mujoco
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from coach_rl.environments.mujoco import MujocoBatch, MujocoParameters
 
+Vector = gymnasium.vector.VectorEnv
 Actions = npt.NDArray[np.float32]
 SIZES = ((1, 1), (8, 1), (8, 2), (16, 2), (64, 2))
 """Environments and threads."""
@@ -70,7 +70,7 @@ def main() -> None:
 
 def compare(level: str, envs: int, threads: int, rounds: int, seconds: float) -> list[Row]:
     """Let every contender take its turns."""
-    vectors: dict[str, gymnasium.vector.VectorEnv[Any, Any, Any]] = {
+    vectors: dict[str, Vector] = {
         name: gymnasium.make_vec(level, num_envs=envs, vectorization_mode=mode)
         for name, mode in ((ASYNC, "async"), (SYNC, "sync"))  # async forks: before any thread
     }
@@ -108,7 +108,7 @@ def row(
     return Row(envs, threads, name, float(median), float(low), float(high), of_raw)
 
 
-def timed(run: Callable[..., None], *arguments: Any) -> float:
+def timed(run: Callable[..., None], *arguments: object) -> float:
     """Seconds that a call takes."""
     start = time.perf_counter()
     run(*arguments)
@@ -122,9 +122,7 @@ def play(batch: MujocoBatch, actions: Actions, ticks: int) -> None:
         batch.recv()
 
 
-def play_vector(
-    vector: gymnasium.vector.VectorEnv[Any, Any, Any], actions: Actions, ticks: int
-) -> None:
+def play_vector(vector: Vector, actions: Actions, ticks: int) -> None:
     for tick in range(ticks):
         vector.step(actions[tick % len(actions)])
 

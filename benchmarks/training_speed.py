@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import torch
 from stable_baselines3 import DDPG, PPO, SAC, TD3
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import CheckpointCallback
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import write_checkpoint
@@ -96,13 +96,13 @@ def stable_baselines3_blocks(
     algorithm: str, num_envs: int, steps: int, folder: Path, clock: Clock
 ) -> Iterator[Block]:
     """Stable-Baselines3 at its best public setting."""
-    environments: Any = DummyVecEnv([lambda: gymnasium.make("HalfCheetah-v5")] * num_envs)
-    settings: dict[str, Any] = {"device": "cpu", "tensorboard_log": str(folder)}
-    policy: dict[str, Any] = {"optimizer_kwargs": {"fused": True}}
+    environments: VecEnv = DummyVecEnv([lambda: gymnasium.make("HalfCheetah-v5")] * num_envs)
+    settings: dict[str, str] = {"device": "cpu", "tensorboard_log": str(folder)}
+    policy: dict[str, object] = {"optimizer_kwargs": {"fused": True}}
     save = None
     if algorithm == "PPO":
         environments = VecNormalize(environments)
-        model: Any = PPO(
+        model: BaseAlgorithm = PPO(
             "MlpPolicy",
             environments,
             n_steps=PPO_ITERATION // num_envs,

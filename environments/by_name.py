@@ -4,9 +4,8 @@ environment = make("half_cheetah", num_envs=8)
 description = parameters("point_mass", max_episode_steps=100)       # what a preset keeps
 """
 
-import dataclasses
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Sequence
 
 import gymnasium
 
@@ -26,7 +25,7 @@ from coach_rl.environments.toy import (
     SteadyPayParameters,
 )
 
-TOYS: dict[str, tuple[type[Any], dict[str, Any]]] = {
+TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "bit_flip": (BitFlipParameters, {}),
     "chain": (ChainParameters, {}),
     "goal_point_mass": (GoalPointMassParameters, {}),
@@ -38,7 +37,7 @@ TOYS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 """The toy worlds by level: their parameters, and what the level fixes of them."""
 
 
-def make(level: str, *, num_envs: int = 1, **kwargs: Any) -> Environment:
+def make(level: str, *, num_envs: int = 1, **kwargs: object) -> Environment:
     """A new environment; its seed is given to `reset`.
 
     Args:
@@ -52,7 +51,7 @@ def make(level: str, *, num_envs: int = 1, **kwargs: Any) -> Environment:
     return parameters(level, **kwargs).build(num_envs=num_envs)
 
 
-def parameters(level: str, **kwargs: Any) -> EnvironmentParameters:
+def parameters(level: str, **kwargs: object) -> EnvironmentParameters:
     """The description of the environment that a level names.
 
     Args:
@@ -87,15 +86,17 @@ def level_names() -> list[str]:
 
 
 def _filled(
-    kind: type[Any], level: str, fixed: dict[str, Any], kwargs: dict[str, Any]
+    kind: Callable[..., EnvironmentParameters],
+    level: str,
+    fixed: dict[str, object],
+    kwargs: dict[str, object],
 ) -> EnvironmentParameters:
     """The parameters with these fields; says which fields there are when one is unknown."""
-    fields = [field.name for field in dataclasses.fields(kind) if field.name not in fixed]
+    fields = [name for name in inspect.signature(kind).parameters if name not in fixed]
     for name in kwargs:
         if name not in fields:
             raise ParameterError(
                 f"'{level}' has no parameter '{name}'{suggestion(name, fields)} "
                 f"(its parameters are the fields of {kind.__name__})"
             )
-    filled: EnvironmentParameters = kind(**fixed, **kwargs)
-    return filled
+    return kind(**fixed, **kwargs)

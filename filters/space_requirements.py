@@ -1,7 +1,5 @@
 """Requirements of a filter on the space it is built for, and their one-line errors."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
@@ -100,5 +98,5 @@ def per_element(
 
 def box(low: Array, high: Array, dtype: npt.DTypeLike) -> spaces.Box:
     """A Box with these bounds, cast to its dtype first."""
-    kind: Any = np.dtype(dtype).type
+    kind = np.dtype(dtype).type
     return spaces.Box(np.asarray(low, dtype=kind), np.asarray(high, dtype=kind), dtype=kind)

@@ -37,7 +37,7 @@ class Panel:
     """Settings to change with -cp."""
 
     hierarchy: Literal["options", "none"] = "options"
-    """If True, PPO chooses among options; if False, it pushes by itself, all else equal."""
+    """options: PPO chooses among options. none: it pushes by itself, all else equal."""
     options: int = 8
     """Directions to choose from."""
     horizon: int = 8

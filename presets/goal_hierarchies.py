@@ -4,7 +4,7 @@ Meant to be imported by presets, the shipped ones and yours.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from coach_rl import (
     ActorParameters,
@@ -70,7 +70,7 @@ class GoalPanel:
     evaluation_interval: int
     """Environment steps between evaluations."""
 
-    def world(self, **kwargs: Any) -> GoalWorldParameters:
+    def world(self, **kwargs: object) -> GoalWorldParameters:
         """The goal world, made with these arguments; UnknownNameError for one of another preset."""
         if self.level not in self.LEVELS:
             raise UnknownNameError("level", self.level, self.LEVELS)
@@ -96,7 +96,7 @@ class HACPanel(GoalPanel):
     """Settings of hierarchical actor-critic."""
 
     hierarchy: Literal["hac", "none"] = "hac"
-    """If True, there are levels; if False, one agent acts alone, all else equal."""
+    """hac: levels. none: one agent acts alone, all else equal."""
     levels: Literal[2, 3] = 2
     """Number of levels of the hierarchy."""
     hindsight: bool = True
@@ -266,7 +266,7 @@ class HIROPanel(GoalPanel):
     """Settings of HIRO."""
 
     hierarchy: Literal["hiro", "none"] = "hiro"
-    """If True, there are two levels; if False, TD3 acts alone, all else equal."""
+    """hiro: two levels. none: TD3 acts alone, all else equal."""
     correction: bool = True
     """If True, sub-goals are corrected; False is the control."""
     horizon: int = 10

@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "levels": {"core"},
     "graph_managers": {"core", "levels", "telemetry"},
     "experiment": {"core", "telemetry", "graph_managers"},
-    "cli": {"experiment", "graph_managers", "telemetry", "core"},
+    "cli": {"experiment", "graph_managers", "telemetry", "core", "environments", "testing"},
     "environments": {"core"},
     "filters": {"core"},
     "testing": {"core"},

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from coach_rl.exploration_policies import (
     AnyParameterExploration,
     ParameterExplorationParameters,
 )
+from coach_rl.exploration_policies.greedy import GreedyPolicy
 
 Rows = TypeVar("Rows", bound=RowState)
 
@@ -35,6 +36,11 @@ class ActingPolicy(Generic[Rows]):
 
     def __init__(self, network: Forward, exploration: AnyExplorationPolicy) -> None:
         self.outputs, self.exploration = network, exploration
+
+    @property
+    def explores(self) -> bool:
+        """True if exploring may choose other actions than the greedy ones."""
+        return not isinstance(self.exploration, GreedyPolicy)
 
     def new_rows(self, num_envs: int, seed: int) -> Rows:
         """Create the exploration state of rows; row i draws from streams of (seed, i) alone."""
@@ -61,6 +67,10 @@ class ActingPolicy(Generic[Rows]):
     def metrics(self, clock: Clock) -> dict[str, float]:
         """Return the metrics to log now, e.g. `exploration/epsilon`."""
         return self.exploration.metrics(clock)
+
+
+AnyActingPolicy: TypeAlias = ActingPolicy[Any]
+"""An acting policy, whatever its row state."""
 
 
 @dataclass(kw_only=True)
@@ -116,11 +126,16 @@ class PerturbedPolicy(ActingPolicy[PerturbedRows]):
 
         self._forward: Callable[[Tensor, dict[str, Tensor]], Tensor] = torch.func.vmap(one_row)
 
+    @property
+    def explores(self) -> bool:
+        """True: its parameters are perturbed."""
+        return True
+
     def new_rows(self, num_envs: int, seed: int) -> PerturbedRows:
         """Noise of the actions and perturbations of the parameters."""
-        actions: Any = super().new_rows(num_envs, seed)
         return PerturbedRows(
-            actions=actions, parameters=self.perturbations.new_rows(num_envs, seed)
+            actions=self.exploration.new_rows(num_envs, seed),
+            parameters=self.perturbations.new_rows(num_envs, seed),
         )
 
     def explore(

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Generic
+from typing import Generic
 
-from coach_rl.agents.acting_policy import ActingPolicy, PerturbedPolicy
+from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy, PerturbedPolicy
 from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.architectures.batch import Batch
@@ -113,6 +113,7 @@ class ActorCriticLearner(Generic[Batch]):
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
+            divergence=context.divergence,
             on_activity=context.on_activity,
         )
 
@@ -122,7 +123,7 @@ def deterministic_acting(
     context: LearnerContext,
     actor: NetworkWrapper,
     policy: Forward,
-) -> ActingPolicy[Any]:
+) -> AnyActingPolicy:
     """Acting by a deterministic actor, with the noise that the parameters ask for.
 
     Args:

@@ -11,18 +11,27 @@ A group is an agent like any other to its level. To its members it is the level:
 calls of `core.agents.Agent` for the rows in which it has a part.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
 from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
-from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, RowState
+from coach_rl.core.agents import (
+    AgentContext,
+    AgentParameters,
+    AnyAgent,
+    ExploringAgent,
+    NetworkOwner,
+    RowState,
+)
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -78,13 +87,12 @@ class GroupMember:
 class AgentGroupParameters:
     """Agents that act together, each by its own algorithm."""
 
-    members: tuple[GroupMember, ...]
+    members: NonEmpty[tuple[GroupMember, ...]]
     """The members; every action key belongs to exactly one of them."""
     name: str = "group"
     """The group's name where it is spoken of as one agent."""
 
     def __post_init__(self) -> None:
-        require(len(self.members) > 0, f"the group '{self.name}' needs at least one member")
         names = [member.agent.name for member in self.members]
         require(
             len(set(names)) == len(names),
@@ -260,6 +268,13 @@ class AgentGroup:
         self._seats = seats
         self._idle = {key: _idle(part) for key, part in action_space.spaces.items()}
 
+    @property
+    def explores(self) -> bool:
+        """True if any member does."""
+        return any(
+            isinstance(agent, ExploringAgent) and agent.explores for agent in self.members.values()
+        )
+
     def new_rows(self, num_envs: int, seed: int) -> GroupRows:
         """Row state for a stack of that many environments."""
         return GroupRows(
@@ -305,6 +320,12 @@ class AgentGroup:
                 own = own.rows_of(here)
             seat.agent.observe(row_state.members[seat.name], own, clock)
 
+    def restart_rows(self, row_state: GroupRows) -> None:
+        """Let every member give up the open episodes of all rows; all are playing again."""
+        for name, agent in self.members.items():
+            agent.restart_rows(row_state.members[name])
+            row_state.playing[name][:] = True
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """Let every member learn that is due; the report names them."""
         reports = {name: agent.train(clock) for name, agent in self.members.items()}
@@ -340,6 +361,10 @@ class AgentGroup:
         for name, agent in self.members.items():
             agent.load_state_dict(state[name])
 
+    def policy_state_dict(self) -> State:
+        """Return what every member knows, by its name; see `core.agents`."""
+        return {name: agent.policy_state_dict() for name, agent in self.members.items()}
+
     def load_policy(self, state: State) -> None:
         """Let every member start from what the member of its name knew; see `core.agents`."""
         for name, agent in self.members.items():
@@ -348,6 +373,22 @@ class AgentGroup:
                     f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
             agent.load_policy(state[name])
+
+    @property
+    def modules(self) -> dict[str, Mapping[str, Any]]:
+        """The networks of every member that has any, by the member's name."""
+        return {
+            name: agent.modules
+            for name, agent in self.members.items()
+            if isinstance(agent, NetworkOwner)
+        }
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """The names under which members find rewards and ends of their own."""
+        members = (seat.member for seat in self._seats)
+        keys = ((each.reward, each.terminated, each.truncated) for each in members)
+        return tuple(key for own in keys for key in own if key is not None)
 
     def description(self) -> str:
         """The members one after the other, for people."""

@@ -23,9 +23,9 @@ from coach_rl.architectures.continuous_control import Critics, DeterministicActo
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.core.ranges import NonNegative
+from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 
 
@@ -35,14 +35,8 @@ class DDPGAlgorithmParameters(ClippedTargetParameters):
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """Update rule of both target networks."""
-    action_penalty: float = 0.0
+    action_penalty: NonNegative[float] = 0.0
     """Added to the actor's loss: this times the mean square of its normalised actions."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.action_penalty >= 0, f"action_penalty must be 0 or more, got {self.action_penalty}"
-        )
 
 
 @parameter_class
@@ -95,15 +89,7 @@ class DDPGLearner(ActorCriticLearner[TransitionBatch]):
             next_value = self.critics.call(self.critics.target, after, next_action)[0]
             target = td_target(batch.reward, batch.discount, next_value, self.clip_targets)
         value = self.critics.call(flat, batch.observation, batch.action)  # [1, B]
-        error = value - target
-        loss = regression_loss(error, batch.weight, algorithm.huber)
-        return loss, {
-            "critic_loss": loss,
-            "q_value": value.mean(),
-            "q_lowest": value.amin(),
-            "q_highest": value.amax(),
-            "td_error": error[0],
-        }
+        return critic_loss(value, target, batch.weight, algorithm.huber)
 
     def actor_loss(
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers

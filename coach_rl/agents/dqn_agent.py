@@ -7,13 +7,12 @@ memory. docs/algorithms/dqn.md lists every detail and its source.
 
 from dataclasses import field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy
+from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy
 from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
@@ -29,6 +28,7 @@ from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy, ExplorationPolicyParameters
@@ -44,7 +44,7 @@ class DQNAlgorithmParameters(ClippedTargetParameters):
     """The online network chooses the next action, the target network says what it is worth."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(every=10_000))
     """Update rule of the target network."""
-    huber: float | None = 1.0
+    huber: Positive[float] | None = 1.0
     """Errors beyond this count linearly; None squares all (quantiles: counts all linearly)."""
 
 
@@ -99,9 +99,10 @@ class DQNLearner:
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
+            divergence=context.divergence,
             on_activity=context.on_activity,
         )
-        self.acting: ActingPolicy[Any] = ActingPolicy(
+        self.acting: AnyActingPolicy = ActingPolicy(
             _values_of(network, context.device), params.exploration.build(context.action_space)
         )
 

@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from coach_rl.core.filters import (
     OutputFilterParameters,
 )
 from coach_rl.core.goals import DIRECTIVE_KEYS
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
     ActionInfo,
@@ -32,6 +33,7 @@ from coach_rl.core.records import (
     Transition,
     take,
 )
+from coach_rl.core.roles import MovableParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
@@ -40,8 +42,29 @@ from coach_rl.core.spaces import (
     uniform_size,
 )
 from coach_rl.core.state import State, check_same_kind
+from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 Exploration = TypeVar("Exploration", bound=RowState)
+
+
+@parameter_class
+class FilteredAgentParameters(MovableParameters):
+    """Parameters shared by agents that filter and learn."""
+
+    name: str = "agent"
+    """The agent's name in logs and files."""
+    input_filter: InputFilterParameters | None = None
+    """Filter of observations and rewards, applied first; None: no filter."""
+    output_filter: OutputFilterParameters | None = None
+    """Filter of actions, applied last; None: no filter."""
+    update_mode: UpdateMode = "auto"
+    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
+
+    def moved_to(self, device: str) -> Self:
+        """The same; a way to run gradient steps that is not there becomes `auto`."""
+        if cannot_run(self.update_mode, device) is None:
+            return self
+        return replace(self, update_mode="auto")
 
 
 @dataclass(kw_only=True)
@@ -119,6 +142,11 @@ class FilteredAgent(ABC, Generic[Exploration]):
         self.observation_space = self.input_filter.observation_space
         self.action_space = self.output_filter.agent_space
 
+    @property
+    def explores(self) -> bool:
+        """True if it acts otherwise in training than greedily."""
+        return True
+
     @abstractmethod
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[Exploration]:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""
@@ -131,7 +159,8 @@ class FilteredAgent(ABC, Generic[Exploration]):
 
         Args:
             row_state: What `new_rows` made; holds what rows that explore draw from.
-            request: With the filtered observation; in TEST `greedy` everywhere.
+            request: With the filtered observation; in TEST `greedy` everywhere unless the clock
+                `samples`.
             clock: Phase and counters.
         """
 
@@ -147,6 +176,10 @@ class FilteredAgent(ABC, Generic[Exploration]):
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
 
+    def networks_state_dict(self) -> State:
+        """Return the part of `state_dict` that `load_networks` loads."""
+        return {}
+
     def load_networks(self, state: State) -> None:
         """Load the networks, and whatever they need to mean the same, from a saved state.
 
@@ -154,6 +187,10 @@ class FilteredAgent(ABC, Generic[Exploration]):
         where it is not there, a `KeyError`.
         """
         raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
+
+    def policy_state_dict(self) -> State:
+        """Networks and the statistics of filters; see `core.agents.Agent`."""
+        return {**self.networks_state_dict(), "filters": self.filters_state_dict()}
 
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; see `core.agents.Agent`."""
@@ -183,7 +220,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
                 observation=take(row_state.pending, rows),
                 starts=request.starts,
                 episode_start=request.episode_start,
-                greedy=request.greedy if learn else np.ones_like(request.greedy),
+                greedy=request.greedy if learn or clock.samples else np.ones_like(request.greedy),
             )
             info = self.choose(row_state, filtered, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
@@ -210,6 +247,11 @@ class FilteredAgent(ABC, Generic[Exploration]):
         _write(row_state.pending, rows, next_observation, len(row_state.heatup))
         if outcome.next_goal:
             self._filter_moved_goals(row_state, outcome)
+
+    def restart_rows(self, row_state: AgentRows[Exploration]) -> None:
+        """Give up the open episodes of all rows; see `core.agents.Agent`."""
+        row_state.follows[:] = False
+        row_state.filters = self.input_filter.new_rows(len(row_state.follows))
 
     def filters_state_dict(self) -> State:
         """The filters' statistics."""

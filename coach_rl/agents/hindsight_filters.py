@@ -5,13 +5,12 @@ units of the environment; sub-goals that were achieved go back through the Outpu
 """
 
 from collections.abc import Set
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.filtered_agent import FilteredAgent
-from coach_rl.core.agents import LevelPlace
+from coach_rl.core.agents import LevelPlace, RowState
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GOAL_KEY
@@ -24,7 +23,9 @@ _PRECISION = 1e-4
 """Largest error of the way there and back, in parts of an element's range."""
 
 
-def check_filters(agent: FilteredAgent[Any], memory: MemoryParameters, place: LevelPlace) -> None:
+def check_filters(
+    agent: FilteredAgent[RowState], memory: MemoryParameters, place: LevelPlace
+) -> None:
     """Raise `ConfigurationError` where filters and a memory's hindsight contradict each other.
 
     Args:

@@ -8,10 +8,11 @@ source.
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from gymnasium import spaces
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -22,6 +23,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Transition
 from coach_rl.core.seeding import (
     generator,
@@ -44,15 +46,10 @@ LOW_BEGIN, LOW_END = "low_begin", "low_end"
 class SubGoalCorrectionParameters:
     """Candidates considered when a sub-goal is corrected. Defaults: those of the paper's code."""
 
-    candidates: int = 10
+    candidates: Annotated[int, Ge(2)] = 10
     """The sub-goal that was sent, the change that was achieved, and samples around that."""
-    std: float = 0.5
+    std: NonNegative[float] = 0.5
     """Standard deviation of the samples, in half-ranges of each element."""
-
-    def __post_init__(self) -> None:
-        name = type(self).__name__
-        require(self.candidates >= 2, f"{name}.candidates must be 2 or more, got {self.candidates}")
-        require(self.std >= 0, f"{name}.std must be 0 or more, got {self.std}")
 
 
 @parameter_class
@@ -65,7 +62,6 @@ class HIROAgentParameters(TD3AgentParameters):
     """Correction of sub-goals; None leaves them as they were sent, which is plain TD3."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.correction is None:
             return
         require(

@@ -11,12 +11,13 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy
+from coach_rl.agents.acting_policy import AnyActingPolicy
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.activity import OnActivity
+from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import TransitionBatch
 
@@ -33,7 +34,7 @@ class Learner(Protocol):
         ...
 
     @property
-    def acting(self) -> ActingPolicy[Any]:
+    def acting(self) -> AnyActingPolicy:
         """The acting policy of its networks."""
         ...
 
@@ -74,6 +75,8 @@ class LearnerContext:
     """Gradient steps it is sure to make in the whole run."""
     owner: str
     """Name of the networks' owner, for errors; see `LevelPlace.owner`."""
+    divergence: DivergenceParameters
+    """The response to numbers that are not finite."""
     on_activity: OnActivity
     """Called with what takes long; see `AgentContext.on_activity`."""
 

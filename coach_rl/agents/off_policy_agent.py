@@ -1,23 +1,30 @@
 """Shared half of agents with a replay memory: when to learn, exploration, bookkeeping."""
 
 import math
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
-from typing import Any, Self
+from typing import Annotated
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
+from torch.nn import Module
 
-from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, combined
+from coach_rl.agents.filtered_agent import (
+    AgentRows,
+    FilteredAgent,
+    FilteredAgentParameters,
+    combined,
+)
 from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import LearnerContext, MakeLearner
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.core.agents import AgentContext
+from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
-from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
+from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
     ActionInfo,
     ActionRequest,
@@ -28,11 +35,10 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import LearnerParameters, MovableParameters
+from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State, check_same_kind
-from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.memory import Memory, MemoryParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
@@ -42,28 +48,16 @@ from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 class LearningParameters:
     """Schedule and batch size of an off-policy agent's learning."""
 
-    batch: int = 256
+    batch: Positive[int] = 256
     """Transitions per gradient step."""
-    updates_per_step: float = 1.0
+    updates_per_step: Annotated[float, Interval(ge=1e-9, lt=math.inf)] = 1.0
     """Gradient steps per decision stored, for any number of environments; may be a fraction."""
-    learning_starts: int = 1_000
+    learning_starts: Positive[int] = 1_000
     """Transitions in the memory before learning starts.
 
     Those up to then earn no updates, nor do decisions made in HEATUP."""
-    report_every: int = 1_000
+    report_every: Positive[int] = 1_000
     """Gradient steps between two log records."""
-
-    def __post_init__(self) -> None:
-        require(self.batch >= 1, f"batch must be 1 or more, got {self.batch}")
-        require(
-            0 < self.updates_per_step < math.inf and self.ratio > 0,
-            f"updates_per_step must be more than 0 and finite, got {self.updates_per_step}",
-        )
-        require(
-            self.learning_starts >= 1,
-            f"learning_starts must be 1 or more, got {self.learning_starts}",
-        )
-        require(self.report_every >= 1, f"report_every must be 1 or more, got {self.report_every}")
 
     @property
     def ratio(self) -> Fraction:
@@ -75,82 +69,56 @@ class LearningParameters:
 class ValueLearningParameters:
     """Settings shared by all off-policy algorithms."""
 
-    discount: float = 0.99
+    discount: UnitInterval = 0.99
     """Gamma, per decision."""
-    huber: float | None = None
+    huber: Positive[float] | None = None
     """Errors of values beyond this count linearly; None squares all."""
-
-    def __post_init__(self) -> None:
-        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], got {self.discount}")
-        require(
-            self.huber is None or self.huber > 0,
-            f"huber must be more than 0 or None, got {self.huber}",
-        )
 
 
 @parameter_class
 class ClippedTargetParameters(ValueLearningParameters):
     """Settings shared by algorithms whose values count rewards alone."""
 
-    clip_targets: tuple[float, float] | None = None
+    clip_targets: RisingPair | None = None
     """Bounds of what an action can be worth, where they are known; None: those of the critic, if it
     has any."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.clip_targets is None or self.clip_targets[0] < self.clip_targets[1],
-            f"clip_targets must rise, got {self.clip_targets}",
-        )
-
 
 @parameter_class
-class OffPolicyAgentParameters(MovableParameters, LearnerParameters):
+class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
     """Parameters shared by all off-policy agents."""
 
-    name: str = "agent"
-    """The agent's name in logs and files."""
     learning: LearningParameters = field(default_factory=LearningParameters)
     """Schedule and batch size of learning."""
     memory: MemoryParameters = field(default_factory=ReplayMemoryParameters)
     """The memory for transitions."""
     learning_rate_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
     """Multiplies every learning rate."""
-    normalise_observations: float | None = None
+    normalise_observations: Positive[float] | None = None
     """Normalise inside the networks and clip to +- this; None leaves observations as they are."""
-    input_filter: InputFilterParameters | None = None
-    """Filter of observations and rewards, applied first; None: no filter."""
-    output_filter: OutputFilterParameters | None = None
-    """Filter of actions, applied last; None: no filter."""
-    update_mode: UpdateMode = "auto"
-    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
-
-    def __post_init__(self) -> None:
-        clip = self.normalise_observations
-        require(
-            clip is None or clip > 0,
-            f"normalise_observations must be more than 0 or None, got {clip}",
-        )
-
-    def moved_to(self, device: str) -> Self:
-        """The same; a way to run gradient steps that is not there becomes `auto`."""
-        if cannot_run(self.update_mode, device) is None:
-            return self
-        return replace(self, update_mode="auto")
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        """A memory that is never full enough, unless it is filled from a data set."""
-        starts = self.learning.learning_starts
-        is_filled = isinstance(self.memory, ReplayMemoryParameters) and self.memory.prefill
-        if steps > starts or is_filled:
-            return None
-        return (
-            f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, the "
-            f"run has {steps:,} steps; train for longer, or lower learning.learning_starts"
-        )
+        """A memory that is never full enough, or never holds a batch of different transitions."""
+        starts, batch = self.learning.learning_starts, self.learning.batch
+        kept = steps
+        if isinstance(self.memory, ReplayMemoryParameters):
+            if self.memory.prefill:
+                return None
+            kept = min(steps, self.memory.capacity)
+        if steps <= starts:
+            return (
+                f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, "
+                f"the run has {steps:,} steps; train for longer, or lower learning.learning_starts"
+            )
+        if kept < batch:
+            return (
+                f"agent '{self.name}' draws batches of {batch:,} from {kept:,} transitions at "
+                "most; lower learning.batch, or raise memory.capacity and the run's steps"
+            )
+        return None
 
 
-class OffPolicyAgent(FilteredAgent[Any]):
+class OffPolicyAgent(FilteredAgent[RowState]):
     """An agent that learns from a replay memory.
 
     Args:
@@ -194,6 +162,7 @@ class OffPolicyAgent(FilteredAgent[Any]):
                 noise_rng=self.noise_rng,
                 planned_updates=int(params.learning.ratio * context.planned_steps),
                 owner=context.place.owner(params.name),
+                divergence=context.divergence,
                 on_activity=context.on_activity,
             )
         )
@@ -214,16 +183,24 @@ class OffPolicyAgent(FilteredAgent[Any]):
                 f"{self.memory.capacity:,} transitions, learning.learning_starts waits for "
                 f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
             )
+        self._skips = context.divergence.skips
         self.earned = 0
         """Decisions that count for gradient steps."""
         self._reported_at = 0
         self.training_steps = 0
 
-    def new_rows(self, num_envs: int, seed: int) -> AgentRows[Any]:
+    @property
+    def explores(self) -> bool:
+        """True if it has an exploration policy that explores."""
+        return self.learner.acting.explores
+
+    def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowState]:
         """Row state for a stack of that many environments."""
         return self._rows(num_envs, seed, self.learner.acting.new_rows(num_envs, seed))
 
-    def choose(self, row_state: AgentRows[Any], request: ActionRequest, clock: Clock) -> ActionInfo:
+    def choose(
+        self, row_state: AgentRows[RowState], request: ActionRequest, clock: Clock
+    ) -> ActionInfo:
         """The network's choice, with exploration where it isn't greedy."""
         acting, observation = self.learner.acting, request.observation
         outputs = self.learner.engine.checked(acting.outputs(observation))
@@ -253,7 +230,7 @@ class OffPolicyAgent(FilteredAgent[Any]):
         if self.normaliser is not None:
             self.normaliser.update(self.memory.as_shown(transition.observation))
 
-    def observe(self, row_state: AgentRows[Any], outcome: Outcome, clock: Clock) -> None:
+    def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
         """Observe; decisions made in TRAIN earn gradient steps once learning has begun."""
         if (
             clock.phase is not Phase.TEST
@@ -261,6 +238,11 @@ class OffPolicyAgent(FilteredAgent[Any]):
         ):
             self.earned += int((~row_state.heatup[outcome.rows]).sum())
         super().observe(row_state, outcome, clock)
+
+    def restart_rows(self, row_state: AgentRows[RowState]) -> None:
+        """Give up the open episodes of all rows; in the memory they end by truncation."""
+        super().restart_rows(row_state)
+        self.memory.truncate_open_episodes()
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """The gradient steps that the decisions since the last call have earned."""
@@ -294,11 +276,9 @@ class OffPolicyAgent(FilteredAgent[Any]):
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            **self.policy_state_dict(),
             "engine": self.learner.engine.state_dict(),
             "memory": self.memory.state_dict(),
-            "filters": self.filters_state_dict(),
-            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
             "noise": self.noise_rng.get_state(),
             "earned": self.earned,
             "reported_at": self._reported_at,
@@ -319,6 +299,13 @@ class OffPolicyAgent(FilteredAgent[Any]):
         self._reported_at = state["reported_at"]
         self.training_steps = state["training_steps"]
 
+    def networks_state_dict(self) -> State:
+        """The networks and the statistics by which they see."""
+        return {
+            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
+            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
+        }
+
     def load_networks(self, state: State) -> None:
         """Load the networks and the statistics by which they see."""
         networks = self.learner.networks
@@ -333,6 +320,11 @@ class OffPolicyAgent(FilteredAgent[Any]):
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
 
+    @property
+    def modules(self) -> dict[str, Module]:
+        """The learner's networks; their targets are no modules of their own."""
+        return {name: network.module for name, network in self.learner.networks.items()}
+
     def description(self) -> str:
         """The networks and how they are updated, for people."""
         networks = self.learner.networks.items()
@@ -340,11 +332,13 @@ class OffPolicyAgent(FilteredAgent[Any]):
         return "\n".join([*summaries, f"updates: {self.learner.engine.mode}"])
 
     def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
+        """Note the batch's new errors; a step that was skipped has none."""
         try:
             self.memory.note_errors(positions, errors)
         except NonFiniteError:
             self.learner.engine.require_finite()  # which can say why
-            raise
+            if not self._skips:
+                raise
 
     def _report(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
         """Metrics once in `report_every` gradient steps, else none."""

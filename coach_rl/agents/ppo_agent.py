@@ -5,14 +5,20 @@ MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
 """
 
 from dataclasses import field, replace
-from typing import Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
-from coach_rl.agents.filtered_agent import AgentRows, FilteredAgent, combined
+from coach_rl.agents.filtered_agent import (
+    AgentRows,
+    FilteredAgent,
+    FilteredAgentParameters,
+    combined,
+)
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -21,9 +27,8 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import require
-from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
     ActionInfo,
     ActionRequest,
@@ -33,7 +38,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import LearnerParameters, MovableParameters
+from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -41,7 +46,6 @@ from coach_rl.core.seeding import generator, generator_state, integer_seed, load
 from coach_rl.core.spaces import Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,
@@ -67,38 +71,38 @@ from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
 class PPOAlgorithmParameters:
     """PPO's settings. Defaults: the paper's table 3 (MuJoCo, 1M steps) where it has them."""
 
-    rollout: EnvironmentSteps = EnvironmentSteps(2048)
+    rollout: Annotated[EnvironmentSteps, Ge(2)] = EnvironmentSteps(2048)
     """Decisions collected, over all environments, before each round of updates."""
-    epochs: int = 10
+    epochs: Positive[int] = 10
     """Passes over a rollout."""
-    minibatch: int = 64
+    minibatch: Positive[int] = 64
     """Transitions per gradient step, `rollout` at most; what does not fill a minibatch waits for
     the next epoch."""
-    discount: float = 0.99
+    discount: UnitInterval = 0.99
     """Gamma, per decision."""
     discount_by_duration: bool = False
     """Discount by gamma ** duration instead, for decisions that last several simulator steps."""
-    gae_lambda: float = 0.95
+    gae_lambda: UnitInterval = 0.95
     """Lambda of generalised advantage estimation."""
     objective: Literal["clip", "kl"] = "clip"
     """Clipped surrogate (equation 7) or adaptive KL penalty (equation 8)."""
-    clip: float = 0.2
+    clip: Positive[float] = 0.2
     """Epsilon of the clipped objective, usually 0.1 to 0.3."""
     clip_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
     """Factor on `clip` over the run, read where the rollout began."""
     learning_rate_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
     """Factor on the optimiser's learning rate over the run, read where the rollout began."""
-    kl_target: float = 0.01
+    kl_target: Positive[float] = 0.01
     """Divergence per round that the KL penalty steers for (objective `kl`)."""
-    initial_kl_coefficient: float = 1.0
+    initial_kl_coefficient: NonNegative[float] = 1.0
     """First beta of the KL penalty (objective `kl`)."""
-    stop_at_kl: float | None = None
+    stop_at_kl: Positive[float] | None = None
     """End the round after an epoch whose mean divergence exceeds this; None never does."""
-    value_coefficient: float = 0.5
+    value_coefficient: NonNegative[float] = 0.5
     """Weight of the value loss (which is half the mean squared error)."""
-    entropy_coefficient: float = 0.0
+    entropy_coefficient: NonNegative[float] = 0.0
     """Weight of the entropy bonus."""
-    value_clip: float | None = None
+    value_clip: Positive[float] | None = None
     """Keep value predictions within this of the old ones; None does not (better, as a rule)."""
     normalise_advantage: bool = True
     """Give each minibatch's advantages mean 0 and standard deviation 1."""
@@ -107,25 +111,6 @@ class PPOAlgorithmParameters:
     scale_returns: bool = False
     """Let the critic predict returns divided by their running standard deviation."""
 
-    def __post_init__(self) -> None:
-        for name in ("epochs", "minibatch"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be 1 or more, got {value}")
-        require(
-            self.rollout.count >= 2, f"rollout must be 2 steps or more, got {self.rollout.count}"
-        )
-        require(self.kl_target > 0, f"kl_target must be more than 0, got {self.kl_target}")
-        for name in ("initial_kl_coefficient", "value_coefficient", "entropy_coefficient"):
-            value = getattr(self, name)
-            require(value >= 0, f"{name} must be 0 or more, got {value}")
-        for name in ("discount", "gae_lambda"):
-            value = getattr(self, name)
-            require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value}")
-        require(self.clip > 0, f"clip must be more than 0, got {self.clip}")
-        for name in ("stop_at_kl", "value_clip"):
-            value = getattr(self, name)
-            require(value is None or value > 0, f"{name} must be more than 0 or None, got {value}")
-
     @property
     def updates_per_round(self) -> int:
         """Gradient steps of a full round."""
@@ -133,11 +118,9 @@ class PPOAlgorithmParameters:
 
 
 @parameter_class
-class PPOAgentParameters(MovableParameters, LearnerParameters):
+class PPOAgentParameters(FilteredAgentParameters, LearnerParameters):
     """A PPO agent."""
 
-    name: str = "agent"
-    """The agent's name in logs and files."""
     algorithm: PPOAlgorithmParameters = field(default_factory=PPOAlgorithmParameters)
     """Settings of the algorithm."""
     network: ActorCriticParameters = field(default_factory=ActorCriticParameters)
@@ -148,18 +131,6 @@ class PPOAgentParameters(MovableParameters, LearnerParameters):
         )
     )
     """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
-    input_filter: InputFilterParameters | None = None
-    """Filter of observations and rewards, applied first; None: no filter."""
-    output_filter: OutputFilterParameters | None = None
-    """Filter of actions, applied last; None: no filter."""
-    update_mode: UpdateMode = "auto"
-    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
-
-    def moved_to(self, device: str) -> Self:
-        """The same; a way to run gradient steps that is not there becomes `auto`."""
-        if cannot_run(self.update_mode, device) is None:
-            return self
-        return replace(self, update_mode="auto")
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A rollout that is never full, or too short for the environments to take a step each."""
@@ -210,6 +181,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             mode=params.update_mode,
             planned_updates=rounds * params.algorithm.updates_per_round,
             owner=context.place.owner(params.name),
+            divergence=context.divergence,
             on_activity=context.on_activity,
         )
         # A tick brings a transition of every row at most, and a round follows when there are
@@ -292,11 +264,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
         return {
-            "network": self.network.state_dict(),
+            **self.policy_state_dict(),
             "engine": self.engine.state_dict(),
             "memory": self.memory.state_dict(),
-            "filters": self.filters_state_dict(),
-            "returns": self.returns.state_dict(),
             "shuffle": generator_state(self.shuffle),
             "kl_coefficient": self._kl_coefficient,
             "training_steps": self.training_steps,
@@ -313,10 +283,19 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
 
+    def networks_state_dict(self) -> State:
+        """The network, and the scale in which its critic predicts."""
+        return {"network": self.network.state_dict(), "returns": self.returns.state_dict()}
+
     def load_networks(self, state: State) -> None:
         """Load the network, and the scale in which its critic predicts."""
         self.network.load_state_dict(state["network"])
         self.returns.load_state_dict(state["returns"])
+
+    @property
+    def modules(self) -> dict[str, ActorCritic]:
+        """The policy and the value on top of what they share."""
+        return {"actor_critic": self.model}
 
     def description(self) -> str:
         """The network and how it is updated, for people."""
@@ -345,9 +324,12 @@ class PPOAgent(FilteredAgent[RowNoise]):
                 if per_epoch[-1]["approx_kl"] > algorithm.stop_at_kl:
                     break
         per_epoch = per_epoch or [self.engine.drain_metrics()]
+        skipped = sum(each.pop("skipped_updates", 0.0) for each in per_epoch)
         metrics = {
             name: float(np.mean([each[name] for each in per_epoch])) for name in per_epoch[0]
         }
+        if skipped:
+            metrics["skipped_updates"] = skipped
         metrics["explained_variance"] = float(variance)
         if batch.policy is not None:
             self._kl_coefficient = adapted_kl_coefficient(

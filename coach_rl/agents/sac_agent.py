@@ -25,8 +25,8 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
@@ -35,7 +35,7 @@ from coach_rl.exploration_policies.squashed_gaussian_policy import (
     SquashedGaussianSampling,
 )
 from coach_rl.functional.distributions import squashed_sample
-from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 
 
@@ -45,19 +45,12 @@ class SACAlgorithmParameters(ValueLearningParameters):
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """Update rule of the critics' targets."""
-    initial_temperature: float = 1.0
+    initial_temperature: Positive[float] = 1.0
     """Alpha, what a nat of entropy is worth, at the start."""
     learn_temperature: bool = True
     """Adapt alpha so that the policy keeps the target entropy (section 5); else it stays."""
     target_entropy: float | None = None
     """Target entropy in nats, for actions in [-1, 1]; None: minus the number of action elements."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.initial_temperature > 0,
-            f"initial_temperature must be more than 0, got {self.initial_temperature}",
-        )
 
 
 def _slow_adam() -> AdamParameters:
@@ -76,18 +69,11 @@ class SACAgentParameters(ActorCriticAgentParameters):
     """Adam of the critics."""
     temperature_optimizer: AdamParameters = field(default_factory=_slow_adam)
     """Adam of the temperature."""
-    greedy_candidates: int = 0
+    greedy_candidates: NonNegative[int] = 0
     """0: without exploration it takes the policy's mean, as in the paper. K: it takes what the
     lower critic values most of that mean, K draws from the policy and K from the whole box, the
     same draws in every state. The mean of a policy that hesitates between two good actions may
     be a bad one; choosing by the critic is from BCQ (Fujimoto et al. 2019, arXiv:1812.02900)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.greedy_candidates >= 0,
-            f"greedy_candidates must be 0 or more, got {self.greedy_candidates}",
-        )
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
@@ -189,15 +175,7 @@ class SACLearner(ActorCriticLearner[SACBatch]):
             soft_value = next_values.amin(dim=0) - alpha * next_log_prob
             target = td_target(batch.reward, batch.discount, soft_value)
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        error = values - target
-        loss = regression_loss(error, batch.weight, self._algorithm.huber)
-        return loss, {
-            "critic_loss": loss,
-            "q_value": values.mean(),
-            "q_lowest": values.amin(),
-            "q_highest": values.amax(),
-            "td_error": error.abs().mean(dim=0),
-        }
+        return critic_loss(values, target, batch.weight, self._algorithm.huber)
 
     def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""

@@ -18,6 +18,7 @@ from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, Un
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, ActionRequest, Array, Observation, Outcome, TrainingReport
+from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import Space, check_actions, clipped_to_space
 from coach_rl.core.state import State
 
@@ -53,7 +54,7 @@ BUILT_IN: dict[str, Policy] = {"still": still, "desired_goal": desired_goal}
 
 
 @parameter_class
-class ScriptedAgentParameters:
+class ScriptedAgentParameters(CodeNamingParameters):
     """An agent whose policy is a function."""
 
     name: str = "script"
@@ -68,6 +69,11 @@ class ScriptedAgentParameters:
         policy = self.policy
         if isinstance(policy, str) and ":" not in policy and policy not in BUILT_IN:
             raise UnknownNameError("script", policy, BUILT_IN, "others are named 'module:function'")
+
+    def code_names(self) -> tuple[str, ...]:
+        """Return the policy, where it is the name of a function."""
+        is_name = isinstance(self.policy, str) and self.policy not in BUILT_IN
+        return (str(self.policy),) if is_name else ()
 
     def build(self, context: AgentContext) -> "ScriptedAgent":
         """The agent; ConfigurationError where there is no such function."""
@@ -118,6 +124,9 @@ class ScriptedAgent:
     def observe(self, row_state: ScriptedRows, outcome: Outcome, clock: Clock) -> None:
         """Nothing is kept."""
 
+    def restart_rows(self, row_state: ScriptedRows) -> None:
+        """Nothing is remembered."""
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """Never due."""
         return None
@@ -132,6 +141,10 @@ class ScriptedAgent:
 
     def load_state_dict(self, state: State) -> None:
         """Nothing to load."""
+
+    def policy_state_dict(self) -> State:
+        """Nothing is learned."""
+        return {}
 
     def load_policy(self, state: State) -> None:
         """Refused: a script does what its function says."""

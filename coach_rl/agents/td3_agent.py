@@ -24,10 +24,10 @@ from coach_rl.architectures.continuous_control import Critics, DeterministicActo
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.spaces import ActionUnit, check_action_unit
-from coach_rl.functional.temporal_difference import regression_loss, td_target
+from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.spaces import ActionUnit
+from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 
 
@@ -37,23 +37,15 @@ class TD3AlgorithmParameters(ClippedTargetParameters):
 
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """Update rule of all targets; counted in steps that move the actor."""
-    policy_delay: int = 2
+    policy_delay: Positive[int] = 2
     """Critic steps per step of the actor and the targets."""
-    target_noise: float = 0.2
+    target_noise: NonNegative[float] = 0.2
     """Standard deviation of the noise on the target's actions, in the `target_noise_unit`."""
-    target_noise_clip: float = 0.5
+    target_noise_clip: NonNegative[float] = 0.5
     """Largest size of that noise, in the `target_noise_unit`."""
     target_noise_unit: ActionUnit = "half_range"
     """half_range: the half-range of each element. raw: the box's own units, the same size for all
     elements (HIRO's code)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.policy_delay >= 1, f"policy_delay must be 1 or more, got {self.policy_delay}")
-        for name in ("target_noise", "target_noise_clip"):
-            value = getattr(self, name)
-            require(value >= 0, f"{name} must be 0 or more, got {value}")
-        check_action_unit(self.target_noise_unit, "target_noise_unit")
 
 
 @parameter_class
@@ -126,15 +118,7 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
                 self.clip_targets,
             )
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        error = values - target
-        loss = regression_loss(error, batch.weight, algorithm.huber)
-        return loss, {
-            "critic_loss": loss,
-            "q_value": values.mean(),
-            "q_lowest": values.amin(),
-            "q_highest": values.amax(),
-            "td_error": error.abs().mean(dim=0),
-        }
+        return critic_loss(values, target, batch.weight, algorithm.huber)
 
     def actor_loss(self, flat: Tensor, noisy: TD3Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Minus the first critic's value of the actor's actions."""

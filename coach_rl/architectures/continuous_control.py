@@ -28,7 +28,8 @@ from coach_rl.architectures.torso import (
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.spaces import ActionUnit, Space, check_action_unit
+from coach_rl.core.ranges import NonEmpty, NonNegative, RisingPair
+from coach_rl.core.spaces import ActionUnit, Space
 
 NEAR_THE_TOP = 4.0
 """Squashed values start at 98 % of the way from their lower to their upper bound: hopeful, as all
@@ -45,15 +46,10 @@ class ActorParameters:
 
     torso: AnyTorsoParameters = field(default_factory=_plain_torso)
     """The torso: maps observations to features."""
-    final_bound: float | None = None
+    final_bound: NonNegative[float] | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
-    log_std_bounds: tuple[float, float] = (-20.0, 2.0)
+    log_std_bounds: RisingPair = (-20.0, 2.0)
     """Stochastic actors: log standard deviations are kept within (Haarnoja et al. 2018)."""
-
-    def __post_init__(self) -> None:
-        low, high = self.log_std_bounds
-        require(low < high, f"ActorParameters.log_std_bounds must rise, got {self.log_std_bounds}")
-        _check_bound(self.final_bound, "ActorParameters.final_bound")
 
 
 @parameter_class
@@ -68,30 +64,24 @@ class CriticParameters:
     torso: AnyTorsoParameters = field(default_factory=_plain_torso)
     """Embedder and middleware; or a module of your own, one for each critic, that gets the actions
     too."""
-    action_layers: tuple[int, ...] = (0,)
+    action_layers: NonEmpty[tuple[int, ...]] = (0,)
     """Layers of the middleware, counted from 0, whose input the action is part of; the one behind
     the last of the middleware is the output layer. HIRO's code: (0, 1)."""
     action_unit: ActionUnit = "half_range"
     """half_range: the network sees actions normalised to [-1, 1]. raw: in the
     Box's own units (HIRO's code)."""
-    final_bound: float | None = None
+    final_bound: NonNegative[float] | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
-    bounds: tuple[float, float] | None = None
+    bounds: RisingPair | None = None
     """Values are squashed into these bounds, the upper of which they start near (HAC's code); None:
     they are not bounded."""
 
     def __post_init__(self) -> None:
-        _check_bound(self.final_bound, "CriticParameters.final_bound")
-        check_action_unit(self.action_unit, "CriticParameters.action_unit")
         last = len(self.torso.middleware) if isinstance(self.torso, TorsoParameters) else 0
         require(
-            len(self.action_layers) > 0 and set(self.action_layers) <= set(range(last + 1)),
-            f"CriticParameters.action_layers must name layers from 0 to {last}, one at least, "
+            set(self.action_layers) <= set(range(last + 1)),
+            f"CriticParameters.action_layers must name layers from 0 to {last}, "
             f"got {self.action_layers}",
-        )
-        require(
-            self.bounds is None or self.bounds[0] < self.bounds[1],
-            f"CriticParameters.bounds must rise, got {self.bounds}",
         )
 
 
@@ -282,10 +272,6 @@ def scale_to(space: Space) -> ScaleToBox:
             "leave it out of what the agent decides"
         )
     return ScaleToBox(torch.from_numpy(low), torch.from_numpy(high))
-
-
-def _check_bound(bound: float | None, name: str) -> None:
-    require(bound is None or bound >= 0, f"{name} must be 0 or more or None, got {bound}")
 
 
 def _last_linear(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from coach_rl.architectures.gradient_step import JUDGED
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 
 ADVICE = (
@@ -44,6 +45,7 @@ def diagnosis(
     learners: Sequence[Learner],
     batch: Mapping[str, Tensor],
     answer: float | None = None,
+    skipped: int = 0,
 ) -> str:
     """One line: the first number that was not finite, what else is not, how it learns, advice.
 
@@ -53,10 +55,14 @@ def diagnosis(
         learners: All networks.
         batch: What it has learned from last, by column; empty where it has not.
         answer: What a network answered that is not finite; None where nothing was asked.
+        skipped: Gradient steps in a row that have been skipped for such numbers.
     """
     found = []
     for metric, (step, value) in list(faults.items())[:1]:
-        found.append(f"at gradient step {step:,} its {metric} was {value}, the first such number")
+        name = metric.removeprefix(JUDGED)
+        found.append(f"at gradient step {step:,} its {name} was {value}, the first such number")
+    if skipped:
+        found.append(f"{skipped:,} steps in a row have been skipped")
     broken = [each for each in learners if not each.is_finite]
     found += [_broken(each) for each in broken]
     if answer is not None:

@@ -2,6 +2,9 @@
 
 An actor and its critics are several objectives, stepped in their order: each sees the parameters
 that those before it have just moved, and what they computed for every sample.
+
+A step also returns the numbers by which it is judged: every objective's loss, the norm of its
+gradient, and the norm of its parameters afterwards. It is sound if all of them are finite.
 """
 
 from collections.abc import Callable
@@ -10,6 +13,7 @@ from typing import Generic, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from coach_rl.architectures.batch import Batch, mapped
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -23,8 +27,10 @@ Loss = Callable[[Tensor, Batch, Numbers], tuple[Tensor, Numbers]]
 Metrics without axes are averaged over steps. Metrics [B, ...] belong to the samples: the losses of
 later objectives find them among their scalars, and a step returns them.
 """
-Gradient = Callable[[Loss[Batch], Tensor, Batch, Numbers], tuple[Tensor, Numbers]]
-"""(loss, flat parameters [P], batch, scalars) to (gradient [P], metrics)."""
+Gradient = Callable[[Loss[Batch], Tensor, Batch, Numbers], tuple[Tensor, Tensor, Numbers]]
+"""(loss, flat parameters [P], batch, scalars) to (gradient [P], the loss's value, metrics)."""
+JUDGED = "_"
+"""Beginning of the names of the numbers by which a step is judged; they are not reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +55,7 @@ class StepResult(NamedTuple):
     """Results of a gradient step."""
 
     names: tuple[str, ...]
-    """Names of the metrics that are averaged over steps."""
+    """Names of the metrics that are averaged over steps, and of those that judge the step."""
     metrics: Tensor
     """Their values, [M]."""
     per_sample: Numbers
@@ -62,12 +68,12 @@ Step = Callable[[Batch, Tensor | None, Numbers], StepResult]
 
 def eager_gradient(
     loss: Loss[Batch], parameters: Tensor, batch: Batch, scalars: Numbers
-) -> tuple[Tensor, Numbers]:
-    """The loss's gradient [P] and its metrics."""
+) -> tuple[Tensor, Tensor, Numbers]:
+    """The loss's gradient [P], its value and its metrics."""
     leaf = parameters.detach().requires_grad_()
     value, metrics = loss(leaf, batch, scalars)
     (gradient,) = torch.autograd.grad(value, leaf)
-    return gradient, {name: metric.detach() for name, metric in metrics.items()}
+    return gradient, value.detach(), {name: metric.detach() for name, metric in metrics.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +86,8 @@ class GradientStep(Generic[Batch]):
     """Networks whose targets move towards them by this rate."""
     gradient: Gradient[Batch] = eager_gradient
     """Method that computes the gradient."""
+    skips_unsound: bool = False
+    """If True, a step that is not sound leaves everything as it was."""
 
     def __call__(self, data: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
         """Update parameters and targets in place.
@@ -91,18 +99,32 @@ class GradientStep(Generic[Batch]):
         """
         batch = data if index is None else mapped(lambda column: column[index], data)
         means: Numbers = {}
+        judged: Numbers = {}
         per_sample: Numbers = {}
+        before = [tensor.clone() for tensor in self.written] if self.skips_unsound else []
         for objective, adam in self.learners:
-            gradient, metrics = self.gradient(
+            gradient, loss, metrics = self.gradient(
                 objective.loss, objective.network.online, batch, scalars | per_sample
             )
             learning_rate = scalars[objective.named("learning_rate")]
-            metrics[objective.named("gradient_norm")] = adam.step(gradient, learning_rate)
+            norm = metrics[objective.named("gradient_norm")] = adam.step(gradient, learning_rate)
+            judged |= {
+                f"{JUDGED}{objective.named('loss')}": loss,
+                f"{JUDGED}{objective.named('gradient_norm')}": norm,
+                f"{JUDGED}{objective.named('parameter_norm')}": vector_norm(
+                    objective.network.online
+                ),
+            }
             means |= {name: value for name, value in metrics.items() if not value.ndim}
             per_sample |= {name: value for name, value in metrics.items() if value.ndim}
         for network, rate in self.targets:
             network.sync_target(rate)
-        return StepResult(tuple(means), torch.stack(list(means.values())), per_sample)
+        if self.skips_unsound:
+            is_sound = torch.isfinite(torch.stack(list(judged.values()))).all()
+            for tensor, value in zip(self.written, before, strict=True):
+                tensor.copy_(torch.where(is_sound, tensor, value))
+        numbers = means | judged
+        return StepResult(tuple(numbers), torch.stack(list(numbers.values())), per_sample)
 
     @property
     def written(self) -> list[Tensor]:

@@ -63,7 +63,7 @@ class NetworkWrapper:
         """A flat tensor [P] as the module's named parameters, views of it."""
         return dict(zip(self._names, self._views(flat), strict=True))
 
-    def call(self, flat: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def call(self, flat: Tensor, *args: object, **kwargs: object) -> Any:
         """The module's forward with the parameters `flat` [P]; pure."""
         return functional_call(self.module, self.named(flat), args, kwargs)
 

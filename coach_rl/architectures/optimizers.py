@@ -1,58 +1,45 @@
 """Updates of parameters: Adam with clipping, and target networks that follow."""
 
+from typing import Annotated
+
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.state import State
 from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
+
+Decay = Annotated[float, Interval(ge=0, lt=1)]
+"""Factor on a moving average, per step."""
 
 
 @parameter_class
 class AdamParameters:
     """Adam with gradient clipping. Defaults: PyTorch's."""
 
-    learning_rate: float = 1e-3
+    learning_rate: Positive[float] = 1e-3
     """Learning rate; an agent may multiply it by a schedule."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
     """Decay of the two moments."""
     epsilon: float = 1e-8
     """Added to the root of the second moment."""
-    max_gradient_norm: float | None = None
+    max_gradient_norm: Positive[float] | None = None
     """Largest norm of the whole gradient; None never clips."""
-    l2: float = 0.0
+    l2: NonNegative[float] = 0.0
     """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.learning_rate > 0,
-            f"AdamParameters.learning_rate must be more than 0, got {self.learning_rate}",
-        )
-        require(
-            all(0 <= beta < 1 for beta in self.betas),
-            f"AdamParameters.betas must lie in [0, 1), got {self.betas}",
-        )
-        require(self.l2 >= 0, f"AdamParameters.l2 must be 0 or more, got {self.l2}")
-        require(
-            self.max_gradient_norm is None or self.max_gradient_norm > 0,
-            f"AdamParameters.max_gradient_norm must be more than 0, got {self.max_gradient_norm}",
-        )
 
 
 @parameter_class
 class TargetSync:
     """Update rule of a target network: how it follows its online network."""
 
-    rate: float = 1.0
+    rate: Annotated[float, Interval(gt=0, le=1)] = 1.0
     """Polyak's tau: target += rate * (online - target); 1 copies."""
-    every: int = 1
+    every: Positive[int] = 1
     """Gradient steps from one sync to the next."""
-
-    def __post_init__(self) -> None:
-        require(0 < self.rate <= 1, f"TargetSync.rate must lie in (0, 1], got {self.rate}")
-        require(self.every >= 1, f"TargetSync.every must be 1 or more, got {self.every}")
 
 
 class Adam:

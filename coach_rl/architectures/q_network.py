@@ -3,9 +3,10 @@
 from dataclasses import field
 from functools import partial
 from itertools import pairwise
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import torch
+from annotated_types import Ge
 from gymnasium import spaces
 from torch import Tensor, nn
 
@@ -21,6 +22,7 @@ from coach_rl.architectures.torso import (
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributional import categorical_loss, projected, quantile_loss
 from coach_rl.functional.temporal_difference import dueling_values, regression_loss, td_target
@@ -100,11 +102,8 @@ class MeanHead:
 class QuantileHead:
     """Quantiles of the return (QR-DQN, Dabney et al. 2018, arXiv:1710.10044)."""
 
-    count: int = 200
+    count: Positive[int] = 200
     """Quantiles per action; 200 in the paper, 10 to 50 will do for small tasks."""
-
-    def __post_init__(self) -> None:
-        require(self.count >= 1, f"QuantileHead.count must be 1 or more, got {self.count}")
 
     @property
     def size(self) -> int:
@@ -133,7 +132,7 @@ class QuantileHead:
 class CategoricalHead:
     """Probabilities of fixed returns (C51, Bellemare et al. 2017, arXiv:1707.06887)."""
 
-    atoms: int = 51
+    atoms: Annotated[int, Ge(2)] = 51
     """Number of atoms, i.e. possible returns."""
     low: float = -10.0
     """The smallest of them; -10 to 10 suits rewards clipped to +-1 with a discount of 0.99."""
@@ -141,7 +140,6 @@ class CategoricalHead:
     """The largest of them."""
 
     def __post_init__(self) -> None:
-        require(self.atoms >= 2, f"CategoricalHead.atoms must be 2 or more, got {self.atoms}")
         require(
             self.low < self.high,
             f"CategoricalHead.low must lie below high, got {self.low} and {self.high}",
@@ -191,16 +189,12 @@ class QNetworkParameters:
     """The torso: maps observations to features."""
     dueling: bool = False
     """A stream for the state's value and one for advantages (Wang et al. 2016)."""
-    streams: tuple[int, ...] = ()
+    streams: tuple[Positive[int], ...] = ()
     """Layers of each stream behind the torso; of the only one where there is no duel."""
     head: ReturnHead = field(default_factory=MeanHead)
     """The output for an action's return: MeanHead, QuantileHead or CategoricalHead."""
 
     def __post_init__(self) -> None:
-        require(
-            all(size > 0 for size in self.streams),
-            f"QNetworkParameters.streams must be more than 0, got {self.streams}",
-        )
         if isinstance(self.torso, ModuleParameters):
             require(
                 not self.streams,

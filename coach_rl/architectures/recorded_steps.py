@@ -7,7 +7,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -69,12 +69,12 @@ def resolved_mode(
 
 def functional_gradient(
     loss: Loss[Batch], parameters: Tensor, batch: Batch, scalars: Numbers
-) -> tuple[Tensor, Numbers]:
-    """The loss's gradient [P] and its metrics, in the form that can be compiled as a whole."""
-    gradient, (_, metrics) = torch.func.grad_and_value(loss, has_aux=True)(
+) -> tuple[Tensor, Tensor, Numbers]:
+    """The loss's gradient [P], value and metrics, in the form that can be compiled as a whole."""
+    gradient, (value, metrics) = torch.func.grad_and_value(loss, has_aux=True)(
         parameters, batch, scalars
     )
-    return gradient, dict(metrics)
+    return gradient, value, dict(metrics)
 
 
 def compiled(step: GradientStep[Batch]) -> Step[Batch]:
@@ -173,7 +173,13 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _checks_kept(checks: Sequence[Any]) -> list[bool]:
+class _Check(Protocol):
+    """A check of the compiler's."""
+
+    name: str
+
+
+def _checks_kept(checks: Sequence[_Check]) -> list[bool]:
     """Select the compiler's checks that stay in front of every call of a compiled step.
 
     Kept are those of the arguments, of torch's global state, and of everything that a loss reads
@@ -182,7 +188,7 @@ def _checks_kept(checks: Sequence[Any]) -> list[bool]:
     of a PPO step.
     """
 
-    def is_kept(check: Any) -> bool:
+    def is_kept(check: _Check) -> bool:
         is_argument = check.name.replace(".", "[").partition("[")[0] in ARGUMENTS
         is_network = any(part in check.name for part in INSIDE_A_MODULE)
         return is_argument or (".loss" in check.name and not is_network)

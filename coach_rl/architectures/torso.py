@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from coach_rl.architectures.layers import Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
-from coach_rl.core.errors import SpaceError, UnknownNameError, require
+from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.spaces import Space
 
 HIDDEN_GAIN = 2**0.5
@@ -33,16 +34,16 @@ ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
 class TorsoParameters:
     """Networks that map observations to features."""
 
-    embedder: tuple[int, ...] = ()
+    embedder: tuple[Positive[int], ...] = ()
     """Dense layers each vector key goes through before the keys are merged; none by default."""
-    convolutions: str | tuple[tuple[int, int, int], ...] = "medium"
+    convolutions: str | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...] = "medium"
     """Layers that image keys go through: (channels, kernel, stride) each, or a name in
     `CONVOLUTIONS`."""
     images: ImageLayout = "auto"
     """Reading of observations with three axes: channels_last, channels_first, or flat, as vectors.
     auto: bytes are images with the channels last, others need an explicit choice.
     """
-    middleware: tuple[int, ...] = (64, 64)
+    middleware: tuple[Positive[int], ...] = (64, 64)
     """Dense layers after the keys are merged."""
     activation: Activation = "tanh"
     """After every layer."""
@@ -50,22 +51,12 @@ class TorsoParameters:
     """Orthogonal initial weights with gain sqrt(2) and zero biases; else PyTorch's default."""
     layer_norm: bool = False
     """Layer normalisation (Ba et al. 2016) of every dense layer, before its activation."""
-    keys: tuple[str, ...] | None = None
+    keys: NonEmpty[tuple[str, ...]] | None = None
     """Observation keys that the network sees; None: all of them."""
 
     def __post_init__(self) -> None:
         if isinstance(self.convolutions, str) and self.convolutions not in CONVOLUTIONS:
             raise UnknownNameError("convolution stack", self.convolutions, CONVOLUTIONS)
-        require(
-            all(min(each) >= 1 for each in self.convolution_layers),
-            "TorsoParameters.convolutions must be (channels, kernel, stride) of 1 or more each, "
-            f"got {self.convolutions}",
-        )
-        require(self.keys != (), "TorsoParameters.keys must name a key at least, or be None")
-        require(
-            all(size > 0 for size in (*self.embedder, *self.middleware)),
-            f"layer sizes must be more than 0, got {self.embedder} and {self.middleware}",
-        )
 
     @property
     def convolution_layers(self) -> tuple[tuple[int, int, int], ...]:

@@ -8,7 +8,7 @@
     engine.set_scalars(learning_rate=3e-4, clip=0.2)
     for index in minibatches:
         engine.step(rollout, index)               # does not wait for the device
-    metrics = engine.drain_metrics()              # waits; raises where learning has diverged
+    metrics = engine.drain_metrics()              # waits
 
 `GradientStep` is the step itself; `recorded_steps` has faster ways to run it, equal to rounding.
 """
@@ -25,10 +25,12 @@ from torch import Tensor
 from coach_rl.architectures.batch import Batch, named_tensors
 from coach_rl.architectures.divergence import Learner, diagnosis
 from coach_rl.architectures.gradient_step import (
+    JUDGED,
     GradientStep,
     Numbers,
     Objective,
     Step,
+    StepResult,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import Adam, TargetSync
@@ -38,22 +40,24 @@ from coach_rl.architectures.recorded_steps import (
     compiled,
     resolved_mode,
 )
-from coach_rl.architectures.step_metrics import StepMetrics
-from coach_rl.core.activity import OnActivity, ignore_activity
+from coach_rl.architectures.step_metrics import StepMetrics, is_sound
+from coach_rl.core.activity import COMPILING, RECORDING, OnActivity, ignore_activity
+from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
-FIRST_STEP = {"compiled": "compiling", "captured": "recording"}
+FIRST_STEP = {"compiled": COMPILING, "captured": RECORDING}
 """The slow work of the first step in a mode."""
 
 
 class UpdateEngine(Generic[Batch]):
     """Gradient steps on networks' online parameters, and the sync of their targets.
 
-    It checks that all numbers are finite where it waits for the device anyway: with every report of
-    metrics, and before anything is saved. A `DivergedError` says what went wrong.
+    It checks that losses, gradients and parameters are finite: on the CPU at every step, elsewhere
+    where it waits for the device anyway, with every report of metrics and before anything is saved.
+    A `DivergedError` says what went wrong, unless such steps are to be skipped.
 
     Args:
         objectives: The objectives of a step, in this order.
@@ -62,7 +66,11 @@ class UpdateEngine(Generic[Batch]):
         planned_updates: How many steps the run will take, for `auto`.
         repaid_after: Steps after which compiling has repaid itself, for `auto`.
         owner: The agent that owns the networks, for messages; see `LevelPlace.owner`.
+        divergence: The response to a step that is not sound.
         on_activity: Called when a step is compiled or captured.
+
+    Attributes:
+        scalars: The numbers that the next step reads, by name; written by `set_scalars`.
     """
 
     def __init__(
@@ -74,6 +82,7 @@ class UpdateEngine(Generic[Batch]):
         planned_updates: int,
         repaid_after: int = COMPILE_REPAID_AFTER,
         owner: str = "an agent",
+        divergence: DivergenceParameters = STOP,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         self._learners = tuple((each, Adam(each.network, each.optimizer)) for each in objectives)
@@ -83,8 +92,9 @@ class UpdateEngine(Generic[Batch]):
             mode, self._device, planned_updates=planned_updates, repaid_after=repaid_after
         )
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
-        self._scalars: Numbers = {}
-        self._metrics = StepMetrics()
+        self.scalars: Numbers = {}
+        self._divergence = divergence
+        self._metrics = StepMetrics(skips_unsound=divergence.skips)
         self._last_batch: Batch | None = None  # for a diagnosis
         self._taken = 0  # whole steps, which the targets count
         for each in objectives:
@@ -98,10 +108,10 @@ class UpdateEngine(Generic[Batch]):
     def set_scalars(self, **values: float) -> None:
         """Set numbers that the losses or the optimisers read; they keep until set again."""
         for name, value in values.items():
-            if name in self._scalars:
-                self._scalars[name].fill_(value)
+            if name in self.scalars:
+                self.scalars[name].fill_(value)
             else:
-                self._scalars[name] = torch.tensor(value, dtype=torch.float32, device=self._device)
+                self.scalars[name] = torch.tensor(value, dtype=torch.float32, device=self._device)
 
     def step(
         self, data: Batch, index: Tensor | None = None, *, only: tuple[str, ...] | None = None
@@ -117,14 +127,19 @@ class UpdateEngine(Generic[Batch]):
 
         Returns:
             The losses' metrics of each sample, [B, ...] each; valid until the next step.
+
+        Raises:
+            DivergedError: On the CPU, the step is not sound.
         """
         if is_new := only not in self._steps:
             self._steps[only] = self._prepared(only)
         self._last_batch = data
-        result = self._steps[only](data, index, self._scalars)
+        result = self._steps[only](data, index, self.scalars)
         if is_new:
             self._on_activity("")
         self._metrics.add(result.names, result.metrics)
+        if self._device.type == "cpu" and not _is_sound(result):
+            self._require_sound()
         if only is None:
             self._taken += 1
             for network, sync in self._targets:
@@ -136,19 +151,16 @@ class UpdateEngine(Generic[Batch]):
         """Means of the losses' metrics over the steps since the last call; waits for the device.
 
         Raises:
-            DivergedError: A gradient or a parameter is not finite.
+            DivergedError: A loss, a gradient or a parameter is not finite.
         """
         self.require_finite()
         self._last_batch = None
         return self._metrics.drain()
 
     def require_finite(self) -> None:
-        """Raise a `DivergedError` if a gradient or a parameter is not finite; waits."""
-        faults = self._metrics.faults()
-        norms = [each.named("gradient_norm") for each, _ in self._learners]
-        if any(norm in faults for norm in norms) or not all(
-            each.is_finite for each in self._networks()
-        ):
+        """Raise a `DivergedError` if a loss, a gradient or a parameter is not finite; waits."""
+        self._require_sound()
+        if not all(each.is_finite for each in self._networks()):
             raise self._diverged()
 
     def checked(self, outputs: FloatArray) -> FloatArray:
@@ -211,6 +223,7 @@ class UpdateEngine(Generic[Batch]):
         step = GradientStep(
             learners=learners,
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
+            skips_unsound=self._divergence.skips,
         )
         match self.mode:
             case "compiled":
@@ -219,12 +232,22 @@ class UpdateEngine(Generic[Batch]):
                 return captured(step, self._device)
         return step
 
+    def _require_sound(self) -> None:
+        """Raise a `DivergedError` for a step that was not sound, or too many that were skipped."""
+        faults = self._metrics.faults()
+        most = self._divergence.most_skipped if self._divergence.skips else 0
+        if (
+            any(name.startswith(JUDGED) for name in faults)
+            and self._metrics.skipped_in_a_row >= most
+        ):
+            raise self._diverged()
+
     def _networks(self) -> list[Learner]:
         return [
             Learner(
                 name=each.name,
                 network=each.network,
-                learning_rate=float(self._scalars[each.named("learning_rate")]),
+                learning_rate=float(self.scalars[each.named("learning_rate")]),
                 max_gradient_norm=each.optimizer.max_gradient_norm,
             )
             for each, _ in self._learners
@@ -238,5 +261,13 @@ class UpdateEngine(Generic[Batch]):
                 learners=self._networks(),
                 batch=named_tensors(self._last_batch),
                 answer=answer,
+                skipped=self._metrics.skipped_in_a_row,
             )
         )
+
+
+def _is_sound(result: StepResult) -> bool:
+    """Return whether a step on the CPU was sound."""
+    numbers = result.metrics.numpy()
+    # The sum of squares is a quick test; finite numbers fail it only where they are huge.
+    return math.isfinite(np.vdot(numbers, numbers)) or bool(is_sound(result.names, numbers))

@@ -17,7 +17,6 @@ import copy
 import importlib
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,11 +24,15 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
-from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.frozen import FrozenMapping, thawed
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.ranges import NonEmpty
+from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import Space
 
+Input = Tensor | dict[str, Tensor]
+"""Observations by key, or actions, [B, ...] each."""
 TRIED_ROWS = 3
 """Made-up observations that a module is tried out on."""
 RUN_ELSEWHERE = (
@@ -39,7 +42,7 @@ RUN_ELSEWHERE = (
 
 
 @parameter_class
-class ModuleParameters:
+class ModuleParameters(CodeNamingParameters):
     """A network of your own in the place of a torso.
 
     The class is called with the observation space, a critic's with the action space too, and with
@@ -51,9 +54,9 @@ class ModuleParameters:
         metadata={ADVICE: lambda _: "; write a class of torch.nn.Module, or its name module:Class"}
     )
     """The class, derived from `torch.nn.Module`, or its name as `module:Class`."""
-    arguments: Mapping[str, Any] = FrozenMapping[str]()
+    arguments: Mapping[str, object] = FrozenMapping[str]()
     """Keyword arguments of the class."""
-    keys: tuple[str, ...] | None = None
+    keys: NonEmpty[tuple[str, ...]] | None = None
     """Observation keys that it gets; None: all of them."""
     last_layer: bool = True
     """Features go through a linear layer to the network's outputs; False: they are the outputs, and
@@ -61,7 +64,10 @@ class ModuleParameters:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", FrozenMapping(self.arguments))
-        require(self.keys != (), "ModuleParameters.keys must name a key at least, or be None")
+
+    def code_names(self) -> tuple[str, ...]:
+        """Return the module, where it is the name of a class."""
+        return (self.module,) if isinstance(self.module, str) else ()
 
     @property
     def orthogonal(self) -> bool:
@@ -206,7 +212,7 @@ def _tried(torso: ModuleTorso, parts: tuple[Space, ...], seed: int) -> int:
     return outputs.shape[1]
 
 
-def _run(torso: ModuleTorso, inputs: list[Any]) -> Tensor:
+def _run(torso: ModuleTorso, inputs: list[Input]) -> Tensor:
     name = type(torso.module).__name__
     try:
         with torch.no_grad():
@@ -215,7 +221,9 @@ def _run(torso: ModuleTorso, inputs: list[Any]) -> Tensor:
         raise ConfigurationError(
             f"the network {name} cannot be run on made-up observations: {_one_line(error)}"
         ) from error
-    rows = len(next(iter(inputs[0].values())))
+    observation = inputs[0]
+    assert isinstance(observation, dict)
+    rows = len(next(iter(observation.values())))
     if outputs.dtype != torch.float32 or outputs.ndim != 2 or len(outputs) != rows:
         raise ConfigurationError(
             f"the network {name} must give float32 [{rows}, features] for {rows} observations, "
@@ -224,7 +232,7 @@ def _run(torso: ModuleTorso, inputs: list[Any]) -> Tensor:
     return outputs
 
 
-def _made_up(space: Space, seed: int) -> Any:
+def _made_up(space: Space, seed: int) -> Input:
     """Observations by key, or actions, as tensors [TRIED_ROWS, ...]."""
     space = copy.deepcopy(space)  # drawing changes it
     space.seed(seed)
@@ -234,7 +242,7 @@ def _made_up(space: Space, seed: int) -> Any:
     return {key: torch.from_numpy(np.stack([each[key] for each in drawn])) for key in space.spaces}
 
 
-def _first(inputs: Any) -> Any:
+def _first(inputs: Input) -> Input:
     if isinstance(inputs, Tensor):
         return inputs[:1]
     return {key: values[:1] for key, values in inputs.items()}

@@ -12,15 +12,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import coach_rl
 from coach_rl.cli.settings import (
     DEFAULT_EPISODES,
+    CheckEnvironment,
+    CheckPreset,
     Describe,
     Evaluate,
     EvaluateUntrained,
     Film,
+    Fork,
     ListPresets,
     Resume,
     Settings,
@@ -56,6 +59,14 @@ _COMMANDS = {
         "run",
         "the run is rebuilt from its manifest and keeps its seed",
     ),
+    "fork": _Command(
+        "coach fork RUN[@STEP] --as NAME",
+        "Train a new run that starts from another one's state, with changed parameters; the other "
+        "one stays as it is.",
+        Fork,
+        "run",
+        "a fork continues from the run's state, which belongs to its environments",
+    ),
     "evaluate": _Command(
         "coach evaluate RUN",
         "Evaluate a run greedily; in short `coach --evaluate -crd RUN`. With -p PRESET instead of "
@@ -70,6 +81,15 @@ _COMMANDS = {
         Describe,
         "preset",
         "it only builds the experiment",
+    ),
+    "check": _Command(
+        "coach check ENVIRONMENT",
+        "Try an environment with random actions and say which promises it keeps: seeds, spaces, "
+        "ends, saving, speed. ENVIRONMENT is a level such as CartPole-v1 or my_module:MyEnv; with "
+        "-p PRESET instead: the one that a preset trains in.",
+        CheckEnvironment,
+        "environment",
+        "it tries an environment and trains nothing",
     ),
     "list": _Command(
         "coach list [WORD]",
@@ -86,12 +106,29 @@ _UNTRAINED = _Command(
     "preset",
     "agents are evaluated before any training, without a run folder",
 )
+_CHECKED_PRESET = _Command(
+    "coach check -p PRESET",
+    "",
+    CheckPreset,
+    "preset",
+    "it tries the preset's environment and trains nothing",
+)
+_OF_PRESET = {"evaluate": _UNTRAINED, "check": _CHECKED_PRESET}
+"""Commands with -p PRESET instead of their subject, by name."""
+_SUBJECTS = {
+    "preset": ("a preset", "`coach list` shows the presets"),
+    "run": ("a run", "a folder such as experiments/NAME/RUN"),
+    "environment": ("an environment", "a level such as CartPole-v1 or my_module:MyEnv"),
+}
+"""Names of the subjects for messages, and an example of each."""
 _CHOOSING = {"list": "list", "episodes": "evaluate", "run": "resume", "preset": "train"}
 """Coach's short form: the command by the first of these flags that is given."""
 _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach resume RUN [flags]         or  coach -crd RUN [flags]
+       coach fork RUN[@STEP] --as NAME [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach describe PRESET [flags]
+       coach check ENVIRONMENT
        coach list [WORD]                or  coach -l"""
 
 
@@ -118,8 +155,9 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
             raise _unknown_flag(parser, word.partition("=")[0])
     given = vars(namespace)
     name = name or _command_of(given, rest)
-    is_untrained = name == "evaluate" and "preset" in given and "run" not in given
-    command = _UNTRAINED if is_untrained else _COMMANDS[name]
+    command = _COMMANDS[name]
+    if name in _OF_PRESET and "preset" in given and command.subject not in given:
+        command = _OF_PRESET[name]
     if rest and command.subject not in given:
         subject = rest.pop(0)
         given[command.subject] = Path(subject) if command.subject == "run" else subject
@@ -131,7 +169,8 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     if name == "list":
         given.pop("list", None)
     _check(parser, name, command, given)
-    settings: Settings = _filled(command.kind, given)
+    settings = _filled(command.kind, given)
+    assert isinstance(settings, Settings)
     return settings
 
 
@@ -163,14 +202,8 @@ def _check(
         flag = _flag_of(parser, ignored)
         raise ConfigurationError(f"`coach {name}` ignores {flag}: {command.limits}; leave it out")
     if command.subject not in given and command.kind is not ListPresets:
-        advice = (
-            "`coach list` shows the presets"
-            if command.subject == "preset"
-            else "a folder such as experiments/NAME/RUN"
-        )
-        raise ConfigurationError(
-            f"`coach {name}` needs a {command.subject}: {command.usage} ({advice})"
-        )
+        subject, advice = _SUBJECTS[command.subject]
+        raise ConfigurationError(f"`coach {name}` needs {subject}: {command.usage} ({advice})")
     if "dump_gifs" not in given and "dump_mp4" not in given:
         for unused in _names(Film) & given.keys():
             flag = _flag_of(parser, unused)
@@ -210,7 +243,7 @@ def _unknown_flag(parser: argparse.ArgumentParser, flag: str) -> UnknownNameErro
     return UnknownNameError("flag", flag, flags, "`coach --help` shows all", near=near)
 
 
-def _names(kind: type[Any]) -> set[str]:
+def _names(kind: type) -> set[str]:
     """The flags from which settings are filled."""
     names = set()
     for each in fields(kind):
@@ -221,7 +254,7 @@ def _names(kind: type[Any]) -> set[str]:
     return names
 
 
-def _filled(kind: type[Any], given: Mapping[str, object]) -> Any:
+def _filled(kind: type, given: Mapping[str, object]) -> object:
     values = {}
     for each in fields(kind):
         if isinstance(each.type, type) and is_dataclass(each.type):
@@ -259,8 +292,20 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         metavar="RUN",
         dest="run",
         type=Path,
-        help="resume a run: its folder (last checkpoint), one of its checkpoints, or a folder of "
-        "runs (the newest)",
+        help="resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
+        "folder of runs (the newest)",
+    )
+    what.add_argument(
+        "--last-good",
+        "--last_good",
+        action="store_true",
+        help="take the run's newest checkpoint that can be read",
+    )
+    what.add_argument(
+        "--drop-later",
+        "--drop_later",
+        action="store_true",
+        help="delete the checkpoints and logs after the one resumed from",
     )
     what.add_argument(
         "--evaluate",
@@ -272,13 +317,32 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         const=DEFAULT_EPISODES,
         help=f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
     )
+    what.add_argument(
+        "--sampling",
+        action="store_true",
+        help="evaluate with the exploration of training instead of greedily",
+    )
+    what.add_argument(
+        "--trust",
+        metavar="MODULES",
+        type=_modules,
+        help="with a run of somebody else's: run the code of these modules, separated by commas",
+    )
+    what.add_argument(
+        "--restart-episodes",
+        action="store_true",
+        help="with -crd: begin open training episodes anew instead of restoring them, where that "
+        "fails or takes long",
+    )
     _add_changes(parser.add_argument_group("changing the experiment"))
     where = parser.add_argument_group("where and how it runs")
     where.add_argument(
         "-e",
+        "--as",
         "--experiment_name",
+        dest="experiment_name",
         metavar="NAME",
-        help="the experiment's folder (default: the preset's name)",
+        help="the experiment's folder (default: the preset's name); a fork needs one",
     )
     where.add_argument(
         "-ep",
@@ -288,17 +352,11 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         help="the folder of all experiments (default: ./experiments)",
     )
     where.add_argument(
-        "-s",
-        "--checkpoint_seconds",
-        metavar="SECONDS",
-        type=_seconds,
-        help="keep a checkpoint every SECONDS, besides best and last",
-    )
-    where.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
     )
     _add_videos(where)
     _add_machine(where)
+    _add_checkpoints(parser.add_argument_group("checkpoints"))
     where.add_argument(
         "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
     )
@@ -318,7 +376,7 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
     general.add_argument("-h", "--help", action="help", help="show this and exit")
     if command is not None:
         shown = _names(command.kind) | {"debug", "help"}
-        shown |= _names(EvaluateUntrained) if command.kind is Evaluate else set()
+        shown |= _names(_OF_PRESET[name].kind) if name in _OF_PRESET else set()
         for action in parser._actions:
             action.help = action.help if action.dest in shown else argparse.SUPPRESS
     return parser
@@ -337,6 +395,21 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         help="environment steps to train to, in all; with -crd a new total",
     )
     group.add_argument(
+        "--hours",
+        metavar="H",
+        type=_hours,
+        help="stop after H hours of the run's own time, pauses not counted; with -crd a new total",
+    )
+    group.add_argument(
+        "--until_solved",
+        metavar="TARGET",
+        nargs="?",
+        type=_target,
+        const="preset",
+        help="stop at the evaluation that reaches the preset's target, or TARGET: reward=475, "
+        "success_rate=0.9; off: train on",
+    )
+    group.add_argument(
         "-cp",
         "--custom_parameter",
         metavar="CHANGES",
@@ -347,6 +420,45 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "--inspect",
         metavar="POINTS",
         help='look into the sampler: "sample:nan,stats@100" (checks: nan, shape, stats)',
+    )
+
+
+def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "-s",
+        "--checkpoint_seconds",
+        metavar="SECONDS",
+        type=_seconds,
+        help="keep a checkpoint every SECONDS, besides best and last",
+    )
+    group.add_argument(
+        "--checkpoint_steps",
+        metavar="N",
+        type=_positive,
+        help="keep a checkpoint every N environment steps, besides best and last",
+    )
+    group.add_argument(
+        "--keep", metavar="K", type=_whole, help="of these, keep the newest K (default: all)"
+    )
+    group.add_argument(
+        "--keep_every", metavar="N", type=_positive, help="and every Nth of these for ever"
+    )
+    group.add_argument(
+        "--best",
+        metavar="METRIC",
+        help="metric of the best checkpoint: reward_mean, LEVEL/goal_share, ... (default: "
+        "success_rate where success is reported, else reward_mean)",
+    )
+    group.add_argument(
+        "--no_memories",
+        action="store_true",
+        help="leave replay memories out of checkpoints; a run resumed from them is not exact",
+    )
+    group.add_argument(
+        "--no_checkpoints",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="keep none: the run can't be resumed, nor evaluated once it is over",
     )
 
 
@@ -397,6 +509,10 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         help="precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
         "where that is faster, which costs score)",
     )
+
+
+def _modules(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -453,10 +569,33 @@ def _positive(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
+    return _above_zero(text, "seconds")
+
+
+def _hours(text: str) -> float:
+    return _above_zero(text, "hours")
+
+
+def _above_zero(text: str, unit: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got '{text}'")
+        raise argparse.ArgumentTypeError(f"must be a number of {unit} above 0, got '{text}'")
     return number
+
+
+def _target(text: str) -> str:
+    name, _, number = text.partition("=")
+    try:
+        is_known = text in ("preset", "off") or (
+            name in ("reward", "success_rate") and bool(float(number))
+        )
+    except ValueError:
+        is_known = False
+    if not is_known:
+        raise argparse.ArgumentTypeError(
+            f"must be reward=NUMBER, success_rate=NUMBER or off, or nothing, got '{text}'"
+        )
+    return text

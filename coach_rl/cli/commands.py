@@ -1,52 +1,74 @@
-"""The commands of the command line: train, resume, evaluate, describe."""
+"""The commands of the command line: train, resume, evaluate, describe, check."""
 
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 
+from coach_rl.cli.check import check_environment, level_parameters
 from coach_rl.cli.describe import describe_preset
 from coach_rl.cli.settings import (
     Changes,
+    CheckEnvironment,
+    CheckPreset,
     Describe,
     Evaluate,
     EvaluateUntrained,
     Film,
+    Fork,
+    Keeping,
+    Length,
     Output,
     Resume,
     Settings,
     Train,
 )
 from coach_rl.cli.shell import program, short, word
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
 from coach_rl.core.inspection import parse_inspections
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours, StepUnit
 from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.evaluation import (
     evaluate_run,
     evaluate_untrained,
     evaluation_film,
 )
+from coach_rl.experiment.fork import fork_experiment
+from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
+from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, runs_in
-from coach_rl.experiment.runner import (
-    DEFAULT_ROOT,
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.run_folder import RunFolder, read_manifest, runs_in
+from coach_rl.experiment.runner import DEFAULT_ROOT, resume_experiment, run_experiment
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.video import Format, VideoParameters
 
+_FLAGS = {
+    "environment.level": "-lvl",
+    "num_envs": "-n",
+    "schedule.training": "--steps",
+    "schedule.stop_after": "--hours",
+    "schedule.until_solved": "--until_solved",
+    "validation": "--until_solved",
+    "checkpoints.every_seconds": "-s",
+    "checkpoints.every_steps": "--checkpoint_steps",
+    "checkpoints.keep_last": "--keep",
+    "checkpoints.keep_every": "--keep_every",
+    "checkpoints.best_of": "--best",
+    "checkpoints.memories": "--no_memories",
+    "checkpoints": "--no_checkpoints",
+}
+"""The flag that stands for a path."""
 _SIGNAL_EXIT_CODE = 128
 """A process stopped by signal n exits with this plus n."""
 
@@ -70,21 +92,28 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
             return _train(settings, command)
         case Resume():
             return _resume(settings, command)
+        case Fork():
+            return _fork(settings, command)
         case Evaluate():
             return _evaluate(settings)
         case EvaluateUntrained():
             return _evaluate_untrained(settings)
         case Describe():
             return _describe(settings)
+        case CheckEnvironment():
+            return check_environment(level_parameters(settings.environment))
+        case CheckPreset():
+            return _check_preset(settings)
     raise AssertionError(f"{type(settings).__name__} is done by `main`")
 
 
 def _train(train: Train, command: tuple[str, ...]) -> int:
     preset = load_preset(find_preset(train.preset))
-    overrides = overrides_of(train.changes, preset, train.steps)
+    overrides = overrides_of(train.changes, preset, train.length, train.keeping)
     graph_manager = _configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
-    with closing(_sink(train.output)) as console:
+    going_on = _GoingOn()
+    with going_on, closing(_sink(train.output)) as console:
         result = run_experiment(
             graph_manager,
             TaskParameters(
@@ -97,23 +126,56 @@ def _train(train: Train, command: tuple[str, ...]) -> int:
             root=train.experiment_path or DEFAULT_ROOT,
             origin=Origin(preset=preset, panel=preset.panel_values(given), command=command),
             settings=_run_settings(train.output),
-            audience=_audience(train.output, console),
+            audience=_audience(train.output, console, going_on),
         )
     return _conclude(train.output, result)
 
 
 def _resume(resume: Resume, command: tuple[str, ...]) -> int:
-    with closing(_sink(resume.output)) as console:
+    run = _newest(resume.run)
+    going_on = _GoingOn(run)
+    with going_on, closing(_sink(resume.output)) as console:
         result = resume_experiment(
-            _newest(resume.run),
-            steps=None if resume.steps is None else EnvironmentSteps(resume.steps),
+            run,
+            changes=_run_changes(resume.length, resume.keeping),
             device=resume.device,
             threads=resume.threads,
+            last_good=resume.last_good,
+            drop_later=resume.drop_later,
+            trust=resume.trust,
+            restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
-            audience=_audience(resume.output, console),
+            audience=_audience(resume.output, console, going_on),
         )
     return _conclude(resume.output, result)
+
+
+def _fork(fork: Fork, command: tuple[str, ...]) -> int:
+    if not fork.experiment_name:
+        raise ConfigurationError(
+            "a fork needs a name of its own, for the folder above it: --as NAME"
+        )
+    going_on = _GoingOn()
+    with going_on, closing(_sink(fork.output)) as console:
+        result = fork_experiment(
+            _newest(fork.run),
+            name=fork.experiment_name,
+            root=fork.experiment_path,
+            overrides=_once(
+                parse_overrides(fork.custom_parameter), _run_changes(fork.length, fork.keeping)
+            ),
+            seed=fork.seed,
+            device=fork.device,
+            threads=fork.threads,
+            last_good=fork.last_good,
+            trust=fork.trust,
+            restart_episodes=fork.restart_episodes,
+            command=command,
+            settings=_run_settings(fork.output),
+            audience=_audience(fork.output, console, going_on),
+        )
+    return _conclude(fork.output, result)
 
 
 def _evaluate(evaluate: Evaluate) -> int:
@@ -121,9 +183,14 @@ def _evaluate(evaluate: Evaluate) -> int:
     evaluation, file = evaluate_run(
         _newest(evaluate.run),
         episodes=EnvironmentEpisodes(evaluate.episodes),
+        overrides=_environment_of(evaluate.changes),
+        num_envs=evaluate.changes.num_envs,
+        sampling=evaluate.sampling,
+        last_good=evaluate.last_good,
         seed=evaluate.seed,
         device=evaluate.device,
         threads=evaluate.threads,
+        trust=evaluate.trust,
         video=video,
     )
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
@@ -145,6 +212,7 @@ def _evaluate_untrained(evaluate: EvaluateUntrained) -> int:
             threads=evaluate.threads,
         ),
         episodes=EnvironmentEpisodes(evaluate.episodes),
+        sampling=evaluate.sampling,
     )
     print("agents as they are before any training:")
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))
@@ -153,11 +221,17 @@ def _evaluate_untrained(evaluate: EvaluateUntrained) -> int:
 
 def _describe(describe: Describe) -> int:
     preset = load_preset(find_preset(describe.preset))
-    overrides = overrides_of(describe.changes, preset, describe.steps)
+    overrides = overrides_of(describe.changes, preset, describe.length, describe.keeping)
     with closing(_configured(preset, overrides, describe.inspect)) as graph_manager:
         graph_manager.create_graph(TaskParameters(device=describe.device))
         print(describe_preset(preset, graph_manager))
     return 0
+
+
+def _check_preset(check: CheckPreset) -> int:
+    preset = load_preset(find_preset(check.preset))
+    graph_manager = preset.configure(overrides_of(check.changes, preset))
+    return check_environment(graph_manager.parameters.environment)
 
 
 def _configured(
@@ -181,16 +255,25 @@ def _newest(run: Path) -> Path:
 def _conclude(output: Output, result: RunResult) -> int:
     """Say how the run ended and what to do with it."""
     coach, folder = program("coach"), word(result.folder.path)
+    is_saved = result.folder.checkpoints.is_dir()
+    if result.unsaved is not None and result.summary is None:
+        raise CheckpointError(f"cannot write {result.unsaved}; {_resume_with(result.folder.path)}")
     if result.signal is not None:
-        print(
-            f"stopped after {result.environment_steps} environment steps; "
-            f"resume with: {coach} -crd {folder}"
+        way_on = (
+            _resume_with(result.folder.path)
+            if is_saved
+            else "it keeps no checkpoints, so it can't be resumed"
         )
+        name = signal.Signals(result.signal).name
+        print(f"stopped by {name} after {result.environment_steps} environment steps; {way_on}")
         return _SIGNAL_EXIT_CODE + result.signal
     if result.summary is not None:
         _console(plain=output.plain).print(result.summary.table())
     print(f"run folder: {short(result.folder.path)}")
-    print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
+    if result.unsaved is not None:
+        raise CheckpointError(f"the end of this run is not saved: cannot write {result.unsaved}")
+    if is_saved:
+        print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
     if _video(output.film) is not None:
         print(f"videos:     {short(result.folder.videos)}")
     if not output.no_tensorboard:
@@ -198,27 +281,71 @@ def _conclude(output: Output, result: RunResult) -> int:
     return 0
 
 
-def overrides_of(changes: Changes, preset: Preset, steps: int | None = None) -> dict[str, object]:
+def overrides_of(
+    changes: Changes, preset: Preset, length: Length | None = None, keeping: Keeping | None = None
+) -> dict[str, object]:
     """`-cp` and the flags short for it: to the panel where it has the name, else by path."""
     overrides = parse_overrides(changes.custom_parameter)
-    shortcuts = (
-        ("-lvl", "level", "environment.level", changes.level),
-        ("-n", "num_envs", "num_envs", changes.num_envs),
-        ("--steps", "steps", "schedule.training", steps),
-    )
-    for flag, name, path, value in shortcuts:
+    given = _run_changes(length or Length(), keeping or Keeping())
+    shortcuts = {"environment.level": changes.level, "num_envs": changes.num_envs, **given}
+    on_panel = {"environment.level": "level", "schedule.training": "steps"}
+    for path, value in shortcuts.items():
         if value is None:
             continue
+        name = on_panel.get(path, path)
         target = name if name in preset.panel else path
         if target in overrides:
+            flag = _FLAGS[path]
             raise ConfigurationError(f"{target} is given twice, by {flag} and by -cp; give one")
-        overrides[target] = value
+        overrides[target] = value.count if name != path and isinstance(value, StepUnit) else value
     return overrides
+
+
+def _environment_of(changes: Changes) -> dict[str, object]:
+    """`-cp` and `-lvl` as changes of the environment that a run is evaluated in."""
+    level = {} if changes.level is None else {"environment.level": changes.level}
+    return _once(parse_overrides(changes.custom_parameter), level)
+
+
+def _once(overrides: dict[str, object], flags: Mapping[str, object]) -> dict[str, object]:
+    """`-cp` and the flags that say the same by path; each path once."""
+    for path in overrides.keys() & flags.keys():
+        raise ConfigurationError(f"{path} is given twice, by a flag and by -cp; give one")
+    return {**overrides, **flags}
+
+
+def _run_changes(length: Length, keeping: Keeping) -> dict[str, object]:
+    """The flags about how long a run trains and what it keeps, by path."""
+    if keeping.no_checkpoints and keeping != Keeping(no_checkpoints=True):
+        raise ConfigurationError(
+            "--no_checkpoints keeps none; leave out the other flags about checkpoints"
+        )
+    values = {
+        "schedule.training": None if length.steps is None else EnvironmentSteps(length.steps),
+        "schedule.stop_after": None if length.hours is None else Hours(length.hours),
+        "checkpoints.every_seconds": keeping.checkpoint_seconds,
+        "checkpoints.every_steps": keeping.checkpoint_steps,
+        "checkpoints.keep_last": keeping.keep,
+        "checkpoints.keep_every": keeping.keep_every,
+        "checkpoints.best_of": keeping.best,
+        "checkpoints.memories": False if keeping.no_memories else None,
+        "checkpoints": CheckpointParameters(enabled=False) if keeping.no_checkpoints else None,
+    }
+    changes: dict[str, object] = {path: of for path, of in values.items() if of is not None}
+    if length.until_solved is not None:
+        name, _, number = length.until_solved.partition("=")
+        changes["schedule.until_solved"] = name != "off"
+        if number:
+            changes["validation"] = (
+                ValidationParameters(reward=float(number))
+                if name == "reward"
+                else ValidationParameters(success_rate=float(number))
+            )
+    return changes
 
 
 def _run_settings(output: Output) -> RunSettings:
     return RunSettings(
-        checkpoint_seconds=output.checkpoint_seconds,
         tensorboard=not output.no_tensorboard,
         video=_video(output.film),
     )
@@ -243,13 +370,44 @@ def _console(*, plain: bool) -> Console:
     return Console(no_color=plain, highlight=False)
 
 
-def _audience(output: Output, console: ConsoleSink) -> Audience:
+class _GoingOn:
+    """While entered, errors and interruptions of a run end with how to resume it.
+
+    Args:
+        run: The run; None until it has a folder.
+    """
+
+    def __init__(self, run: Path | None = None) -> None:
+        self.run = run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        # What has diverged diverges again.
+        can_go_on = isinstance(error, RunError | KeyboardInterrupt)
+        if can_go_on and not isinstance(error, DivergedError) and self.run is not None:
+            assert error is not None
+            error.args = (f"{error or 'interrupted'}; {_resume_with(self.run)}",)
+
+
+def _resume_with(run: Path) -> str:
+    return f"resume with: {program('coach')} -crd {word(run.absolute())}"
+
+
+def _audience(output: Output, console: ConsoleSink, going_on: _GoingOn) -> Audience:
     def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
+        going_on.run = folder.path
         parameters = graph_manager.parameters
-        console.plan(parameters.schedule.training.count)
+        console.plan(parameters.schedule.training, parameters.schedule.stop_after)
         name, level = folder.path.parent.name, parameters.environment.level
         print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
         print(f"run folder: {short(folder.path)}")
+        if not parameters.checkpoints.enabled:
+            print("checkpoints: none, so the run can't be resumed, nor evaluated once it is over")
+        if not folder.checkpoints.exists():
+            for line in loading_report(read_manifest(folder).get("loaded", {})):
+                print(f"loaded:     {line}")
         if output.print_networks_summary:
             print(graph_manager.description())
 

@@ -4,9 +4,9 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
-from typing import Any
 
 from coach_rl.core import AgentParameters, EnvironmentParameters
+from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
 from coach_rl.experiment.components import fitting, short_name
@@ -46,16 +46,17 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
     return "\n".join(parts)
 
 
-def parameter_rows(parameters: Any) -> Iterator[Row]:
-    """Every parameter: the path that `-cp` takes, its value, and its meaning."""
+def parameter_rows(parameters: object) -> Iterator[Row]:
+    """Every parameter: the path that `-cp` takes, its value, its meaning, and its range if any."""
     meanings = _meanings(parameters, "")
-    for path, value, _ in parameter_paths(parameters):
+    for path, value, annotation in parameter_paths(parameters):
+        allowed = f"; allowed: {describe_type(annotation)}" if has_range(annotation) else ""
         if is_dataclass(value) and not isinstance(value, StepUnit):
             meanings |= _meanings(value, f"{path}.")
-        yield path, _shown(value), meanings.get(path, "")
+        yield path, _shown(value), meanings.get(path, "") + allowed
 
 
-def component_rows(parameters: Any) -> Iterator[Row]:
+def component_rows(parameters: object) -> Iterator[Row]:
     """Every path that takes a component of another class, with the names of all that fit."""
     for path, value, annotation in parameter_paths(parameters):
         kinds = fitting(annotation)
@@ -69,7 +70,7 @@ def _panel_rows(preset: Preset) -> Iterator[Row]:
         yield argument.name, describe_type(argument.annotation), default, argument.meaning
 
 
-def _argument_rows(parameters: Any) -> Iterator[Row]:
+def _argument_rows(parameters: object) -> Iterator[Row]:
     """The arguments of components that fit somewhere and are not there already.
 
     Those of agents and environments are left out: there are many, and they are shown as parameters
@@ -85,7 +86,7 @@ def _argument_rows(parameters: Any) -> Iterator[Row]:
             yield f"{short_name(kind)}.{field.name}", _first_sentence(meanings.get(field.name, ""))
 
 
-def _meanings(value: Any, prefix: str) -> dict[str, str]:
+def _meanings(value: object, prefix: str) -> dict[str, str]:
     found = documented(type(value)).items()
     return {f"{prefix}{name}": _first_sentence(meaning) for name, meaning in found}
 
@@ -94,7 +95,7 @@ def _first_sentence(text: str) -> str:
     return re.split(r"(?<=[.]) (?=[A-Z])", text, maxsplit=1)[0].rstrip(".")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, StepUnit):
         return f"{value.count}  ({type(value).__name__})"
     if is_dataclass(value) and not isinstance(value, type):

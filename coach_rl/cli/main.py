@@ -1,10 +1,11 @@
 """The door: one line on stderr and an exit code for everything that goes wrong.
 
-Exit codes: 0 done, 1 something broke while running, 2 what was asked for cannot be done, 130 and
-143 stopped by Ctrl-C and SIGTERM, 141 the reader of our output has gone.
+Exit codes: 0 done, 1 something broke while running, 2 what was asked for cannot be done, 129, 130
+and 143 stopped by SIGHUP, Ctrl-C and SIGTERM, 141 the reader of our output has gone.
 """
 
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -12,12 +13,13 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
-from coach_rl.cli.settings import Describe, EvaluateUntrained, ListPresets, Train
+from coach_rl.cli.settings import CheckPreset, Describe, EvaluateUntrained, ListPresets, Train
 from coach_rl.core.errors import CoachError, CoachWarning, UnknownNameError, require_unix
 from coach_rl.experiment.presets import describe_presets, find_preset
 
 _BROKEN_PIPE = 141
-_INTERRUPTED = 130
+_SIGNALLED = 128
+"""A process stopped by signal n exits with this plus n."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except KeyboardInterrupt as error:
-        return _report(str(error) or "interrupted", _INTERRUPTED, words)
+        number = getattr(error, "signal", signal.SIGINT)
+        return _report(str(error) or "interrupted", _SIGNALLED + number, words)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         message = (
@@ -56,7 +59,7 @@ def _run(words: list[str]) -> int:
     settings = parse_arguments(words)
     if isinstance(settings, ListPresets):
         return _list(settings)
-    if isinstance(settings, Train | EvaluateUntrained | Describe):
+    if isinstance(settings, Train | EvaluateUntrained | Describe | CheckPreset):
         find_preset(settings.preset)  # a misspelt name is reported at once
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
     from coach_rl.cli.commands import run_command

@@ -23,6 +23,29 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Length:
+    """Length of a run; what is None is as the preset, or the run, has it."""
+
+    steps: int | None = None
+    hours: float | None = None
+    until_solved: str | None = None
+    """A target such as `reward=475`; `preset` for the preset's own, `off` to train on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """Policy of checkpoints; what is None is as the preset, or the run, has it."""
+
+    checkpoint_seconds: float | None = None
+    checkpoint_steps: int | None = None
+    keep: int | None = None
+    keep_every: int | None = None
+    best: str | None = None
+    no_memories: bool = False
+    no_checkpoints: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Film:
     """Settings of filming: whether and how evaluations are filmed."""
 
@@ -34,9 +57,8 @@ class Film:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """The output of a run: what it keeps and shows."""
+    """The output of a run: what it writes and shows."""
 
-    checkpoint_seconds: float | None = None
     no_tensorboard: bool = False
     film: Film = field(default_factory=Film)
     plain: bool = False
@@ -49,7 +71,8 @@ class Train:
 
     preset: str
     changes: Changes
-    steps: int | None = None
+    length: Length
+    keeping: Keeping
     inspect: str | None = None
     seed: int = 0
     device: str = "auto"
@@ -65,9 +88,33 @@ class Resume:
     """`coach resume RUN`, in short `coach -crd RUN`; what is None stays as it was."""
 
     run: Path
-    steps: int | None = None
+    length: Length
+    keeping: Keeping
     device: str | None = None
     threads: int | None = None
+    last_good: bool = False
+    drop_later: bool = False
+    trust: tuple[str, ...] = ()
+    restart_episodes: bool = False
+    output: Output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fork:
+    """`coach fork RUN --as NAME`; what is None stays as it was in the run it starts from."""
+
+    run: Path
+    experiment_name: str = ""
+    experiment_path: Path | None = None
+    custom_parameter: str = ""
+    length: Length
+    keeping: Keeping
+    seed: int | None = None
+    device: str | None = None
+    threads: int | None = None
+    last_good: bool = False
+    trust: tuple[str, ...] = ()
+    restart_episodes: bool = False
     output: Output
 
 
@@ -76,10 +123,14 @@ class Evaluate:
     """`coach evaluate RUN`, in short `coach --evaluate -crd RUN`; what is None is the run's own."""
 
     run: Path
+    changes: Changes
     episodes: int = DEFAULT_EPISODES
+    sampling: bool = False
+    last_good: bool = False
     seed: int | None = None
     device: str | None = None
     threads: int | None = None
+    trust: tuple[str, ...] = ()
     film: Film
     plain: bool = False
 
@@ -91,6 +142,7 @@ class EvaluateUntrained:
     preset: str
     changes: Changes
     episodes: int = DEFAULT_EPISODES
+    sampling: bool = False
     seed: int = 0
     device: str = "auto"
     threads: int = 1
@@ -104,9 +156,26 @@ class Describe:
 
     preset: str
     changes: Changes
-    steps: int | None = None
+    length: Length
+    keeping: Keeping
     inspect: str | None = None
     device: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckEnvironment:
+    """`coach check ENVIRONMENT`."""
+
+    environment: str
+    """A level's name, `module:Class` included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPreset:
+    """`coach check -p PRESET`: the environment that a preset trains in."""
+
+    preset: str
+    changes: Changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,4 +186,14 @@ class ListPresets:
     """Only presets whose name contains it, in any case."""
 
 
-Settings = Train | Resume | Evaluate | EvaluateUntrained | Describe | ListPresets
+Settings = (
+    Train
+    | Resume
+    | Fork
+    | Evaluate
+    | EvaluateUntrained
+    | Describe
+    | CheckEnvironment
+    | CheckPreset
+    | ListPresets
+)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         RowState,
     )
     from coach_rl.core.clock import Clock, Phase
+    from coach_rl.core.divergence import DivergenceParameters
     from coach_rl.core.errors import (
         ActionError,
         CheckpointError,
@@ -78,24 +79,31 @@ if TYPE_CHECKING:
     )
     from coach_rl.core.seeding import generator
     from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
-    from coach_rl.core.state import State, Stateful
-    from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, StepUnit, TrainingSteps
+    from coach_rl.core.state import Appended, State, Stateful
+    from coach_rl.core.steps import (
+        EnvironmentEpisodes,
+        EnvironmentSteps,
+        Hours,
+        RunLength,
+        StepUnit,
+        TrainingSteps,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest", "ActionUnit",
-    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Array", "BoolArray", "CheckpointError",
-    "Clock", "CoachError", "CoachWarning", "ConfigurationError", "ConstantSchedule", "Directive",
-    "DivergedError", "DrawableParameters", "End", "EnvResponse", "Environment",
-    "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
-    "EnvironmentSteps", "ExponentialSchedule", "FloatArray", "GoalSpace", "InputFilter",
-    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
-    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
-    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
-    "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
-    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunningStatistics",
-    "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit", "TrainingReport",
-    "TrainingSteps", "Transition", "UnknownNameError", "generator", "parameter_class",
-    "parse_inspections",
+    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array", "BoolArray",
+    "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
+    "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters", "DrawableParameters",
+    "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
+    "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule",
+    "FloatArray", "GoalSpace", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters",
+    "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription", "LevelPlace",
+    "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",
+    "Observation", "OptionSpace", "Outcome", "OutputFilter", "OutputFilterParameters",
+    "ParameterError", "Phase", "PiecewiseSchedule", "Renderable", "RowNoise", "RowState",
+    "RunError", "RunLength", "RunningStatistics", "Schedule", "Space", "SpaceError", "State",
+    "Stateful", "StepUnit", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
+    "generator", "parameter_class", "parse_inspections",
 ]  # fmt: skip

@@ -5,6 +5,14 @@ from collections.abc import Callable
 OnActivity = Callable[[str], None]
 """Called with what takes long before it begins, and with an empty text when it is over."""
 
+COMPILING = "compiling"
+RECORDING = "recording"
+
 
 def ignore_activity(_activity: str) -> None:
     """Ignore the activity."""
+
+
+def is_first_step(activity: str) -> bool:
+    """True for the slow work of a first gradient step: nothing has been learned since the start."""
+    return activity.startswith((COMPILING, RECORDING))

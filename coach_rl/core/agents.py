@@ -1,10 +1,12 @@
 """Agents: what a level asks of one, what its parameters are, and what is known when it is built."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock
+from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import Action, ActionRequest, Array, Outcome, TrainingReport
@@ -50,6 +52,14 @@ class Agent(Stateful, Protocol[Rows]):
         """Make a transition of each decision that was answered; stored unless in TEST."""
         ...
 
+    def restart_rows(self, row_state: Rows) -> None:
+        """Give up the open episodes of all rows, which begin anew after a gap.
+
+        Nothing that is stored from now on may go on from what was stored before; random streams
+        and statistics continue.
+        """
+        ...
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
         ...
@@ -61,6 +71,10 @@ class Agent(Stateful, Protocol[Rows]):
         """
         ...
 
+    def policy_state_dict(self) -> State:
+        """Return the part of `state_dict` that `load_policy` loads."""
+        ...
+
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere.
 
@@ -68,7 +82,7 @@ class Agent(Stateful, Protocol[Rows]):
         memory, counters and optimisers stay as they are.
 
         Args:
-            state: What that agent's `state_dict` returned.
+            state: What that agent's `state_dict` or `policy_state_dict` returned.
 
         Raises:
             SpaceError: It is another kind of agent, or its networks have other shapes.
@@ -77,6 +91,36 @@ class Agent(Stateful, Protocol[Rows]):
 
     def description(self) -> str:
         """Human-readable description of the agent's parts; may have several lines."""
+        ...
+
+
+@runtime_checkable
+class ExploringAgent(Protocol):
+    """An agent that may act otherwise in training than greedily."""
+
+    @property
+    def explores(self) -> bool:
+        """True if it does."""
+        ...
+
+
+@runtime_checkable
+class NetworkOwner(Protocol):
+    """An agent that has networks."""
+
+    @property
+    def modules(self) -> Mapping[str, Any]:
+        """Its networks by name, as torch modules; those of a group's members by member first."""
+        ...
+
+
+@runtime_checkable
+class InfoReader(Protocol):
+    """An agent that reads arrays of the environment's info."""
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """The names of the arrays, one number a row each."""
         ...
 
 
@@ -133,6 +177,8 @@ class AgentContext:
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
+    divergence: DivergenceParameters = STOP
+    """The response to losses, gradients and parameters that are not finite."""
     on_activity: OnActivity = ignore_activity
     """Called with what takes the agent long, e.g. compiling."""
 

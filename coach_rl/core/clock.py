@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from coach_rl.core.state import State
+from coach_rl.core.steps import EnvironmentSteps, RunLength
 
 
 class Phase(Enum):
     """The purpose of a tick.
 
     HEATUP: random actions, stored, nothing trained. TRAIN: exploration on, stored, trained.
-    TEST: greedy, nothing stored, nothing changed.
+    TEST: greedy unless the clock `samples`, nothing stored, nothing changed.
     """
 
     HEATUP = "heatup"
@@ -33,16 +34,26 @@ class Clock:
     """Finished episodes of the simulator."""
     training_steps: int = 0
     """Gradient updates, summed over the levels."""
-    planned_steps: int = 0
-    """Environment steps after which training ends; what a schedule without a length spans."""
+    skipped_updates: int = 0
+    """Gradient updates that were not applied because their numbers were not finite."""
+    roll_backs: int = 0
+    """Times the run went back to a checkpoint because it had diverged."""
+    wall_seconds: float = 0.0
+    """Seconds of the run, pauses left out, at the last tick; the graph manager keeps count."""
+    planned: RunLength = EnvironmentSteps(0)
+    """The length after which training ends; what a schedule without a length spans."""
+    samples: bool = False
+    """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
 
     def state_dict(self) -> State:
-        """The phase and the counters; the plan belongs to the parameters."""
+        """The phase and what is counted here; the plan belongs to the parameters."""
         return {
             "phase": self.phase.value,
             "environment_steps": self.environment_steps,
             "episodes": self.episodes,
             "training_steps": self.training_steps,
+            "skipped_updates": self.skipped_updates,
+            "roll_backs": self.roll_backs,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -51,3 +62,5 @@ class Clock:
         self.environment_steps = state["environment_steps"]
         self.episodes = state["episodes"]
         self.training_steps = state["training_steps"]
+        self.skipped_updates = state.get("skipped_updates", 0)  # neither is in earlier versions
+        self.roll_backs = state.get("roll_backs", 0)

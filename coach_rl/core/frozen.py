@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 K = TypeVar("K", bound=Hashable)
+Arguments = Mapping[str, Any]
+"""Keyword arguments of something that a preset names."""
 
 
 class FrozenMapping(Mapping[K, Any]):
@@ -18,8 +20,8 @@ class FrozenMapping(Mapping[K, Any]):
         content: A mapping, or pairs of key and value.
     """
 
-    def __init__(self, content: Mapping[K, Any] | Iterable[tuple[K, Any]] = ()) -> None:
-        self._content: dict[K, Any] = {key: _owned(value) for key, value in dict(content).items()}
+    def __init__(self, content: Mapping[K, object] | Iterable[tuple[K, object]] = ()) -> None:
+        self._content = {key: _owned(value) for key, value in dict(content).items()}
 
     def __getitem__(self, key: K) -> Any:
         return _owned(self._content[key])
@@ -37,7 +39,7 @@ class FrozenMapping(Mapping[K, Any]):
         return repr(self._content)
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: object) -> object:
     """The same value with lists and arrays in it as tuples, mappings as `FrozenMapping`s."""
     match value:
         case np.ndarray():
@@ -49,7 +51,7 @@ def frozen(value: Any) -> Any:
     return value
 
 
-def thawed(value: Any) -> Any:
+def thawed(value: object) -> Any:
     """The same value with mappings in it as plain dicts, for code that expects those."""
     match value:
         case Mapping():
@@ -61,7 +63,7 @@ def thawed(value: Any) -> Any:
     return value
 
 
-def _owned(value: Any) -> Any:
+def _owned(value: object) -> object:
     """The value, or a copy where somebody else could write to it."""
     match value:
         case np.ndarray() | set():

@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
 
 GOAL_KEY = "desired_goal"
@@ -27,11 +28,11 @@ class GoalSpace:
     observation key; `reached_within` says when it is reached.
     """
 
-    low: tuple[float, ...]
+    low: NonEmpty[tuple[float, ...]]
     """Lower bound of each goal element; goals from above are clipped to the bounds."""
     high: tuple[float, ...]
     """Upper bound of each goal element."""
-    threshold: tuple[float, ...]
+    threshold: tuple[NonNegative[float], ...]
     """Largest difference in each element at which the goal counts as reached."""
     key: str = "observation"
     """The observation key that holds the achieved goal."""
@@ -43,7 +44,7 @@ class GoalSpace:
     relative: bool = False
     """The level above says how far to go, not where; goals are kept absolute either way, so that
     what is left to go changes as the state does (Nachum et al. 2018, section 3.1)."""
-    reach: tuple[float, ...] | None = None
+    reach: tuple[Positive[float], ...] | None = None
     """Largest distance of a relative goal in each element, as seen from the level above; None: from
     any bound to the other.
     """
@@ -71,10 +72,6 @@ class GoalSpace:
         require(
             all(low < high for low, high in zip(self.low, self.high, strict=True)),
             f"GoalSpace.low must lie below high in every element, got {self.low} and {self.high}",
-        )
-        require(
-            all(threshold >= 0 for threshold in self.threshold),
-            f"GoalSpace.threshold must be 0 or more in every element, got {self.threshold}",
         )
         require(
             all(0 <= element < len(self.low) for element in self.angles),
@@ -275,11 +272,8 @@ class OptionSpace:
     horizon or with the real episode.
     """
 
-    count: int
+    count: Positive[int]
     """K."""
-
-    def __post_init__(self) -> None:
-        require(self.count >= 1, f"OptionSpace.count must be 1 or more, got {self.count}")
 
     @property
     def space(self) -> spaces.Discrete:

@@ -4,8 +4,9 @@ import re
 from dataclasses import replace
 from typing import Literal
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty, Positive
 
 END = "sample"
 """The point behind the last unit of a sampler."""
@@ -22,15 +23,11 @@ class InspectParameters:
 
     point: str = END
     """The sampler unit to look behind; `sample` is what the learner gets."""
-    checks: tuple[Check, ...] = CHECKS
+    checks: NonEmpty[tuple[Check, ...]] = CHECKS
     """nan: raise where a number is not finite. shape: raise where a column's shape or dtype
     changes. stats: report mean, std, min and max of each column."""
-    every: int = 100
+    every: Positive[int] = 100
     """Check every k-th batch, beginning with the first; the others cost nothing."""
-
-    def __post_init__(self) -> None:
-        require(len(self.checks) > 0, "InspectParameters.checks is empty; name at least one check")
-        require(self.every >= 1, f"InspectParameters.every must be 1 or more, got {self.every}")
 
 
 def parse_inspections(text: str) -> tuple[InspectParameters, ...]:

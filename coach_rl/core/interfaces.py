@@ -110,6 +110,28 @@ class DrawableParameters(Protocol):
         ...
 
 
+@runtime_checkable
+class ProbedParameters(Protocol):
+    """Parameters of environments of which not every one can go on from a saved state."""
+
+    def obstacle_to_restoring(self) -> str | None:
+        """Return what keeps one from resuming where it was saved; None if nothing is found.
+
+        May build some to try it, and takes a second or two then.
+        """
+        ...
+
+
+@runtime_checkable
+class ReplayedEnvironment(Protocol):
+    """An environment that loads a state by living through its open episodes again."""
+
+    @property
+    def replays_episodes(self) -> bool:
+        """True if loading a state takes as many steps as its open episodes have."""
+        ...
+
+
 class EnvironmentParameters(Protocol):
     """A frozen description of an environment."""
 

@@ -2,20 +2,24 @@
 
 @parameter_class
 class WalkParameters:
-    stride: float = 0.5
+    stride: Positive[float] = 0.5
     limit: EnvironmentSteps = EnvironmentSteps(1_000)
 
 WalkParameters(limit=500)                # a whole number stands for a step unit
 WalkParameters(strid=0.4)                # UnknownNameError: did you mean 'stride'?
-WalkParameters(stride="0.4")             # ParameterError: WalkParameters.stride must be float
+WalkParameters(stride="0.4")             # ParameterError: WalkParameters.stride must be float > 0
+WalkParameters(stride=-1)                # the same, got -1
+
+Rules between fields stand in `__post_init__`. A subclass that is a plain dataclass is checked too.
 """
 
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, wraps
 from typing import Any, TypeVar, dataclass_transform
 
 from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_value, fit
 
@@ -33,21 +37,37 @@ def parameter_class(cls: type[T]) -> type[T]:
     Values are fitted as those of `-cp` are (see `typed_values`), before `__post_init__` checks
     their rules. Every mistake is a `ParameterError` or `UnknownNameError` that names the field.
     """
+    check_rules: Callable[[object], None] | None = getattr(cls, "__post_init__", None)
+
+    def fit_and_check(self: object) -> None:
+        if next(filter(_is_parameter_class, type(self).__mro__)) is described:
+            _fit_fields(self)
+        if check_rules is not None:
+            check_rules(self)
+
+    setattr(cls, _MARK, True)
+    setattr(cls, "__post_init__", fit_and_check)  # noqa: B010 (mypy knows no such attribute)
     described = dataclass(frozen=True, kw_only=True)(cls)
     assign = described.__init__
 
     @wraps(assign)
     def construct(self: object, *positional: object, **given: object) -> None:
-        assign(self, **_fitted(type(self), positional, given))
+        _check_names(type(self), positional, given)
+        assign(self, **given)
 
     described.__init__ = construct  # type: ignore[method-assign]  # the checks come first
     return described
 
 
-def _fitted(
-    cls: Any, positional: tuple[object, ...], given: Mapping[str, object]
-) -> dict[str, object]:
-    arguments, types = _arguments(cls), _types(cls)
+_MARK = "__is_parameter_class__"
+
+
+def _is_parameter_class(cls: type) -> bool:
+    return _MARK in vars(cls)
+
+
+def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, object]) -> None:
+    arguments = _arguments(cls)
     of = f" of '{given['name']}'" if isinstance(given.get("name"), str) else ""
     if positional:
         raise ParameterError(
@@ -62,16 +82,23 @@ def _fitted(
         if is_required and name not in given:
             hint = f"write {cls.__name__}({name}=...)"
             raise ParameterError(f"{cls.__name__}{of} lacks {name}; {hint}")
-    return {
-        name: fit(
-            value,
-            types[name],
-            _unit_of(arguments[name].default),
-            f"{cls.__name__}.{name}{of}",
-            advice=arguments[name].metadata.get(ADVICE),
-        )
-        for name, value in given.items()
-    }
+
+
+def _fit_fields(parameters: object) -> None:
+    """Give every field its value as the declared type wants it."""
+    cls: Any = type(parameters)
+    arguments = _arguments(cls)
+    given = getattr(parameters, "name", None) if "name" in arguments else None
+    is_named = isinstance(given, str) and given != arguments["name"].default
+    of = f" of '{given}'" if is_named else ""
+    for name, argument in arguments.items():
+        own, *overridden = _types(cls)[name]
+        called = f"{cls.__name__}.{name}{of}"
+        unit, advice = _unit_of(argument.default), argument.metadata.get(ADVICE)
+        fitted = fit(getattr(parameters, name), own, unit, called, advice=advice)
+        for ranged in overridden:
+            fit(fitted, ranged, unit, called, advice=advice)
+        object.__setattr__(parameters, name, fitted)
 
 
 def _unit_of(default: object) -> StepUnit | None:
@@ -79,12 +106,20 @@ def _unit_of(default: object) -> StepUnit | None:
     return default if isinstance(default, StepUnit) else None
 
 
-@cache
-def _arguments(cls: Any) -> dict[str, Any]:
+def _arguments(cls: type) -> dict[str, Field[object]]:
     """The fields that the constructor takes, by name."""
     return {each.name: each for each in fields(cls) if each.init}
 
 
+def _narrows(inherited: object, own: object) -> bool:
+    return inherited != own and has_range(inherited)
+
+
 @cache
-def _types(cls: Any) -> dict[str, Any]:
-    return declared_types(cls)
+def _types(cls: Any) -> dict[str, tuple[object, ...]]:
+    """The declared types of every field: its own, then others with a range that it overrides."""
+    bases = [declared_types(base) for base in cls.__mro__[1:] if _is_parameter_class(base)]
+    return {
+        name: (own, *(base[name] for base in bases if _narrows(base.get(name), own)))
+        for name, own in declared_types(cls).items()
+    }

@@ -47,3 +47,14 @@ class LearnerParameters(ABC):
                 decisions.
             heatup: How many of these are heat-up.
         """
+
+
+class CodeNamingParameters(ABC):
+    """Parameters that hold names of code, which is imported and called when they are built."""
+
+    @abstractmethod
+    def code_names(self) -> tuple[str, ...]:
+        """Return all of the names, each as `module:name`.
+
+        They may come from a run folder of somebody else, and are checked before anything is built.
+        """

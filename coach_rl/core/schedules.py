@@ -4,12 +4,15 @@ A schedule is asked with the clock and never counts how often it was asked, so i
 and does not depend on the number of environments or evaluations.
 """
 
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from annotated_types import Interval
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.ranges import Positive
+from coach_rl.core.steps import RunLength
 
 
 class Schedule(Protocol):
@@ -40,19 +43,14 @@ class LinearSchedule:
     """Value at the beginning."""
     end: float
     """Value once `over` has passed."""
-    over: EnvironmentSteps | None = None
-    """Length in environment steps; None spans the whole planned training, whatever its length."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.over is None or self.over.count > 0,
-            f"LinearSchedule.over must be more than 0 environment steps, got {self.over}",
-        )
+    over: Positive[RunLength] | None = None
+    """Length, in environment steps where it is a plain number; None spans the whole planned
+    training, whatever its length and its unit."""
 
     def __call__(self, clock: Clock) -> float:
         """The value at this moment."""
-        length = self.over.count if self.over is not None else clock.planned_steps
-        fraction = min(1.0, clock.environment_steps / length) if length else 0.0
+        length = self.over if self.over is not None else clock.planned
+        fraction = length.share(clock)
         return self.start + (self.end - self.start) * fraction
 
 
@@ -64,13 +62,8 @@ class ExponentialSchedule:
     """Value at the beginning."""
     end: float
     """The floor."""
-    decay: float
+    decay: Annotated[float, Interval(gt=0, le=1)]
     """Factor per environment step, in (0, 1]; 0.99999 halves the value every 69,315 steps."""
-
-    def __post_init__(self) -> None:
-        require(
-            0 < self.decay <= 1, f"ExponentialSchedule.decay must lie in (0, 1], got {self.decay}"
-        )
 
     def __call__(self, clock: Clock) -> float:
         """The value at this moment."""

@@ -6,7 +6,6 @@ others.
 """
 
 import zlib
-from typing import Any
 
 import numpy as np
 
@@ -35,8 +34,7 @@ def generator_state(rng: np.random.Generator) -> State:
 
 def load_generator_state(rng: np.random.Generator, state: State) -> None:
     """Put the generator where it was when `generator_state` was called."""
-    restored: Any = state
-    rng.bit_generator.state = restored
+    rng.bit_generator.state = state
 
 
 def _sequence(seed: int, names: tuple[str | int, ...]) -> np.random.SeedSequence:

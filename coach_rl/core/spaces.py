@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ActionError, SpaceError, require
+from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.records import Action, Array, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
@@ -25,12 +25,6 @@ class EnvironmentSpaces:
     """A space per observation key; a plain, unnamed observation stands under `observation`."""
     action: Space
     """Box, Discrete, MultiDiscrete or MultiBinary, or a Dict of these."""
-
-
-def check_action_unit(unit: ActionUnit, name: str) -> None:
-    """Raise `ParameterError`, which calls it by this name, unless it is an `ActionUnit`."""
-    allowed = get_args(ActionUnit)
-    require(unit in allowed, f"{name} must be {' or '.join(allowed)}, got {unit!r}")
 
 
 def uniform_size(space: Space) -> int:

@@ -1,19 +1,76 @@
 """The types of a saved state, and the protocol of the objects that have one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.records import Array, IntArray
 
 State = dict[str, Any]
-"""Dicts with str keys whose leaves are arrays, tensors, numbers, strings, bools, None or lists."""
+"""Dicts with str keys whose leaves are arrays, tensors, numbers, strings, bools, None, lists or
+`Appended`."""
+
+PART_BYTES = 1 << 22
+"""Size of the parts in which appended entries are read."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Appended:
+    """Entries of a state that are only ever added, of which a checkpoint writes the new ones.
+
+    For memories: the entries of N rows, numbered from 0 in each row, which never change once they
+    are there; the oldest may be given up. `state_dict` returns one of these instead of arrays.
+    `load_state_dict` finds one in its place, and reads it part by part; it finds None where
+    memories were left out of the checkpoint, and lets the memory stay as it was built.
+
+    {"entries": Appended(dtype=..., first=..., ends=..., capacity=..., read=self._read)}
+
+    for row, begin, columns in state["entries"].parts():
+        self._write(row, begin, columns)
+    """
+
+    dtype: np.dtype[np.void]
+    """The columns of an entry: names, dtypes and shapes, as of a structured array."""
+    first: IntArray
+    """Number of the oldest entry that is still needed, by row, [N]."""
+    ends: IntArray
+    """Number of entries ever added, by row, [N]."""
+    capacity: int
+    """Entries of a full memory, over all rows, to tell what it will take on the disk; 0 where that
+    depends on what comes and is little beside the rest."""
+    read: Callable[[int, int, int], Mapping[str, Array]]
+    """Columns [T, ...] of the entries `begin` to `end` of a row: `read(row, begin, end)`. Raises
+    `RunError` where they have been given up since."""
+    generation: int = 0
+    """Raised whenever an entry does change, or the numbers start from 0 again."""
+
+    def parts(
+        self, since: IntArray | None = None
+    ) -> Iterator[tuple[int, int, Mapping[str, Array]]]:
+        """Entries row by row in parts of a few megabytes: row, number of the first, columns.
+
+        Args:
+            since: The first entry wanted, by row, [N]; None: all that are needed.
+        """
+        size = max(1, PART_BYTES // max(1, self.dtype.itemsize))
+        begins = self.first if since is None else since
+        for row, (first, end) in enumerate(zip(begins.tolist(), self.ends.tolist(), strict=True)):
+            for begin in range(first, end, size):
+                yield row, begin, self.read(row, begin, min(begin + size, end))
 
 
 class Stateful(Protocol):
     """Anything that must be saved to continue exactly where it stopped."""
 
     def state_dict(self) -> State:
-        """Everything mutable, as a `State` tree that shares no memory with the object."""
+        """Everything mutable, as a `State` tree that shares no memory with the object.
+
+        Only what is `Appended` is read from the object when it is needed, and cannot be read any
+        more once the object has given it up.
+        """
         ...
 
     def load_state_dict(self, state: State) -> None:
@@ -31,7 +88,7 @@ def check_same_kind(what: str, saved: State, mine: State) -> None:
         )
 
 
-def _paths(state: Any, path: str = "") -> Iterator[str]:
+def _paths(state: object, path: str = "") -> Iterator[str]:
     """The path of everything in a state that is no dict."""
     if not isinstance(state, dict):
         yield path

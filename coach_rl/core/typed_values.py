@@ -2,7 +2,7 @@
 
 A literal is taken as it is where it already has the declared type. Beyond that only what loses
 nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
-list for a tuple, a member's name for an enum.
+list for a tuple, a member's name for an enum. Ranges that a type declares (see `ranges`) hold.
 """
 
 import types
@@ -20,19 +20,21 @@ from typeguard import (
 )
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, suggestion
-from coach_rl.core.steps import StepUnit
+from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.ranges import describe_range, is_in_range
+from coach_rl.core.steps import Hours, StepUnit
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
 
 def fit(
     value: object,
-    annotation: Any,
+    annotation: object,
     current: object,
     name: str,
     *,
     advice: Callable[[object], str] | None = None,
-) -> Any:
+) -> object:
     """The value as the declared type wants it.
 
     Args:
@@ -54,14 +56,14 @@ def fit(
         ) from None
 
 
-def declared_types(thing: Any) -> dict[str, Any]:
+def declared_types(thing: Callable[..., object]) -> dict[str, object]:
     """The types of a dataclass's fields or a function's arguments, resolved.
 
     Raises:
         ConfigurationError: An annotation names something that does not exist at run time.
     """
     try:
-        return get_type_hints(thing)
+        return get_type_hints(thing, include_extras=True)
     except NameError as error:
         raise ConfigurationError(
             f"the types of {thing.__name__} cannot be resolved: {error}; import what they "
@@ -77,7 +79,7 @@ def describe_value(value: object) -> str:
     return f"{type(value).__name__}(...)" if is_large else repr(value)
 
 
-def describe_type(annotation: Any) -> str:
+def describe_type(annotation: object) -> str:
     """A type as a user reads it: `float`, `int | None`, `tuple[int, ...]`, `'clip' or 'kl'`."""
     if annotation is Any:
         return "anything"
@@ -86,14 +88,19 @@ def describe_type(annotation: Any) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return " | ".join(describe_type(part) for part in get_args(annotation))
     if get_origin(annotation) is Annotated:
-        return describe_type(get_args(annotation)[0])
+        plain, *metadata = get_args(annotation)
+        return f"{describe_type(plain)} {describe_range(metadata)}".rstrip()
     if get_origin(annotation) is Literal:
         return " or ".join(repr(value) for value in get_args(annotation))
     if get_origin(annotation) is Callable:
         return "a function"
     if arguments := get_args(annotation):
         parts = ("..." if part is Ellipsis else describe_type(part) for part in arguments)
-        return f"{get_origin(annotation).__name__}[{', '.join(parts)}]"
+        return f"{_name(get_origin(annotation))}[{', '.join(parts)}]"
+    return _name(annotation)
+
+
+def _name(annotation: object) -> str:
     return str(getattr(annotation, "__name__", annotation))
 
 
@@ -101,20 +108,22 @@ class _UnfitError(Exception):
     """The value cannot be made to fit; `fit` turns it into the user's error."""
 
 
-def _convert(value: object, annotation: Any, current: object) -> Any:
+def _convert(value: object, annotation: object, current: object) -> object:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is Any:
         return value
     if isinstance(value, np.generic):
         value = value.item()
     if origin is Annotated:
-        return _convert(value, arguments[0], current)
+        return _in_range(_convert(value, arguments[0], current), arguments[1:])
     if origin in (Union, types.UnionType):
         return _convert_to_member(value, arguments, current)
     if origin is tuple:
         return _convert_tuple(value, arguments, current)
     if isinstance(annotation, type):
         return _convert_to_class(value, annotation, current)
+    if origin is FrozenMapping and isinstance(value, Mapping):
+        return frozen(value)
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, dict):
         return {
             _convert(key, arguments[0], None): _convert(part, arguments[1], None)
@@ -123,31 +132,47 @@ def _convert(value: object, annotation: Any, current: object) -> Any:
     return _checked(value, annotation)
 
 
-def _convert_to_member(value: object, members: tuple[Any, ...], current: object) -> Any:
-    """Convert to the value's own class, else to the current value's, else the first to fit."""
+def _in_range(value: object, metadata: tuple[object, ...]) -> object:
+    if not is_in_range(value, metadata):
+        raise _UnfitError
+    return value
+
+
+def _convert_to_member(value: object, members: tuple[object, ...], current: object) -> object:
+    """Convert to the value's own class, else to the current value's, else the first to fit.
+
+    So a plain number stands for the step unit that is there, or else for the first one named.
+    """
     for member in members:
         if isinstance(member, type) and member is not float and _is_already(value, member):
             return value
+    units = [part for part in members if isinstance(part, type) and issubclass(part, StepUnit)]
+    unit = type(current) if type(current) in units else next(iter(units), None)
     fitting = [
         (converted[0], _is_already(current, member))
         for member in members
-        if (converted := _attempt(value, member, current)) is not None
+        if (member not in units or member is unit)
+        and (converted := _attempt(value, member, current)) is not None
     ]
     preferred = [converted for converted, is_current in fitting if is_current]
     choice = preferred or [converted for converted, _ in fitting]
-    if not choice or (len(choice) > 1 and isinstance(choice[0], StepUnit)):
+    if not choice:
         raise _UnfitError
     return choice[0]
 
 
-def _attempt(value: object, annotation: Any, current: object) -> tuple[Any] | None:
+def _attempt(value: object, annotation: object, current: object) -> tuple[object] | None:
     try:
         return (_convert(value, annotation, current),)
     except _UnfitError:
         return None
 
 
-def _convert_tuple(value: object, arguments: tuple[Any, ...], current: object) -> tuple[Any, ...]:
+def _convert_tuple(
+    value: object, arguments: tuple[object, ...], current: object
+) -> tuple[object, ...]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if not isinstance(value, tuple | list):
         raise _UnfitError
     items = current if isinstance(current, tuple) and len(current) == len(value) else ()
@@ -161,8 +186,10 @@ def _convert_tuple(value: object, arguments: tuple[Any, ...], current: object) -
     return tuple(map(_convert, value, arguments, currents))
 
 
-def _convert_to_class(value: object, wanted: type, current: object) -> Any:
+def _convert_to_class(value: object, wanted: type, current: object) -> object:
     whole = _whole_number(value)
+    if wanted is Hours and isinstance(value, int | float) and not isinstance(value, bool):
+        return Hours(value) if value >= 0 else _checked(value, wanted)
     if issubclass(wanted, StepUnit):
         unit = wanted if wanted is not StepUnit else type(current)
         if whole is not None and whole >= 0 and issubclass(unit, StepUnit) and unit is not StepUnit:
@@ -193,13 +220,13 @@ def _convert_enum(value: object, wanted: type[Enum]) -> Enum:
     raise _UnfitError
 
 
-def _checked(value: object, annotation: Any) -> Any:
+def _checked(value: object, annotation: object) -> object:
     if not _is_already(value, annotation):
         raise _UnfitError
     return value
 
 
-def _is_already(value: object, annotation: Any) -> bool:
+def _is_already(value: object, annotation: object) -> bool:
     if isinstance(value, bool) and annotation in (int, float):
         return False
     if isinstance(value, type) and getattr(annotation, "_is_protocol", False):
@@ -218,7 +245,7 @@ def _is_already(value: object, annotation: Any) -> bool:
     return True
 
 
-def _advice(value: object, annotation: Any, current: object, name: str) -> str:
+def _advice(value: object, annotation: object, current: object, name: str) -> str:
     if isinstance(value, str) and value.lower() in _LOOKALIKES:
         return f"; write {_LOOKALIKES[value.lower()]}"
     for word in value if isinstance(value, tuple | list) else (value,):
@@ -228,6 +255,8 @@ def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     if isinstance(value, type):
         return f"; write {value.__name__}(...), with brackets"
     members = [part for part in _leaves(annotation) if isinstance(part, type)]
+    if members[:1] == [Hours]:
+        return "; write a number of hours"
     for member in members:
         if issubclass(member, Enum):
             return f"; allowed: {', '.join(known.name for known in member)}"
@@ -239,14 +268,16 @@ def _advice(value: object, annotation: Any, current: object, name: str) -> str:
     return ""
 
 
-def _words(annotation: Any) -> list[str]:
+def _words(annotation: object) -> list[str]:
     """The strings of all literals in a type."""
     if get_origin(annotation) is Literal:
         return [word for word in get_args(annotation) if isinstance(word, str)]
     return [word for part in get_args(annotation) for word in _words(part)]
 
 
-def _leaves(annotation: Any) -> tuple[Any, ...]:
+def _leaves(annotation: object) -> tuple[object, ...]:
+    if get_origin(annotation) is Annotated:
+        return _leaves(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        return get_args(annotation)
+        return tuple(leaf for part in get_args(annotation) for leaf in _leaves(part))
     return (annotation,)

@@ -11,6 +11,8 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+    from coach_rl.experiment.fork import fork_experiment
+    from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
     from coach_rl.experiment.manifest import Origin
     from coach_rl.experiment.overrides import apply_overrides, parse_overrides
     from coach_rl.experiment.panel import PanelArgument
@@ -22,19 +24,14 @@ if TYPE_CHECKING:
         shipped_presets,
     )
     from coach_rl.experiment.run_folder import RunFolder
-    from coach_rl.experiment.runner import (
-        Audience,
-        RunResult,
-        RunSettings,
-        resume_experiment,
-        run_experiment,
-    )
+    from coach_rl.experiment.runner import resume_experiment, run_experiment
+    from coach_rl.experiment.trained_agent import TrainedAgent, load
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Audience", "Origin", "PanelArgument", "Preset", "PresetReference", "RunFolder", "RunResult",
-    "RunSettings", "apply_overrides", "describe_presets", "evaluate_run", "evaluate_untrained",
-    "find_preset", "load_preset", "parse_overrides", "resume_experiment", "run_experiment",
-    "shipped_presets",
+    "RunSettings", "TrainedAgent", "apply_overrides", "describe_presets", "evaluate_run",
+    "evaluate_untrained", "find_preset", "fork_experiment", "load", "load_preset",
+    "parse_overrides", "resume_experiment", "run_experiment", "shipped_presets",
 ]  # fmt: skip

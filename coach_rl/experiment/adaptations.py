@@ -36,7 +36,7 @@ def inspected(
     return type(graph_manager)(changed)
 
 
-def moved(parameters: Any, device: str) -> Any:
+def moved(parameters: object, device: str) -> object:
     """The parameters without what only the machine that a run comes from could do.
 
     An engine made with `auto` takes its mode from the checkpoint, and says so where it has to do
@@ -53,7 +53,7 @@ def moved(parameters: Any, device: str) -> Any:
     return _replaced(parameters, MovableParameters, moved_part)[0]
 
 
-def without_memories(parameters: Any) -> Any:
+def without_memories(parameters: object) -> object:
     """The parameters with replay memories that keep nothing and take no room."""
 
     def emptied(memory: KeepingParameters) -> KeepingParameters:
@@ -62,7 +62,7 @@ def without_memories(parameters: Any) -> Any:
     return _replaced(parameters, KeepingParameters, emptied)[0]
 
 
-def _replaced(parameters: Any, kind: type, change: Callable[[Any], Any]) -> tuple[Any, int]:
+def _replaced(parameters: object, kind: type, change: Callable[[Any], object]) -> tuple[Any, int]:
     """The parameters with `change` made to every part of a kind, wherever it stands.
 
     Args:
@@ -79,12 +79,12 @@ def _replaced(parameters: Any, kind: type, change: Callable[[Any], Any]) -> tupl
         return (tuple(part for part, _ in parts) if count else parameters), count
     if not dataclasses.is_dataclass(parameters) or isinstance(parameters, type):
         return parameters, 0
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     count = 0
     for each in constructor_fields(type(parameters)):
         new, found = _replaced(getattr(parameters, each.name), kind, change)
         if found:
             changes[each.name] = new
             count += found
-    replaced: Any = dataclasses.replace(parameters, **changes) if changes else parameters
+    replaced: object = dataclasses.replace(parameters, **changes) if changes else parameters
     return (change(replaced), count + 1) if isinstance(replaced, kind) else (replaced, count)

@@ -2,18 +2,23 @@
 
     checkpoints/step_20480/
         tensors.safetensors    every array and tensor of the state
+        rows_000001.bin        entries of memories, shared with other checkpoints, see `segments`
+        segments.json          which entries are in which of these
         state.json             the tree around them
-        checkpoint.json        schema version, checksums of the two, what the runner remembers
+        checkpoint.json        schema version, checksums of the others, what the runner remembers
     checkpoints/last, best     small JSON files that point to one of them
 
 Arrays come back as numpy arrays, tensors as CPU tensors, each with its dtype, shape and bits.
 """
 
 import hashlib
+import itertools
+import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -25,20 +30,41 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+import coach_rl
 from coach_rl.core.errors import CheckpointError, UnknownNameError
-from coach_rl.core.state import State
+from coach_rl.core.records import Array, IntArray
+from coach_rl.core.state import Appended, State
+from coach_rl.experiment.segments import (
+    NOTHING_STORED,
+    Segment,
+    Stored,
+    StoredEntries,
+    form_of,
+    is_segment,
+    segment_file,
+    segments_json,
+    share_file,
+    shared,
+    stored_entries,
+    write_segment,
+)
 from coach_rl.experiment.strict_json import (
     FLOAT_TAG,
     Json,
     float_from_json,
     float_to_json,
     read_json,
+    read_sealed,
+    require_regular_file,
+    require_types,
+    require_version,
+    sealed,
     sync_folder,
     to_json,
     write_json,
 )
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the checkpoint format; raised when an older reader could misread it."""
 
 LAST = "last"
@@ -48,11 +74,14 @@ POINTERS = (LAST, BEST)
 UNFINISHED = ".step_*.new-*"
 """Pattern of what is left of a checkpoint that was not written to its end."""
 
+_LEFT_OVER = (UNFINISHED, ".step_*.old-*", *(f".{pointer}.*" for pointer in POINTERS))
 _ABOUT = "checkpoint.json"
 _STATE = "state.json"
+_SEGMENTS = "segments.json"
 _TENSORS = "tensors.safetensors"
 _KINDS = {"$array": "array", "$scalar": "scalar", "$tensor": "tensor"}
 _TUPLE = "$tuple"
+_APPENDED = "$appended"
 _NAME = re.compile(r"step_(\d+)(?:_(\d+))?")
 
 
@@ -66,92 +95,113 @@ class Checkpoint:
     """The dict that `state_dict` returned."""
     notes: Json
     """Notes of the writer, kept beside the state."""
+    has_memories: bool = True
+    """False where the state has None in the place of what is `Appended`."""
+    stored: Stored = NOTHING_STORED
+    """Its appended entries, which checkpoints after it can share."""
 
 
-def write_checkpoint(path: Path, state: State, notes: Json) -> None:
+def write_checkpoint(
+    path: Path,
+    state: State,
+    notes: Json,
+    *,
+    earlier: Stored = NOTHING_STORED,
+    memories: bool = True,
+) -> Stored:
     """Write a state as the new folder `path`.
 
     Args:
         path: The folder, e.g. from `free_path`; its parent is made where missing.
         state: Dicts with str keys, lists, tuples, arrays, tensors, numbers, strings, booleans,
-            None.
+            None, `Appended`.
         notes: JSON kept beside the state.
+        earlier: Entries of a checkpoint that the state continues from; the new one shares them.
+        memories: Whether to write what is `Appended`.
+
+    Returns:
+        The appended entries of the new checkpoint.
 
     Raises:
         CheckpointError: The state holds something else, or the disk refuses.
     """
-    tensors: dict[str, torch.Tensor] = {}
-    tree = _Packer(tensors).pack(state, "state")
-    unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        save_file(tensors, unfinished / _TENSORS)
+    packer = _Packer(path, earlier, memories=memories)
+    tree = packer.pack(state, "state")
+    with _written_whole(path, f"cannot write the checkpoint {path}") as unfinished:
+        sums = packer.write_entries(unfinished)
+        save_file(packer.tensors, unfinished / _TENSORS)
         (unfinished / _STATE).write_text(to_json(tree), encoding="utf-8")
+        layout = {place: segments_json(each.segments) for place, each in packer.entries.items()}
+        (unfinished / _SEGMENTS).write_text(json.dumps(layout), encoding="utf-8")
+        sums |= {name: _sha256(unfinished / name) for name in (_TENSORS, _STATE, _SEGMENTS)}
         about = {
             "schema_version": SCHEMA_VERSION,
+            "coach_rl": coach_rl.__version__,
             "created": datetime.now().astimezone().isoformat(timespec="seconds"),
-            "sha256": {name: _sha256(unfinished / name) for name in (_TENSORS, _STATE)},
+            "memories": not packer.left_out,
+            "sha256": sums,
             "notes": notes,
         }
-        (unfinished / _ABOUT).write_text(to_json(about), encoding="utf-8")
-        for name in (_TENSORS, _STATE, _ABOUT):
+        (unfinished / _ABOUT).write_text(to_json(sealed(about)), encoding="utf-8")
+        for name in (_TENSORS, _STATE, _SEGMENTS, _ABOUT):
             _sync_file(unfinished / name)
-        sync_folder(unfinished)
-        unfinished.rename(path)
-        sync_folder(path.parent)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot write the checkpoint {path}: {error}") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    return Stored(entries=packer.entries, sums=sums)
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def copy_checkpoint(source: Path, path: Path) -> None:
+    """Copy a checkpoint, found whole, to the new folder `path`; files are shared where possible.
+
+    Args:
+        source: The checkpoint.
+        path: The folder, e.g. of another run; its parent is made where missing.
+
+    Raises:
+        CheckpointError: The source is damaged, or the disk refuses.
+    """
+    about = _about(source, memories=True)
+    with _written_whole(path, f"cannot copy the checkpoint {source} to {path}") as unfinished:
+        for name in (*about["sha256"], _ABOUT):
+            share_file(source / name, unfinished / name)
+
+
+def read_checkpoint(path: Path, *, memories: bool = True) -> Checkpoint:
     """Read a checkpoint folder, checking that it is whole.
+
+    Args:
+        path: The folder.
+        memories: Whether its memories are wanted. Their entries are read only when they are
+            loaded; here they are checked, or else left out of the state as None.
 
     Raises:
         CheckpointError: A file is missing or changed, or the format is of another version.
     """
-    notes = read_notes(path, checksums=True)
+    about = _about(path, memories=memories)
     try:
         tensors = load_file(path / _TENSORS)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot read {path / _TENSORS}: {error}") from error
-    state = _unpack(read_json(path / _STATE), tensors, path / _STATE)
-    return Checkpoint(path=path, state=state, notes=notes)
+    segments = read_json(path / _SEGMENTS) if memories else {}
+    unpacker = _Unpacker(path, tensors, segments)
+    try:
+        state = unpacker.unpack(read_json(path / _STATE))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path / _STATE} is damaged: {error}") from error
+    return Checkpoint(
+        path=path,
+        state=state,
+        notes=about["notes"],
+        has_memories=memories and about["memories"],
+        stored=Stored(entries=unpacker.entries, sums=about["sha256"]),
+    )
 
 
-def read_notes(path: Path, *, checksums: bool = False) -> Json:
-    """The notes beside a checkpoint's state, without reading the state.
-
-    Args:
-        path: The checkpoint's folder.
-        checksums: Whether to check that the state is whole.
+def read_notes(path: Path) -> Json:
+    """The notes beside a checkpoint's state, without reading or checking the state.
 
     Raises:
-        CheckpointError: A file is missing or changed, or the format is of another version.
+        CheckpointError: They are missing or damaged, or the format is of another version.
     """
-    if not path.is_dir():
-        raise CheckpointError(f"there is no checkpoint {path}")
-    about = read_json(path / _ABOUT)
-    version = about.get("schema_version") if isinstance(about, dict) else None
-    if version != SCHEMA_VERSION:
-        raise CheckpointError(
-            f"checkpoint {path} has schema version {version}, this version of coach_rl reads "
-            f"{SCHEMA_VERSION}"
-        )
-    for name, expected in about["sha256"].items() if checksums else ():
-        if not (path / name).is_file():
-            raise CheckpointError(
-                f"checkpoint {path} lacks its file {name}; use another checkpoint"
-            )
-        if _sha256(path / name) != expected:
-            raise CheckpointError(
-                f"checkpoint {path} is damaged: {name} does not match its checksum; use "
-                "another checkpoint"
-            )
-    return about["notes"]
+    return _about_file(path)["notes"]
 
 
 def free_path(checkpoints: Path, environment_steps: int) -> Path:
@@ -168,42 +218,58 @@ def point(checkpoints: Path, pointer: str, name: str | None) -> None:
     """Let `last` or `best` point to a checkpoint of that name; None removes the pointer."""
     if name is None:
         (checkpoints / pointer).unlink(missing_ok=True)
-    elif pointed(checkpoints, pointer) != name:
-        write_json(checkpoints / pointer, {"checkpoint": name})
+    else:
+        write_json(checkpoints / pointer, sealed({"checkpoint": name}))
 
 
 def pointed(checkpoints: Path, pointer: str) -> str | None:
-    """The name of the checkpoint `last` or `best` points to; None where there is none."""
-    if not (checkpoints / pointer).is_file():
+    """The name of the checkpoint `last` or `best` points to; None where there is none.
+
+    Raises:
+        CheckpointError: The pointer is damaged.
+    """
+    path = checkpoints / pointer
+    if not path.exists():
         return None
-    document = read_json(checkpoints / pointer)
-    if not isinstance(document, dict) or not isinstance(document.get("checkpoint"), str):
-        raise CheckpointError(f"{checkpoints / pointer} does not name a checkpoint")
+    document = read_sealed(path, next_step="name a checkpoint instead")
+    require_types(document, {"checkpoint": str}, source=str(path))
     return str(document["checkpoint"])
 
 
 def find_checkpoint(checkpoints: Path, name: str = LAST) -> Path:
     """The folder of a checkpoint by its name or pointer.
 
-    Without a pointer, `last` is the latest one: of a run that was killed after its first checkpoint
-    had been written, and before the pointer had.
+    `last` is the latest one, also in a run that was killed after it had been written and before
+    the pointer had.
 
     Raises:
-        CheckpointError: There is none at all.
+        CheckpointError: There is none at all, or the pointer is damaged or points to none.
         UnknownNameError: There is none of that name.
     """
     known = {path.name: path for path in list_checkpoints(checkpoints)}
-    pointers = {
-        pointer: target for pointer in POINTERS if (target := pointed(checkpoints, pointer))
-    }
     if not known:
         raise CheckpointError(f"there is no checkpoint in {checkpoints}; nothing can be resumed")
-    if LAST not in pointers:
-        pointers[LAST] = [*known][-1]
-    target = pointers.get(name, name)
-    if target not in known:
-        raise UnknownNameError(f"checkpoint in {checkpoints}", target, [*known, *pointers])
-    return known[target]
+    if name not in POINTERS:
+        if name not in known:
+            raise UnknownNameError(f"checkpoint in {checkpoints}", name, [*known, *POINTERS])
+        return known[name]
+    target = pointed(checkpoints, name)
+    if target is None and name == BEST:
+        raise UnknownNameError(f"checkpoint in {checkpoints}", name, [*known, LAST])
+    if target is not None and target not in known:
+        raise CheckpointError(f"{checkpoints / name} points to {target}, which is not there")
+    return known[target] if target is not None and name == BEST else [*known.values()][-1]
+
+
+def newest_whole(checkpoints: Path) -> Path | None:
+    """The newest checkpoint that can be read; None where there is none."""
+    for path in reversed(list_checkpoints(checkpoints)):
+        try:
+            read_checkpoint(path)
+        except CheckpointError:
+            continue
+        return path
+    return None
 
 
 def list_checkpoints(checkpoints: Path) -> list[Path]:
@@ -227,6 +293,47 @@ def remove_checkpoint(path: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
+def put_aside(damaged: Sequence[Path]) -> None:
+    """Rename checkpoints that cannot be read, so that they are none any more and yet not lost."""
+    for path in damaged:
+        aside = path.with_name(f"damaged_{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+
+
+def remove_unfinished(checkpoints: Path) -> None:
+    """Delete what processes that were killed have left half-written or half-deleted."""
+    for pattern in _LEFT_OVER:
+        for path in checkpoints.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _written_whole(path: Path, failure: str) -> Iterator[Path]:
+    """A folder to fill, which then becomes `path`, whole or not at all.
+
+    Args:
+        path: The folder; its parent is made where missing.
+        failure: Begins the CheckpointError where the disk refuses.
+    """
+    unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(path.parent)
+        unfinished.mkdir()
+        yield unfinished
+        sync_folder(unfinished)
+        unfinished.rename(path)
+        sync_folder(path.parent)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{failure}: {error}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
 def _order(path: Path) -> tuple[int, int]:
     match = _NAME.fullmatch(path.name)
     assert match is not None
@@ -234,14 +341,28 @@ def _order(path: Path) -> tuple[int, int]:
 
 
 class _Packer:
-    """Takes arrays and tensors out of a tree and leaves their names in it."""
+    """Takes arrays, tensors and appended entries out of a tree and leaves their names in it.
 
-    def __init__(self, tensors: dict[str, torch.Tensor]) -> None:
-        self._tensors = tensors
+    Args:
+        folder: The checkpoint's.
+        earlier: Those of an earlier checkpoint.
+        memories: Whether appended entries are kept.
+    """
+
+    def __init__(self, folder: Path, earlier: Stored, *, memories: bool) -> None:
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.entries: dict[str, StoredEntries] = {}
+        self.left_out = False
         self._storages: set[int] = set()
+        self._folder, self._earlier, self._memories = folder, earlier, memories
+        self._shared: list[Path] = []
+        self._new: list[tuple[str, Appended, IntArray]] = []
+        self._numbers = itertools.count(1 + earlier.last_number)
 
-    def pack(self, value: Any, path: str) -> Json:
+    def pack(self, value: object, path: str) -> Json:
         match value:
+            case Appended():
+                return {_APPENDED: self._pack_appended(value, path)}
             case torch.Tensor():
                 return {"$tensor": self._keep(value.detach().cpu(), path)}
             case np.generic():
@@ -266,7 +387,34 @@ class _Packer:
             "and None"
         )
 
-    def _items(self, value: dict[Any, Any], path: str) -> Iterator[tuple[str, Any]]:
+    def write_entries(self, folder: Path) -> dict[str, str]:
+        """Write what is new of the entries and link the rest; checksums by file."""
+        sums = {}
+        for source in self._shared:
+            share_file(source, folder / source.name)
+            sums[source.name] = self._earlier.sums[source.name]
+        for file, appended, since in self._new:
+            sums[file] = write_segment(folder / file, appended, since)
+        return sums
+
+    def _pack_appended(self, appended: Appended, path: str) -> Json:
+        """Decide which segments have the entries."""
+        if not self._memories:
+            self.left_out = True
+            return None
+        stored = self._earlier.entries.get(path)
+        segments, since = shared(appended, stored)
+        if stored is not None:
+            self._shared += [stored.folder / segment.file for segment in segments]
+        if (since < appended.ends).any():
+            file = segment_file(next(self._numbers))
+            self._new.append((file, appended, since))
+            segments = (*segments, Segment(file=file, begins=since, ends=appended.ends))
+        form = form_of(appended)
+        self.entries[path] = stored_entries(self._folder, form, segments_json(segments))
+        return self.pack(form, path)
+
+    def _items(self, value: dict[object, object], path: str) -> Iterator[tuple[str, object]]:
         for key, part in value.items():
             if not isinstance(key, str) or key.startswith("$"):
                 raise CheckpointError(
@@ -280,11 +428,11 @@ class _Packer:
         if storage in self._storages:
             tensor = tensor.clone()
         self._storages.add(storage)
-        self._tensors[path] = tensor
+        self.tensors[path] = tensor
         return path
 
 
-def _as_tensor(array: np.ndarray[Any, Any], path: str) -> torch.Tensor:
+def _as_tensor(array: Array, path: str) -> torch.Tensor:
     native = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
     if not native.flags.writeable:
         native = native.copy()
@@ -296,31 +444,95 @@ def _as_tensor(array: np.ndarray[Any, Any], path: str) -> torch.Tensor:
         ) from error
 
 
-def _unpack(document: Json, tensors: dict[str, torch.Tensor], source: Path) -> Any:
-    match document:
-        case list():
-            return [_unpack(part, tensors, source) for part in document]
-        case dict():
-            tag, content = next(iter(document.items()), ("", ""))
-            if tag in _KINDS:
-                if content not in tensors:
-                    raise CheckpointError(
-                        f"{source} names the tensor '{content}', which is missing"
-                    )
-                return _restore(tag, tensors[content])
-            if tag == _TUPLE:
-                return tuple(_unpack(content, tensors, source))
-            if tag == FLOAT_TAG:
-                return float_from_json(content)
-            return {key: _unpack(part, tensors, source) for key, part in document.items()}
-    return document
+class _Unpacker:
+    """Puts arrays, tensors and appended entries back into a tree.
+
+    Args:
+        folder: The checkpoint's.
+        tensors: Tensors by name.
+        segments: Segments of appended entries by their place; the entries of others are left out.
+    """
+
+    def __init__(
+        self, folder: Path, tensors: Mapping[str, torch.Tensor], segments: Mapping[str, Json]
+    ) -> None:
+        self.entries: dict[str, StoredEntries] = {}
+        self._folder, self._tensors, self._segments = folder, tensors, segments
+
+    def unpack(self, document: Json, path: str = "state") -> Any:
+        match document:
+            case list():
+                return [self.unpack(part, f"{path}/{i}") for i, part in enumerate(document)]
+            case dict():
+                tag, content = next(iter(document.items()), ("", ""))
+                if tag in _KINDS:
+                    return _restore(tag, self._tensor(content))
+                if tag == _TUPLE:
+                    return tuple(self.unpack(content, path))
+                if tag == FLOAT_TAG:
+                    return float_from_json(content)
+                if tag == _APPENDED:
+                    return self._appended(content, path)
+                return {key: self.unpack(part, f"{path}/{key}") for key, part in document.items()}
+        return document
+
+    def _appended(self, content: Json, path: str) -> StoredEntries | None:
+        if path not in self._segments:
+            return None
+        form = self.unpack(content)
+        self.entries[path] = stored_entries(self._folder, form, self._segments[path])
+        return self.entries[path]
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        if name not in self._tensors:
+            raise CheckpointError(
+                f"{self._folder / _STATE} names the tensor '{name}', which is missing"
+            )
+        return self._tensors[name]
 
 
-def _restore(tag: str, tensor: torch.Tensor) -> Any:
+def _restore(tag: str, tensor: torch.Tensor) -> object:
     if tag == "$tensor":
         return tensor
     array = tensor.numpy()
     return array[()] if tag == "$scalar" else array
+
+
+def _about(path: Path, *, memories: bool) -> Json:
+    """The file about a checkpoint, once the others match their checksums.
+
+    Args:
+        path: The checkpoint's folder.
+        memories: Whether to check the files of its memories.
+    """
+    about = _about_file(path)
+    for name, expected in about["sha256"].items():
+        if Path(name).name != name:
+            raise CheckpointError(f"checkpoint {path} names the file {name}, which is not its own")
+        if is_segment(name) and not memories:
+            continue
+        if not (path / name).exists():
+            raise CheckpointError(
+                f"checkpoint {path} lacks its file {name}; use another checkpoint"
+            )
+        require_regular_file(path / name)
+        if _sha256(path / name) != expected:
+            raise CheckpointError(
+                f"checkpoint {path} is damaged: {name} does not match its checksum; use "
+                "another checkpoint"
+            )
+    return about
+
+
+def _about_file(path: Path) -> Json:
+    if not path.is_dir():
+        raise CheckpointError(f"there is no checkpoint {path}")
+    source = path / _ABOUT
+    about = read_sealed(source, next_step="use another checkpoint")
+    require_version(about, (SCHEMA_VERSION,), source=str(source), written_by=about.get("coach_rl"))
+    require_types(about, {"sha256": dict, "notes": dict, "memories": bool}, source=str(source))
+    require_types(about["sha256"], {_TENSORS: str, _STATE: str, _SEGMENTS: str}, source=str(source))
+    return about
 
 
 def _sha256(path: Path) -> str:

@@ -1,13 +1,13 @@
-"""Checkpoints that a run writes and keeps: best, last, and periodic ones on request."""
+"""Checkpoints that a run writes and keeps, by the policy of `CheckpointParameters`."""
 
-import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.state import State
+from coach_rl.experiment.best_evaluation import Best, candidate, is_better, is_measured_by
 from coach_rl.experiment.checkpoint import (
     BEST,
     LAST,
@@ -19,25 +19,30 @@ from coach_rl.experiment.checkpoint import (
     pointed,
     read_notes,
     remove_checkpoint,
+    remove_unfinished,
     write_checkpoint,
 )
-from coach_rl.experiment.run_folder import RunFolder, event_file_lengths, log_lengths
+from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_logs import log_notes
+from coach_rl.experiment.segments import NOTHING_STORED
 from coach_rl.experiment.strict_json import Json
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.telemetry.records import LogRecord
 
 Reason = Literal["best", "periodic", "last"]
-"""Reason for a checkpoint; only periodic ones are kept once they are neither best nor last."""
+"""Reason for a checkpoint; a periodic one may stay once it is neither best nor last."""
 
 
-@dataclass(frozen=True)
-class Best:
-    """The best evaluation so far."""
+@dataclass(frozen=True, kw_only=True)
+class Periodic:
+    """The newest periodic checkpoint."""
 
-    reward: float
-    """Its mean reward."""
-    environment_steps: int
+    number: int = 0
+    """Its number, from 1; 0 before the first."""
+    environment_steps: int = 0
     """Environment steps at which it was taken."""
-    checkpoint: str
-    """The name of the checkpoint taken then."""
+    seconds: float = 0.0
+    """Seconds of the run's own time at which it was taken."""
 
 
 def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
@@ -55,17 +60,16 @@ def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
         )
 
 
-AT_MOST_LOST_SECONDS = 600.0
-"""Longest time without a checkpoint: what a killed process can lose."""
-
-
 class CheckpointKeeper:
     """Writes a run's checkpoints, remembers its best evaluation, removes what is no longer wanted.
+
+    All it remembers is noted in each checkpoint, so a resumed run keeps those that the same run
+    would have kept without a pause.
 
     Args:
         folder: The run's folder.
         state: What to save: the graph manager's `state_dict`.
-        period_seconds: Seconds between periodic checkpoints, which stay; None for none of them.
+        policy: When to save, and what stays.
         seed: The run's, kept beside the state for `require_same_seed`.
     """
 
@@ -74,85 +78,176 @@ class CheckpointKeeper:
         folder: RunFolder,
         state: Callable[[], State],
         *,
-        period_seconds: float | None,
+        policy: CheckpointParameters,
         seed: int = 0,
     ) -> None:
         self._folder = folder
         self._state = state
-        self._period_seconds, self._seed = period_seconds, seed
-        self._last_save = self._last_periodic = time.monotonic()
+        self._policy, self._seed = policy, seed
+        self._saved_at = 0.0
+        """Seconds of the run's own time at the newest checkpoint."""
+        self._periodic, self._stored = Periodic(), NOTHING_STORED
         self.best: Best | None = None
 
-    def is_best(self, reward: float) -> bool:
-        """Return whether an evaluation beats every earlier one; an equal one does not."""
-        return not math.isnan(reward) and (self.best is None or reward > self.best.reward)
+    @property
+    def is_enabled(self) -> bool:
+        """True if the run keeps checkpoints at all."""
+        return self._policy.enabled
 
-    def due(self) -> Reason | None:
-        """Return the reason for a checkpoint besides those of evaluations; None if none is due."""
-        now = time.monotonic()
-        if self._period_seconds is not None and now - self._last_periodic >= self._period_seconds:
-            return "periodic"
-        return "last" if now - self._last_save >= AT_MOST_LOST_SECONDS else None
+    def reasons(self, record: LogRecord) -> set[Reason]:
+        """The reasons for a checkpoint right after a record; none where none is due.
 
-    def save(self, reason: Reason, environment_steps: int, reward: float | None = None) -> None:
+        A run without checkpoints may still have a best evaluation to `save`.
+        """
+        policy, reasons = self._policy, set[Reason]()
+        if record.kind == "evaluation":
+            new = candidate(record, policy, "")
+            if new is not None and is_better(new, self.best, policy):
+                reasons.add("best")
+        if not policy.enabled:
+            return reasons
+        if self._is_periodic_due(record):
+            reasons.add("periodic")
+        lost, most = record.wall_seconds - self._saved_at, policy.lost_at_most_seconds
+        if most is not None and lost >= most:
+            reasons.add("last")
+        return reasons
+
+    def save(self, reasons: set[Reason], record: LogRecord) -> None:
         """Write a checkpoint and let `last` (and `best`, where it is) point to it.
 
+        Without checkpoints only the best evaluation is remembered.
+
         Args:
-            reason: Why it is written.
-            environment_steps: Where the run stands.
-            reward: Mean reward of the evaluation that is now best; only with the reason "best".
+            reasons: Why it is written.
+            record: The newest record; with the reason "best" the evaluation that is now best.
 
         Raises:
             CheckpointError: It cannot be written.
         """
-        checkpoints = self._folder.checkpoints
-        path = free_path(checkpoints, environment_steps)
-        if reason == "best":
-            assert reward is not None
-            self.best = Best(reward, environment_steps, path.name)
-        write_checkpoint(path, self._state(), self._notes(reason))
-        if reason == "best":
-            point(checkpoints, BEST, path.name)
-        point(checkpoints, LAST, path.name)
-        self._last_save = time.monotonic()
-        if reason == "periodic":
-            self._last_periodic = self._last_save
+        checkpoints, steps = self._folder.checkpoints, record.environment_steps
+        path = free_path(checkpoints, steps)
+        self._saved_at = record.wall_seconds
+        before = self.best, self._periodic
+        if "best" in reasons:
+            self.best = candidate(record, self._policy, path.name)
+        if not self._policy.enabled:
+            return
+        if "periodic" in reasons:
+            number = self._periodic.number + 1
+            self._periodic = Periodic(
+                number=number, environment_steps=steps, seconds=record.wall_seconds
+            )
+        try:
+            self._write(path, reasons)
+        except BaseException as error:
+            self.best, self._periodic = before
+            if isinstance(error, OSError):
+                raise CheckpointError(f"cannot write to {checkpoints}: {error}") from error
+            raise
         self._remove_unwanted()
 
     def restore(self, checkpoint: Checkpoint | None) -> None:
         """Go on from a checkpoint: what came after it goes, and best is what it was then.
 
+        What a process that died here has left half written is removed.
+
         Args:
             checkpoint: Where to continue; None for the very beginning of a run without checkpoints.
         """
+        checkpoints = self._folder.checkpoints
+        remove_unfinished(checkpoints)
         if checkpoint is None:
             return
-        checkpoints = self._folder.checkpoints
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
-        best = checkpoint.notes["best"]
-        self.best = None if best is None else Best(**best)
-        known = {path.name for path in kept}
+        best, known = self._recall(checkpoint), {path.name for path in kept}
         point(checkpoints, LAST, checkpoint.path.name)
-        point(
-            checkpoints, BEST, best["checkpoint"] if best and best["checkpoint"] in known else None
-        )
+        point(checkpoints, BEST, best.checkpoint if best and best.checkpoint in known else None)
         for path in list_checkpoints(checkpoints):
             if path not in kept:
                 remove_checkpoint(path)
+        self._remove_unwanted()
 
-    def _notes(self, reason: Reason) -> Json:
+    def begin_at(self, checkpoint: Checkpoint, environment_steps: int) -> None:
+        """Save the state that another run's checkpoint has led to, as the first of this run.
+
+        Args:
+            checkpoint: The other run's; what it has of memories is shared with it.
+            environment_steps: Where the run stands.
+        """
+        path = free_path(self._folder.checkpoints, environment_steps)
+        self._recall(checkpoint)
+        is_best = self.best is not None and self.best.checkpoint == checkpoint.path.name
+        self.best = replace(self.best, checkpoint=path.name) if self.best and is_best else None
+        if self.is_enabled:
+            self._write(path, {"best", "last"} if is_best else {"last"})
+
+    def _recall(self, checkpoint: Checkpoint) -> Best | None:
+        """Remember what a checkpoint notes of the keeper that wrote it; return its best."""
+        notes = checkpoint.notes
+        try:
+            noted = notes["best"]
+            best: Best | None = None
+            if noted is not None:
+                best = Best(**({"value": noted["reward"]} | noted))  # once by reward alone
+            self._periodic = Periodic(**notes.get("newest_periodic", {}))
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"checkpoint {checkpoint.path} is damaged: its notes on the best evaluation or on "
+                "periodic checkpoints are of another shape"
+            ) from error
+        self._stored, self._saved_at = checkpoint.stored, notes.get("seconds", 0.0)
+        self.best = best if best is not None and is_measured_by(best, self._policy) else None
+        return best
+
+    def _write(self, path: Path, reasons: set[Reason]) -> None:
+        self._stored = write_checkpoint(
+            path,
+            self._state(),
+            self._notes(reasons),
+            earlier=self._stored,
+            memories=self._policy.memories,
+        )
+        if "best" in reasons:
+            point(path.parent, BEST, path.name)
+        point(path.parent, LAST, path.name)
+        self._remove_unwanted()
+
+    def _is_periodic_due(self, record: LogRecord) -> bool:
+        policy, newest = self._policy, self._periodic
+        seconds, steps = policy.every_seconds, policy.every_steps
+        if seconds is not None and record.wall_seconds - newest.seconds >= seconds:
+            return True
+        if steps is None:
+            return False
+        return record.environment_steps // steps.count > newest.environment_steps // steps.count
+
+    def _notes(self, reasons: set[Reason]) -> Json:
         return {
-            "reason": reason,
+            "reasons": sorted(reasons),
+            "periodic": self._periodic.number if "periodic" in reasons else None,
+            "newest_periodic": vars(self._periodic),
+            "seconds": self._saved_at,
             "best": None if self.best is None else vars(self.best),
             "seed": self._seed,
-            "logs": log_lengths(self._folder.path),
-            "event_files": event_file_lengths(self._folder.path),
+            **log_notes(self._folder.path),
         }
 
     def _remove_unwanted(self) -> None:
         checkpoints = self._folder.checkpoints
-        wanted = {pointed(checkpoints, pointer) for pointer in POINTERS}
+        pointers = {pointed(checkpoints, pointer) for pointer in POINTERS}
         for path in list_checkpoints(checkpoints):
-            if path.name not in wanted and read_notes(path)["reason"] != "periodic":
+            if path.name not in pointers and not self._stays(path):
                 remove_checkpoint(path)
+
+    def _stays(self, path: Path) -> bool:
+        """Return whether a checkpoint stays that is neither best nor last; a damaged one does."""
+        try:
+            notes = read_notes(path)
+        except CheckpointError:
+            return True
+        if "periodic" not in notes:  # of an earlier version, under which all of them stayed
+            return bool(notes["reason"] == "periodic")
+        number = notes["periodic"]
+        return number is not None and self._policy.stays(number, self._periodic.number)

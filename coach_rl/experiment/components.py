@@ -10,9 +10,9 @@ components themselves, and nothing is called but the constructors of those datac
 import inspect
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, is_dataclass
+from dataclasses import MISSING, dataclass
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from typeguard import ForwardRefPolicy, TypeCheckError, check_type
 
@@ -21,7 +21,7 @@ from coach_rl.core.errors import ParameterError, UnknownNameError
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_type, fit
-from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.parameters_json import constructor_fields, is_frozen_dataclass
 
 _SUFFIX = "Parameters"
 _ANNOTATED = "__annotations__"
@@ -42,7 +42,7 @@ class Component:
         return f"{self.name}({arguments})"
 
 
-def component_type(name: str) -> type[Any]:
+def component_type(name: str) -> type[object]:
     """The class of a component.
 
     Args:
@@ -53,25 +53,25 @@ def component_type(name: str) -> type[Any]:
     """
     for full_name in (name, name + _SUFFIX):
         if full_name in coach_rl.__all__ and _is_component(getattr(coach_rl, full_name)):
-            found: type[Any] = getattr(coach_rl, full_name)
+            found: type[object] = getattr(coach_rl, full_name)
             return found
     raise UnknownNameError("component", name, map(short_name, component_types()))
 
 
 @cache
-def component_types() -> tuple[type[Any], ...]:
+def component_types() -> tuple[type[object], ...]:
     """The classes of all components."""
     public = (getattr(coach_rl, name) for name in coach_rl.__all__)
     return tuple(thing for thing in public if _is_component(thing))
 
 
-def short_name(kind: type[Any]) -> str:
+def short_name(kind: type[object]) -> str:
     """The shortest name by which a component can be written."""
     name = kind.__name__.removesuffix(_SUFFIX)
     return kind.__name__ if name in coach_rl.__all__ else name
 
 
-def made(value: object, annotation: Any, name: str) -> object:
+def made(value: object, annotation: object, name: str) -> object:
     """A value with its components made; where a schedule is wanted, a number is a constant one.
 
     Args:
@@ -97,7 +97,7 @@ def made(value: object, annotation: Any, name: str) -> object:
     return value
 
 
-def fitting(annotation: Any) -> list[type[Any]]:
+def fitting(annotation: object) -> list[type[object]]:
     """The components that a field of this type accepts, but for step units, which are numbers."""
     wanted = [part for part in _members(annotation) if inspect.isclass(part)]
     return [
@@ -107,7 +107,7 @@ def fitting(annotation: Any) -> list[type[Any]]:
     ]
 
 
-def belongs(kind: type[Any], wanted: type[Any]) -> bool:
+def belongs(kind: type[object], wanted: type[object]) -> bool:
     """Return whether objects of a class satisfy another class or a protocol.
 
     Of a protocol, every member has to be there with a signature that fits, and `build` must return
@@ -118,7 +118,7 @@ def belongs(kind: type[Any], wanted: type[Any]) -> bool:
     return _has_members(kind, wanted) and _builds(kind, wanted)
 
 
-def members_of(protocol: type[Any]) -> dict[str, object]:
+def members_of(protocol: type[object]) -> dict[str, object]:
     """Return the members that a protocol requires, by name."""
     return {
         name: member
@@ -129,7 +129,7 @@ def members_of(protocol: type[Any]) -> dict[str, object]:
     }
 
 
-def _made_component(component: Component, annotation: Any, name: str) -> object:
+def _made_component(component: Component, annotation: object, name: str) -> object:
     kind = component_type(component.name)
     known, types = constructor_fields(kind), declared_types(kind)
     for argument in component.arguments:
@@ -144,7 +144,8 @@ def _made_component(component: Component, annotation: Any, name: str) -> object:
     missing = [argument for argument in required if argument not in component.arguments]
     if missing:
         raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
-    if annotation is not Any and kind not in fitting(annotation):
+    allowed = [*fitting(annotation), *_members(annotation)]
+    if annotation is not Any and kind not in allowed:
         fits = ", ".join(map(short_name, fitting(annotation)))
         raise ParameterError(
             f"{name} must be {describe_type(annotation)}, got {component!r}"
@@ -157,7 +158,7 @@ def _made_component(component: Component, annotation: Any, name: str) -> object:
     return kind(**arguments)
 
 
-def _has_members(kind: type[Any], protocol: type[Any]) -> bool:
+def _has_members(kind: type[object], protocol: type[object]) -> bool:
     own = {name for each in kind.__mro__ for name in (*vars(each), *vars(each).get(_ANNOTATED, ()))}
     if not set(members_of(protocol)) <= own:
         return False
@@ -168,7 +169,7 @@ def _has_members(kind: type[Any], protocol: type[Any]) -> bool:
     return True
 
 
-def _builds(kind: type[Any], protocol: type[Any]) -> bool:
+def _builds(kind: Any, protocol: Any) -> bool:
     """Return whether `build` returns what the protocol's does; methods are compared by name."""
     if not hasattr(protocol, "build"):
         return True
@@ -181,19 +182,16 @@ def _builds(kind: type[Any], protocol: type[Any]) -> bool:
     return all(hasattr(built, name) for name, member in methods if inspect.isfunction(member))
 
 
-def _members(annotation: Any) -> Iterator[Any]:
+def _members(annotation: object) -> Iterator[object]:
     """The types that a union allows; the annotation itself where it is none."""
-    if get_origin(annotation) in _UNIONS:
+    if get_origin(annotation) is Annotated:
+        yield from _members(get_args(annotation)[0])
+    elif get_origin(annotation) in _UNIONS:
         for part in get_args(annotation):
             yield from _members(part)
     else:
         yield annotation
 
 
-def _is_component(thing: Any) -> bool:
-    return (
-        inspect.isclass(thing)
-        and is_dataclass(thing)
-        and thing.__dataclass_params__.frozen  # type: ignore[attr-defined]  # not in the stubs
-        and not inspect.isabstract(thing)
-    )
+def _is_component(thing: object) -> bool:
+    return is_frozen_dataclass(thing) and not inspect.isabstract(thing)

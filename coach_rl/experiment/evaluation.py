@@ -4,23 +4,27 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 """
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.experiment.checkpoint import read_checkpoint
-from coach_rl.experiment.checkpoint_keeper import require_same_seed
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import now, rebuild
-from coach_rl.experiment.run_folder import RunFolder, find_run
+from coach_rl.experiment.manifest import now
+from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
+from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
+from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.spaces_json import spaces_from_json
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.evaluating import never
+from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import VideoParameters, write_video
@@ -35,6 +39,7 @@ def live_graph(
     task: TaskParameters,
     *,
     training: bool = True,
+    evaluation_envs: int | None = None,
     on_activity: OnActivity = ignore_activity,
 ) -> Iterator[None]:
     """The graph is built inside and closed afterwards, whatever happens.
@@ -43,6 +48,7 @@ def live_graph(
         graph_manager: Whose graph.
         task: What it is built with; its threads and precision hold while inside.
         training: Whether it has environments to train in; without them it can only evaluate.
+        evaluation_envs: Environments an evaluation runs in parallel; None for the usual number.
         on_activity: Called with what takes long: compiling, evaluating.
 
     Raises:
@@ -50,7 +56,9 @@ def live_graph(
     """
     with torch_settings(task):
         try:
-            graph_manager.create_graph(task, training=training, on_activity=on_activity)
+            graph_manager.create_graph(
+                task, training=training, evaluation_envs=evaluation_envs, on_activity=on_activity
+            )
             yield
         finally:
             graph_manager.close()
@@ -88,10 +96,15 @@ def evaluate_run(
     run: Path,
     *,
     episodes: EnvironmentEpisodes = FINAL_EPISODES,
+    overrides: Mapping[str, object] | None = None,
+    num_envs: int | None = None,
+    sampling: bool = False,
     seed: int | None = None,
     device: str | None = None,
     threads: int | None = None,
+    last_good: bool = False,
     video: VideoParameters | None = None,
+    trust: Collection[str] = (),
 ) -> tuple[Evaluation, Path | None]:
     """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
 
@@ -99,33 +112,58 @@ def evaluate_run(
     it does not matter whether those can still be built or led to where they stood.
 
     Args:
-        run: A run's folder, or one of its checkpoints.
+        run: A run's folder, one of its checkpoints, or `RUN@STEP`.
         episodes: How many.
+        overrides: Changes of the environment to evaluate in, by path (`environment.level`); None
+            for that of the run's evaluations.
+        num_envs: Environments in parallel. None: as many as the run's own evaluations have, so
+            that up to 20 episodes repeat its final evaluation, and up to 16 for more episodes.
+        sampling: Whether agents explore as they did in training, instead of acting greedily.
         seed: Of the episodes; None takes that of the run's final evaluation.
         device: Where networks live; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU; None keeps the run's own.
+        last_good: Whether to take the run's newest checkpoint that can be read.
         video: How to film the first of the episodes, see `evaluation_film`; None films none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
 
     Returns:
         The evaluation, and the file in the run's folder that holds it; None where the folder
         cannot be written to, which a `CoachWarning` says.
+
+    Raises:
+        SpaceError: The environment's spaces are not those the agents know.
+        ConfigurationError: There is no such run, or a change cannot be made.
+        CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
     """
-    folder, path = find_run(run)
-    if path is None:
+    opened = open_run(
+        run, device=device, threads=threads, learns=False, last_good=last_good, trust=trust
+    )
+    folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+    if checkpoint is None:
         raise CheckpointError(
             f"the run {folder.path} has no checkpoint yet that could be evaluated"
         )
-    graph_manager, task, _ = rebuild(folder, device, threads=threads, learns=False)
-    checkpoint = read_checkpoint(path)
-    require_same_seed(checkpoint, task.seed)
+    graph_manager = opened.graph_manager
+    if overrides:
+        graph_manager = _elsewhere(opened, overrides)
     videos = None if video is None else Videos(graph_manager, video)
-    with live_graph(graph_manager, task, training=False):
-        graph_manager.load_agents(checkpoint.state)
-        evaluation = final_evaluation(graph_manager, task, episodes, seed=seed)
+    if num_envs is None and episodes > FINAL_EPISODES:
+        num_envs = min(episodes.count, MAX_EVALUATION_ENVS)
+    with live_graph(graph_manager, task, training=False, evaluation_envs=num_envs):
+        with fitting(checkpoint, said(overrides or {})):
+            graph_manager.load_agents(checkpoint.state, elsewhere=bool(overrides))
+        evaluation = final_evaluation(graph_manager, task, episodes, seed=seed, sampling=sampling)
+    document = {
+        "created": now(),
+        "checkpoint": checkpoint.path.name,
+        "seed": seed,
+        "sampling": sampling,
+        "level": graph_manager.parameters.environment.level,
+        "overrides": overrides_json(overrides or {}),
+    }
     try:
         folder.evaluations.mkdir(exist_ok=True)
-        file = _free_file(folder.evaluations, path.name)
-        document = {"created": now(), "checkpoint": path.name, "seed": seed}
+        file = _free_file(folder.evaluations, checkpoint.path.name)
         write_json(file, document | evaluation_json(evaluation))
     except OSError as error:
         warnings.warn(
@@ -149,11 +187,12 @@ def evaluate_untrained(
     task: TaskParameters,
     *,
     episodes: EnvironmentEpisodes = FINAL_EPISODES,
+    sampling: bool = False,
 ) -> Evaluation:
     """Evaluate an experiment's agents as they are before any training; writes nothing."""
     with live_graph(graph_manager, task, training=False):
         load_levels(graph_manager)
-        return final_evaluation(graph_manager, task, episodes)
+        return final_evaluation(graph_manager, task, episodes, sampling=sampling)
 
 
 def final_evaluation(
@@ -162,6 +201,7 @@ def final_evaluation(
     episodes: EnvironmentEpisodes,
     *,
     seed: int | None = None,
+    sampling: bool = False,
     is_stopped: Callable[[], bool] = never,
 ) -> Evaluation:
     """An evaluation on starts that the evaluations while training have not seen.
@@ -171,6 +211,7 @@ def final_evaluation(
         task: Its seed names the stream of the starts.
         episodes: How many.
         seed: Of the starts; None takes the run's own.
+        sampling: Whether agents explore.
         is_stopped: Asked at every step whether to give up.
 
     Raises:
@@ -178,7 +219,7 @@ def final_evaluation(
     """
     if seed is None:
         seed = integer_seed(task.seed, "final evaluation")
-    return graph_manager.evaluate(episodes, seed=seed, is_stopped=is_stopped)
+    return graph_manager.evaluate(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
 
 
 def evaluation_json(evaluation: Evaluation) -> Json:
@@ -191,6 +232,48 @@ def evaluation_json(evaluation: Evaluation) -> Json:
         "levels": {record.level: plain_json(dict(record.scalars)) for record in evaluation.levels},
         "episodes": plain_json(episodes),
     }
+
+
+def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManager:
+    """The run's agents in a changed environment.
+
+    Raises:
+        SpaceError: They would see or do something else there.
+        ConfigurationError: Something else than the environment is to be changed.
+    """
+    paths = {}
+    for path, value in overrides.items():
+        kind, dot, rest = path.partition(".")
+        if kind not in ("environment", "evaluation_environment"):
+            raise ConfigurationError(
+                f"an evaluation cannot change '{path}': only the environment (environment...) can "
+                "be another one than the agents were trained with; to train with other parameters "
+                "use coach fork"
+            )
+        paths[f"environment{dot}{rest}"] = value
+    parameters = opened.graph_manager.parameters
+    changed = apply_overrides(parameters, paths)
+    manifest = opened.manifest
+    known = (
+        spaces_from_json(manifest["spaces"], source=str(opened.folder.manifest))
+        if "spaces" in manifest
+        else _spaces(parameters)  # of a run of an earlier version
+    )
+    found = _spaces(changed)
+    for what in ("observation", "action"):
+        mine, other = getattr(known, what), getattr(found, what)
+        if mine != other:
+            raise SpaceError(
+                f"the agents know the {what} space {mine}; with {said(paths)} it is {other}; "
+                "evaluate where it is the same"
+            )
+    return type(opened.graph_manager)(changed)
+
+
+def _spaces(parameters: GraphParameters) -> EnvironmentSpaces:
+    """The spaces of an experiment's environment."""
+    with closing(parameters.environment.build(num_envs=1)) as environment:
+        return environment.spaces
 
 
 def _free_file(folder: Path, stem: str) -> Path:

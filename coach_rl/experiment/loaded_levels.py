@@ -1,16 +1,23 @@
-"""Levels that start from what a level of another run has learned.
+"""Agents that start from what one of another run has learned, and the report of what they took.
 
-    LevelParameters(name="low", load="experiments/walk/line_seed0_2026-05-01_10-00-00", ...)
+    BasicGraphParameters(load="experiments/cartpole/CartPole-v1_seed0_2026-05-01_10-00-00", ...)
     LevelParameters(name="low", load="experiments/walk/.../checkpoints/best:legs", ...)
 
-Networks and the statistics of filters come along, memory, counters and optimisers do not.
+Networks and the statistics of filters come along, memory, counters and optimisers do not, and
+nothing of them is read.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+import numpy as np
+from torch import Tensor
+
+from coach_rl.core.agents import AnyAgent
+from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.state import State
 from coach_rl.experiment.checkpoint import Checkpoint, read_checkpoint
 from coach_rl.experiment.run_folder import find_run
 from coach_rl.experiment.strict_json import Json
@@ -37,7 +44,8 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             from then; None for a new run.
 
     Returns:
-        For the manifest: checkpoint and level by the name of each level that was loaded.
+        For the manifest, by the name of each level that was loaded: checkpoint and level, the
+        names of the parts that were taken, and why others were left as they were.
 
     Raises:
         ConfigurationError: There is no such run or level, or it does not fit; names the level.
@@ -51,17 +59,103 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
         try:
             source = _known(known[level.name]) if level.name in known else _source(level)
             if source.checkpoint not in read:
-                read[source.checkpoint] = read_checkpoint(source.checkpoint)
+                read[source.checkpoint] = read_checkpoint(source.checkpoint, memories=False)
             agents = read[source.checkpoint].state["agents"]
             if source.level not in agents:
                 raise UnknownNameError("level there", source.level, agents, "name it as RUN:LEVEL")
-            graph_manager.graph.agents[level.name].load_policy(agents[source.level])
+            agent = graph_manager.graph.agents[level.name]
+            fit = _load(agent, agents[source.level], partly=level.load_partly)
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"level '{level.name}' cannot be loaded from {level.load}: {error}"
             ) from error
-        loaded[level.name] = {"checkpoint": str(source.checkpoint), "level": source.level}
+        loaded[level.name] = {
+            "checkpoint": str(source.checkpoint),
+            "level": source.level,
+            "taken": fit.taken,
+            "left": fit.left,
+        }
     return loaded
+
+
+def loading_report(loaded: Mapping[str, Json]) -> list[str]:
+    """Lines for people about what `load_levels` has loaded.
+
+    Args:
+        loaded: What it returned.
+    """
+    lines = []
+    for name, entry in loaded.items():
+        taken, left = len(entry["taken"]), entry["left"]
+        of = f"{taken} of {taken + len(left)} parts" if left else f"all {taken} parts"
+        lines.append(f"level '{name}': {of} of '{entry['level']}' in {entry['checkpoint']}")
+        lines += [f"    left {part}: {reason}" for part, reason in left.items()]
+    return lines
+
+
+@dataclass
+class _Fit:
+    """What of a saved agent fits another."""
+
+    taken: list[str] = field(default_factory=list)
+    """Paths of what fits."""
+    left: dict[str, str] = field(default_factory=dict)
+    """Paths of what does not, each with the reason."""
+
+    def merged(self, saved: object, own: object, path: str = "") -> Any:
+        """Return `own` with everything from `saved` that fits, and note what does not.
+
+        The numbers of a statistic come together or not at all: a mean means nothing without its
+        count.
+        """
+        if not isinstance(own, dict):
+            return self._chosen(saved, own, path)
+        if not any(isinstance(part, dict) for part in own.values()):
+            strange = sorted(set(saved) - set(own)) if isinstance(saved, dict) else []
+            self.left |= {f"{path}/{name}": "not here" for name in strange}
+            if not all(isinstance(part, Tensor) for part in own.values()):
+                return self._chosen(saved, own, path)
+        merged = {}
+        for name, part in own.items():
+            there = saved.get(name) if isinstance(saved, dict) else None
+            merged[name] = self.merged(there, part, f"{path}/{name}" if path else name)
+        return merged
+
+    def _chosen(self, saved: object, own: object, path: str) -> object:
+        there, here = _shape(saved), _shape(own)
+        if there == here:
+            self.taken.append(path)
+            return saved
+        self.left[path] = "not there" if saved is None else f"{there} there, {here} here"
+        return own
+
+
+def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
+    """Load a saved agent into another, all of it or, partly, what fits."""
+    fit = _Fit()
+    merged = fit.merged(saved, agent.policy_state_dict())
+    try:
+        agent.load_policy(merged if partly else saved)
+    except SpaceError as error:
+        if partly or not fit.taken:
+            raise
+        count = len(fit.taken)
+        raise SpaceError(
+            f"{error}; load_partly=True would take the {count} of {count + len(fit.left)} parts "
+            "that fit"
+        ) from error
+    if not fit.taken:
+        raise SpaceError("nothing of it fits")
+    return fit
+
+
+def _shape(part: object) -> str:
+    """What has to be the same for one part to take another's place."""
+    if isinstance(part, dict):
+        return ", ".join(f"{name} {_shape(each)}" for name, each in sorted(part.items()))
+    if isinstance(part, Tensor | np.ndarray):
+        return f"{str(part.dtype).removeprefix('torch.')} {tuple(part.shape)}"
+    return type(part).__name__
 
 
 def _known(entry: Json) -> Source:

@@ -4,14 +4,16 @@ It holds the parameters, the task and the preset's panel, and what else may chan
 versions, the process's settings, the state of the source, hardware.
 """
 
+import hashlib
 import importlib.metadata
 import json
 import os
 import platform
 import subprocess
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -26,9 +28,21 @@ from coach_rl.experiment.preset_file import (
     changed_neighbours,
     imported_neighbours,
     load_module,
+    preset_module,
 )
 from coach_rl.experiment.run_folder import SCHEMA_VERSION, RunFolder, read_manifest
-from coach_rl.experiment.strict_json import Json
+from coach_rl.experiment.strict_json import Json, read_text
+from coach_rl.experiment.trust import (
+    Trust,
+    code_in_json,
+    code_in_parameters,
+    is_own_preset,
+    remember_own_code,
+    shipped_preset,
+    texts_like_code,
+    users_trust,
+)
+from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
@@ -80,12 +94,22 @@ def make_manifest(
     }
 
 
+def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | None) -> None:
+    """Trust what a new run of the user uses, whenever it is rebuilt on this machine."""
+    preset = None if origin is None else origin.preset
+    source = None if preset is None else (preset.source, str(preset.reference.path))
+    names = [manifest["graph_manager"], *code_in_json(manifest["parameters"])]
+    remember_own_code([*names, *code_in_parameters(graph_manager.parameters)], source)
+
+
 def rebuild(
     folder: RunFolder,
     device: str | None = None,
     *,
     threads: int | None = None,
     learns: bool = True,
+    outside: OutsideParameters | None = None,
+    trust: Collection[str] = (),
 ) -> tuple[GraphManager, TaskParameters, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
@@ -100,6 +124,8 @@ def rebuild(
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
         learns: Whether it continues learning; otherwise its replay memories keep nothing and take
             no room, and of its environments only that of evaluations is looked at.
+        trust: Modules whose code may be run, besides that of the user's own runs; see `trust`.
+        outside: Stands in for its environments, of which none is looked at; None keeps them.
 
     Returns:
         The graph manager (not yet created), the task, and the manifest.
@@ -109,22 +135,33 @@ def rebuild(
         ConfigurationError: Its parameters do not fit the classes they name.
     """
     manifest = read_manifest(folder)
-    task = _task_now(decode(manifest["task"], "task"), device, threads)
-    _warn_of_changes(folder, manifest, task)
     document = manifest["parameters"]
+    if outside is not None:  # an object stands for itself
+        document = {**document, "environment": outside, "evaluation_environment": None}
     if not learns:
         document = _in_evaluations(document)
+    trusted = users_trust(trust)
     if manifest["preset"] is not None:
-        needed = learns or manifest["preset"]["module"] in json.dumps(
-            [manifest["graph_manager"], document]
-        )
-        _load_preset_copy(folder, manifest["preset"], needed=needed)
-    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager")
+        named = json.dumps([manifest["graph_manager"], document], default=str)
+        needed = manifest["preset"]["module"] in named
+        trusted = _with_preset(folder, manifest["preset"], trusted, needed=needed, learns=learns)
+    names = [str(manifest["graph_manager"]), *code_in_json([document, manifest["task"]])]
+    if trusted.untrusted(names):  # the error names all at once
+        names += texts_like_code([document])
+    trusted.require(names, folder.manifest)
+    task = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
+    if outside is None:
+        with _reading(folder.manifest):
+            _warn_of_changes(folder, manifest, task)
+    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
         raise ConfigurationError(
             f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
         )
-    parameters = decode(document)
+    with _reading(folder.manifest):
+        parameters = decode(document, trust=trusted)
+    if not is_dataclass(parameters):
+        raise CheckpointError(f"{folder.manifest} is damaged: its parameters are no dataclass")
     if list_checkpoints(folder.checkpoints):
         parameters = moved(parameters, task.device)
     if not learns:
@@ -209,6 +246,25 @@ def hardware() -> Json:
     }
 
 
+@contextmanager
+def _reading(manifest: Path) -> Iterator[None]:
+    """Whatever in a manifest cannot be understood inside is a CheckpointError in one line."""
+    try:
+        yield
+    except KeyError as error:
+        raise CheckpointError(f"{manifest} is damaged: it lacks {error}") from error
+    except (TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        raise CheckpointError(f"{manifest} is damaged: {error}") from error
+
+
+def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> TaskParameters:
+    with _reading(folder.manifest):
+        task = decode(manifest["task"], "task", trust=trusted)
+    if not isinstance(task, TaskParameters):
+        raise CheckpointError(f"{folder.manifest} is damaged: its task is no TaskParameters")
+    return task
+
+
 def _task_now(recorded: TaskParameters, device: str | None, threads: int | None) -> TaskParameters:
     """The run's task with what was asked for now, on a device that is here."""
     if device is None and not _is_here(recorded.device):
@@ -255,7 +311,11 @@ def _in_evaluations(document: Json) -> Json:
     So a run can be evaluated where its environment of training does not exist any more.
     """
     own = document.get("evaluation_environment")
-    return document if own is None else {**document, "environment": own}
+    return (
+        document
+        if own is None
+        else {**document, "environment": own, "evaluation_environment": None}
+    )
 
 
 def _preset_entry(preset: Preset) -> Json:
@@ -264,33 +324,59 @@ def _preset_entry(preset: Preset) -> Json:
         "file": str(preset.reference.path),
         "function": preset.reference.function,
         "module": preset.module_name,
+        "sha256": _sha256(preset.source),
         "neighbours": imported_neighbours(preset.reference.path.parent),
     }
 
 
-def _load_preset_copy(folder: RunFolder, entry: Json, *, needed: bool) -> None:
+def _with_preset(
+    folder: RunFolder, entry: Json, trusted: Trust, *, needed: bool, learns: bool
+) -> Trust:
     """Bring the preset's module back under its old name, so that its classes can be found.
+
+    A preset that is not trusted is left alone, and then its classes cannot be found.
 
     Args:
         folder: Where the copy is.
         entry: What the manifest says of the preset.
-        needed: Whether it is an error that the preset cannot run any more; else a warning says so.
+        trusted: The modules that are trusted without it.
+        needed: Whether something that is going to be built is defined in it.
+        learns: Whether the run continues learning; then the preset may register environments, too.
+
+    Returns:
+        Trust in the preset as well, where it was brought back.
     """
+    module, file = entry["module"], Path(entry["file"])
+    source = read_text(folder.preset)
+    if entry.get("sha256", _sha256(source)) != _sha256(source):  # older manifests have none
+        raise CheckpointError(
+            f"{folder.preset} is damaged or has been edited: it does not match its checksum in the "
+            "manifest; restore it from a copy, or train a changed preset in a new run"
+        )
+    shipped = shipped_preset(source)
+    is_known = shipped is not None or is_own_preset(source, str(file))
+    if not is_known and module not in trusted.modules:
+        return trusted
+    if module != preset_module(file, source):
+        raise CheckpointError(f"{folder.preset} is not the preset that the run was made from")
+    if not is_known:
+        warnings.warn(f"running {folder.preset}, which is trusted", CoachWarning, stacklevel=3)
     try:
-        source = folder.preset.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CheckpointError(f"cannot read the run's copy of its preset: {error}") from error
-    try:
-        load_module(entry["module"], source, path=folder.preset, file=Path(entry["file"]))
+        load_module(module, source, path=folder.preset, file=shipped or file)
     except ConfigurationError as error:
-        if needed:
+        if needed or learns:
             raise
         warnings.warn(
             f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
             "names it, so it continues without",
             CoachWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
+    return trusted.plus(module)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _version(name: str) -> str | None:

@@ -18,7 +18,8 @@ from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownName
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.experiment.components import Component, fitting, made, short_name
-from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.parameters_json import constructor_fields, encode
+from coach_rl.experiment.strict_json import Json
 
 Tree = TypeVar("Tree")
 
@@ -78,11 +79,27 @@ def apply_overrides(
     return replaced
 
 
+def said(overrides: Mapping[str, object]) -> str:
+    """Overrides as the command line has them, for messages."""
+    return "; ".join(f"{path}={_plain(value)!r}" for path, value in overrides.items())
+
+
+def overrides_json(overrides: Mapping[str, object]) -> Json:
+    """Overrides as JSON, for the files of a run; a component as the command line has it."""
+    document = {}
+    for path, value in overrides.items():
+        try:
+            document[path] = encode(_plain(value))
+        except ConfigurationError:
+            document[path] = str(value)
+    return document
+
+
 def parameter_paths(
-    parameters: Any, path: str = "", annotation: Any = None
-) -> Iterator[tuple[str, Any, Any]]:
+    parameters: object, path: str = "", annotation: object = None
+) -> Iterator[tuple[str, object, object]]:
     """Every path that can be changed, with its value and the declared type; parents come first."""
-    below: dict[str, tuple[Any, Any]] = {}
+    below: dict[str, tuple[object, object]] = {}
     if dataclasses.is_dataclass(parameters) and not isinstance(parameters, StepUnit | type):
         annotations = declared_types(type(parameters))
         below = {
@@ -97,6 +114,11 @@ def parameter_paths(
         yield path, parameters, annotation
     for name, (value, declared) in below.items():
         yield from parameter_paths(value, _join(path, name), declared)
+
+
+def _plain(value: object) -> object:
+    """A step unit as the number it is."""
+    return value.count if isinstance(value, StepUnit) else value
 
 
 class _Leaf:
@@ -118,7 +140,7 @@ def _plant(changes: dict[str, Any], path: str, value: object) -> None:
     node[last] = _Leaf(value)
 
 
-def _replace(current: Any, change: Any, annotation: Any, path: str) -> Any:
+def _replace(current: object, change: Any, annotation: object, path: str) -> Any:
     """The value at `path` after a change: a `_Leaf` in its place, or changes by name below it."""
     if isinstance(change, _Leaf):
         return fit(made(change.value, annotation, path), annotation, current, path)
@@ -138,7 +160,7 @@ def _replace(current: Any, change: Any, annotation: Any, path: str) -> Any:
     )
 
 
-def _replace_fields(current: Any, change: Mapping[str, Any], path: str) -> Any:
+def _replace_fields(current: Any, change: Mapping[str, object], path: str) -> object:
     names = [field.name for field in constructor_fields(type(current))]
     annotations = declared_types(type(current))
     replaced = {}
@@ -152,8 +174,8 @@ def _replace_fields(current: Any, change: Mapping[str, Any], path: str) -> Any:
 
 
 def _replace_elements(
-    current: tuple[Any, ...], change: Mapping[str, Any], annotation: Any, path: str
-) -> Any:
+    current: tuple[object, ...], change: Mapping[str, object], annotation: object, path: str
+) -> object:
     elements = list(current)
     arguments = _arguments(annotation, tuple)
     for name, below in change.items():
@@ -170,15 +192,15 @@ def _replace_elements(
     return tuple(elements)
 
 
-def _with_name(path: str, element: Any) -> str:
+def _with_name(path: str, element: object) -> str:
     """The path of an element, and the name of what stands there if it has one."""
     name = getattr(element, "name", None)
     return path if name is None else f"{path} ('{name}')"
 
 
 def _replace_keys(
-    current: Mapping[str, Any], change: Mapping[str, Any], annotation: Any, path: str
-) -> Any:
+    current: Mapping[str, object], change: Mapping[str, object], annotation: object, path: str
+) -> object:
     replaced = dict(current)
     arguments = _arguments(annotation, Mapping)
     element = arguments[1] if len(arguments) == 2 else Any
@@ -188,7 +210,7 @@ def _replace_keys(
     return replaced
 
 
-def _arguments(annotation: Any, container: type) -> tuple[Any, ...]:
+def _arguments(annotation: object, container: type) -> tuple[object, ...]:
     """Return the element types of a container's annotation, alone or inside a union."""
     for candidate in (annotation, *get_args(annotation)):
         origin = get_origin(candidate)
@@ -202,7 +224,9 @@ def _require_known(name: str, allowed: Collection[str], path: str) -> None:
         raise UnknownNameError(f"parameter of '{path}'", name, allowed)
 
 
-def _unknown(name: str, allowed: Collection[str], parameters: Any, path: str) -> UnknownNameError:
+def _unknown(
+    name: str, allowed: Collection[str], parameters: object, path: str
+) -> UnknownNameError:
     """The error about a name, with the longer paths that end in it, which may have been meant."""
     kind, first = f"parameter of '{path}'" if path else "parameter", name.partition(".")[0]
     paths = [below for below, _, _ in parameter_paths(parameters, path)]
@@ -227,7 +251,7 @@ def _path_below(name: str, change: Any) -> str:
     return name
 
 
-def _call(kind: type[Any]) -> str:
+def _call(kind: type[object]) -> str:
     arguments = ", ".join(f"{field.name}=..." for field in constructor_fields(kind))
     return f"{short_name(kind)}({arguments})"
 
@@ -279,7 +303,7 @@ def _is_literal(text: str) -> bool:
     return True
 
 
-def _read(node: ast.expr) -> Any:
+def _read(node: ast.expr) -> object:
     """A literal that may contain components, and bare words in their arguments.
 
     Raises:
@@ -289,6 +313,10 @@ def _read(node: ast.expr) -> Any:
     match node:
         case ast.Call(func=ast.Name(id=name), args=positional, keywords=keywords):
             arguments = {each.arg: _read(_quoted(each.value)) for each in keywords if each.arg}
+            if len(positional) == 1 and name in [
+                unit.__name__ for unit in StepUnit.__subclasses__()
+            ]:
+                arguments["count"] = _read(positional.pop())
             if positional or len(arguments) < len(keywords):
                 raise ConfigurationError(f"give the arguments of {name}(...) by name, each once")
             return Component(name, arguments)

@@ -18,7 +18,7 @@ from typing import Any
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.typed_values import declared_types
-from coach_rl.experiment.parameters_json import constructor_fields
+from coach_rl.experiment.parameters_json import constructor_fields, is_frozen_dataclass
 
 REQUIRED = inspect.Parameter.empty
 """The default of a panel argument that has none."""
@@ -30,15 +30,15 @@ class PanelArgument:
 
     name: str
     """The argument's name."""
-    annotation: Any
+    annotation: object
     """Its type; its default's where the preset doesn't say."""
-    default: Any
+    default: object
     """Its default, `REQUIRED` when there is none."""
     meaning: str
     """Meaning from its docstring; empty if there is none."""
 
 
-def panel_type(function: Callable[..., Any]) -> Callable[..., object] | None:
+def panel_type(function: Callable[..., object]) -> Callable[..., object] | None:
     """The dataclass of a function's only argument, `panel`; None where it takes others.
 
     Raises:
@@ -48,8 +48,7 @@ def panel_type(function: Callable[..., Any]) -> Callable[..., object] | None:
     is_alone = list(inspect.signature(function).parameters) == ["panel"]
     if not (is_alone and isinstance(annotation, type) and is_dataclass(annotation)):
         return None
-    settings: Any = annotation  # whose `__dataclass_params__` the type stubs don't know
-    if not settings.__dataclass_params__.frozen:
+    if not is_frozen_dataclass(annotation):
         raise ConfigurationError(
             f"{annotation.__name__} must be frozen; write @dataclass(frozen=True, kw_only=True) "
             "above it"
@@ -57,7 +56,7 @@ def panel_type(function: Callable[..., Any]) -> Callable[..., object] | None:
     return annotation
 
 
-def panel_arguments(definition: Callable[..., Any]) -> dict[str, PanelArgument]:
+def panel_arguments(definition: Callable[..., object]) -> dict[str, PanelArgument]:
     """The fields of a panel's dataclass, or the keyword arguments of a function, by name.
 
     Raises:
@@ -79,7 +78,7 @@ def panel_arguments(definition: Callable[..., Any]) -> dict[str, PanelArgument]:
     }
 
 
-def documented(thing: Callable[..., Any]) -> dict[str, str]:
+def documented(thing: Callable[..., object]) -> dict[str, str]:
     """The meaning of a dataclass's fields or a function's arguments, by name, each in one line.
 
     Of a class, the string under each field counts, and that of a base class where a field has none
@@ -93,13 +92,13 @@ def documented(thing: Callable[..., Any]) -> dict[str, str]:
     return meanings
 
 
-def _default(field: Field[Any]) -> Any:
+def _default(field: Field[object]) -> object:
     if field.default_factory is not MISSING:
         return field.default_factory()
     return REQUIRED if field.default is MISSING else field.default
 
 
-def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+def _defaults(function: Callable[..., object]) -> dict[str, object]:
     defaults = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
@@ -112,7 +111,7 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     return defaults
 
 
-def _type_of(default: Any) -> Any:
+def _type_of(default: object) -> object:
     return Any if default is REQUIRED or default is None else type(default)
 
 

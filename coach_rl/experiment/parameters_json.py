@@ -4,9 +4,10 @@ A frozen dataclass becomes `{"$type": "module:QualName", field: value, ...}`, a 
 an enum member `{"$enum": "module:QualName", "value": ...}`, a class or function `{"$reference":
 "module:QualName"}`. Numbers, strings, booleans and None stand for themselves; integers and booleans
 of numpy become Python's. Reading back builds the dataclasses through their constructors, so every
-`__post_init__` checks again. Nothing but frozen dataclasses and enums is ever called; modules that
-are named are imported. A field that its class got only after the document was written takes its
-default, and a `CoachWarning` says so: give a new field the default under which nothing changes.
+`__post_init__` checks again. Nothing but frozen dataclasses and enums is ever called, and only
+modules that are trusted are imported, see `trust`. A field that its class got only after the
+document was written takes its default, and a `CoachWarning` says so: give a new field the default
+under which nothing changes.
 
     >>> decode(encode(EnvironmentSteps(5)))
     EnvironmentSteps(count=5)
@@ -24,6 +25,7 @@ import numpy as np
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, UnknownNameError
 from coach_rl.experiment.strict_json import FLOAT_TAG, Json, float_from_json, float_to_json
+from coach_rl.experiment.trust import OURS_ALONE, Trust, code_in_json, code_in_parameters
 
 TYPE_TAG = "$type"
 ENUM_TAG = "$enum"
@@ -66,25 +68,25 @@ def encode(value: object, path: str = "parameters") -> Json:
     return _encode_dataclass(value, path)
 
 
-def decode(document: Json, path: str = "parameters") -> Any:
+def decode(document: Json, path: str = "parameters", *, trust: Trust = OURS_ALONE) -> Any:
     """The parameter tree in a JSON document made by `encode`.
 
     Args:
         document: What `encode` returned.
         path: Where the value stands, for errors.
+        trust: Modules that may be imported; also by what is built from the parameters.
 
     Raises:
-        ConfigurationError: A name does not resolve, is not what its tag says, or fields do not fit.
+        ConfigurationError: A name is not trusted, does not resolve or is not what its tag says, or
+            fields do not fit.
 
     Warns:
         CoachWarning: A field is missing and takes its default.
     """
-    match document:
-        case list():
-            return tuple(decode(part, f"{path}.{index}") for index, part in enumerate(document))
-        case dict():
-            return _decode_object(document, path)
-    return document
+    trust.require(code_in_json(document), path)
+    value = _decode(document, path)
+    trust.require(code_in_parameters(value), path)
+    return value
 
 
 def reference(thing: Callable[..., object], path: str = "parameters") -> str:
@@ -101,33 +103,41 @@ def reference(thing: Callable[..., object], path: str = "parameters") -> str:
     return f"{module}:{name}"
 
 
-def resolve(name: str, path: str = "parameters") -> Any:
+def resolve(name: str, path: str = "parameters", *, trust: Trust = OURS_ALONE) -> Any:
     """Return the object named `module:QualName`.
 
     Raises:
-        ConfigurationError: The module cannot be imported or has no such name.
+        ConfigurationError: The module is not trusted, cannot be imported or has no such name.
     """
+    trust.require([str(name)], path)
+    return _resolved(name, path)
+
+
+def _resolved(name: str, path: str) -> Any:
     module_name, _, qualified_name = str(name).partition(":")
     if not module_name or not qualified_name:
         raise ConfigurationError(f"{path} names '{name}', expected 'module:QualName'")
     try:
-        thing: Any = importlib.import_module(module_name)
+        thing: object = importlib.import_module(module_name)
     except ImportError as error:
         raise ConfigurationError(f"{path} needs the module '{module_name}': {error}") from error
     for part in qualified_name.split("."):
         if not hasattr(thing, part):
             raise UnknownNameError(f"name in module '{module_name}'", qualified_name, dir(thing))
         thing = getattr(thing, part)
+    home = getattr(thing, "__module__", module_name)
+    if home != module_name:  # what a trusted module has imported may come from anywhere
+        raise ConfigurationError(f"{path} names '{name}', which is not of that module, but {home}")
     return thing
 
 
-def constructor_fields(dataclass_type: Any) -> tuple[Field[Any], ...]:
+def constructor_fields(dataclass_type: Any) -> tuple[Field[object], ...]:
     """The fields a dataclass's constructor takes."""
     return tuple(field for field in fields(dataclass_type) if field.init)
 
 
 def _encode_dataclass(value: object, path: str) -> Json:
-    if _is_frozen_dataclass(type(value)):
+    if is_frozen_dataclass(type(value)):
         document: dict[str, Json] = {TYPE_TAG: reference(type(value), path)}
         for field in constructor_fields(type(value)):
             document[field.name] = encode(getattr(value, field.name), f"{path}.{field.name}")
@@ -139,7 +149,7 @@ def _encode_dataclass(value: object, path: str) -> Json:
     )
 
 
-def _encode_mapping(value: Mapping[Any, object], path: str) -> Json:
+def _encode_mapping(value: Mapping[object, object], path: str) -> Json:
     plain = all(isinstance(key, str) and not key.startswith("$") for key in value)
     if plain:
         return {str(key): encode(part, f"{path}.{key}") for key, part in value.items()}
@@ -151,17 +161,26 @@ def _encode_mapping(value: Mapping[Any, object], path: str) -> Json:
     }
 
 
-def _decode_object(document: dict[str, Json], path: str) -> Any:
+def _decode(document: Json, path: str) -> object:
+    match document:
+        case list():
+            return tuple(_decode(part, f"{path}.{index}") for index, part in enumerate(document))
+        case dict():
+            return _decode_object(document, path)
+    return document
+
+
+def _decode_object(document: dict[str, Json], path: str) -> object:
     for tag, decoder in _DECODERS.items():
         if tag in document:
             return decoder(document, path)
-    return {key: decode(part, f"{path}.{key}") for key, part in document.items()}
+    return {key: _decode(part, f"{path}.{key}") for key, part in document.items()}
 
 
-def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
+def _decode_dataclass(document: dict[str, Json], path: str) -> object:
     name = document[TYPE_TAG]
-    dataclass_type = resolve(name, path)
-    if not _is_frozen_dataclass(dataclass_type):
+    dataclass_type = _resolved(name, path)
+    if not is_frozen_dataclass(dataclass_type):
         raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
     known = {field.name: field for field in constructor_fields(dataclass_type)}
     given = [key for key in document if key != TYPE_TAG]
@@ -175,7 +194,7 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
             f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
             "it was written by another version of that class"
         )
-    value = dataclass_type(**{key: decode(document[key], f"{path}.{key}") for key in given})
+    value = dataclass_type(**{key: _decode(document[key], f"{path}.{key}") for key in given})
     for field in missing:
         warnings.warn(
             f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
@@ -186,50 +205,51 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> Any:
     return value
 
 
-def _is_frozen_dataclass(thing: Any) -> bool:
+def is_frozen_dataclass(thing: object) -> bool:
+    """Return whether something is a class, a dataclass, and frozen."""
     if not (isinstance(thing, type) and is_dataclass(thing)):
         return False
     kind: Any = thing  # whose settings the type stubs don't know
     return bool(kind.__dataclass_params__.frozen)
 
 
-def _has_default(field: Field[Any]) -> bool:
+def _has_default(field: Field[object]) -> bool:
     return field.default is not MISSING or field.default_factory is not MISSING
 
 
 def _decode_enum(document: dict[str, Json], path: str) -> Enum:
     name = document[ENUM_TAG]
-    enum_type = resolve(name, path)
+    enum_type = _resolved(name, path)
     # Called without members of its own, an enum would make a new class.
     if not (isinstance(enum_type, type) and issubclass(enum_type, Enum) and len(enum_type)):
         raise ConfigurationError(f"{path} names '{name}', which is not an enum")
     try:
-        return enum_type(decode(document["value"], path))
+        return enum_type(_decode(document["value"], path))
     except ValueError as error:
         raise ConfigurationError(f"{path}: {error}") from error
 
 
-def _decode_reference(document: dict[str, Json], path: str) -> Any:
+def _decode_reference(document: dict[str, Json], path: str) -> object:
     name = document[REFERENCE_TAG]
-    thing = resolve(name, path)
+    thing = _resolved(name, path)
     if not isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
         raise ConfigurationError(f"{path} names '{name}', which is no class and no function")
     return thing
 
 
-def _decode_list(document: dict[str, Json], path: str) -> list[Any]:
-    return list(decode(document[LIST_TAG], path))
+def _decode_list(document: dict[str, Json], path: str) -> list[object]:
+    return [_decode(part, f"{path}.{i}") for i, part in enumerate(document[LIST_TAG])]
 
 
-def _decode_items(document: dict[str, Json], path: str) -> dict[Any, Any]:
-    return {decode(key, path): decode(part, path) for key, part in document[ITEMS_TAG]}
+def _decode_items(document: dict[str, Json], path: str) -> dict[object, object]:
+    return {_decode(key, path): _decode(part, path) for key, part in document[ITEMS_TAG]}
 
 
 def _decode_float(document: dict[str, Json], _path: str) -> float:
     return float_from_json(document[FLOAT_TAG])
 
 
-_DECODERS: dict[str, Callable[[dict[str, Json], str], Any]] = {
+_DECODERS: dict[str, Callable[[dict[str, Json], str], object]] = {
     TYPE_TAG: _decode_dataclass,
     ENUM_TAG: _decode_enum,
     REFERENCE_TAG: _decode_reference,

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import coach_rl
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, suggestion
@@ -29,6 +28,7 @@ from coach_rl.experiment.components import made
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
+from coach_rl.experiment.trust import PRESET_MODULE
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 
@@ -91,7 +91,7 @@ class Preset:
         changed = apply_overrides(graph_manager.parameters, to_parameters, panel=self.panel)
         return type(graph_manager)(changed)
 
-    def _fitted(self, values: Mapping[str, object]) -> dict[str, Any]:
+    def _fitted(self, values: Mapping[str, object]) -> dict[str, object]:
         missing = [
             argument.name
             for argument in self.panel.values()
@@ -117,7 +117,7 @@ class Preset:
         defaults = {argument.name: argument.default for argument in self.panel.values()}
         return {**defaults, **self._fitted(given)}
 
-    def _call(self, function: Callable[..., GraphManager], values: dict[str, Any]) -> object:
+    def _call(self, function: Callable[..., GraphManager], values: dict[str, object]) -> object:
         try:
             if self.panel_type is not None:
                 return function(self.panel_type(**values))
@@ -139,7 +139,7 @@ def load_preset(reference: PresetReference) -> Preset:
         source = reference.path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the preset {reference.path}: {error}") from error
-    module_name = _module_name(reference.path, source)
+    module_name = preset_module(reference.path, source)
     module = load_module(module_name, source, path=reference.path, file=reference.path)
     definition = getattr(module, reference.function, None)
     if not callable(definition) and not isinstance(definition, GraphManager):
@@ -238,10 +238,11 @@ def changed_neighbours(folder: Path, recorded: dict[str, str | None]) -> list[st
     return [name for name, digest in recorded.items() if _digest(folder / name) != digest]
 
 
-def _module_name(path: Path, source: str) -> str:
+def preset_module(path: Path, source: str) -> str:
+    """The name of a preset's module: its file's, and a digest of its text."""
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]
     stem = re.sub(r"\W", "_", path.stem)
-    return f"coach_preset_{stem}_{digest}"
+    return f"{PRESET_MODULE}{stem}_{digest}"
 
 
 def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationError:

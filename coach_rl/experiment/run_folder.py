@@ -10,31 +10,38 @@
         summary.json           what the run came to
 
 The folder appears with its manifest in one step, so there is never one without. One process at a
-time writes into it. A resumed run says everything after its checkpoint again, so what the stopped
-run said after it is cut off: text is counted in lines, TensorBoard's event files in bytes.
+time writes into it.
 """
 
 import os
 import re
 import shutil
+import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError, require_unix
-from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
-from coach_rl.experiment.preset_file import Preset
-from coach_rl.experiment.strict_json import Json, read_json, sync_folder, write_json, write_text
+from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, newest_whole
+from coach_rl.experiment.strict_json import (
+    Json,
+    read_sealed,
+    require_types,
+    require_version,
+    sealed,
+    sync_folder,
+    write_json,
+    write_text,
+)
 
-require_unix()
-import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence instead
+SCHEMA_VERSION = 2
+"""Version of the manifest; raised when an older reader could misread it.
 
-LOCK = ".lock"
-SCHEMA_VERSION = 1
-"""Version of the manifest; raised when an older reader could misread it."""
+1: without a checksum, which a reader of that time would leave as it was in a changed manifest.
+"""
 
 MANIFEST = "manifest.json"
 PRESET_COPY = "preset.py"
@@ -42,17 +49,20 @@ PRESET_COPY = "preset.py"
 _LEVEL_LENGTH = 40
 """Characters of a level's name in a folder's at most."""
 
-_REQUIRED = (
-    "schema_version",
-    "name",
-    "created",
-    "preset",
-    "graph_manager",
-    "parameters",
-    "task",
-    "versions",
-    "hardware",
-    "resumes",
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "created": str,
+    "preset": (dict, type(None)),
+    "graph_manager": str,
+    "parameters": dict,
+    "task": dict,
+    "versions": dict,
+    "hardware": dict,
+    "resumes": list,
+}
+_EDITED = (
+    "restore it from a copy; to change parameters use `coach fork RUN --as NAME -cp ...`; if you "
+    'edited it yourself and mean it, delete its line "checksum"'
 )
 
 
@@ -94,14 +104,24 @@ class RunFolder:
         return self.path / "videos"
 
 
-def create_run_folder(root: Path, name: str, manifest: Json, preset: Preset | None) -> RunFolder:
+def create_run_folder(
+    root: Path,
+    name: str,
+    manifest: Json,
+    preset_source: str | None,
+    *,
+    fill: Callable[[RunFolder], None] | None = None,
+) -> RunFolder:
     """A new folder under `root/name`, with its manifest and the preset's source already in it.
+
+    What processes that died here have left unfinished is removed.
 
     Args:
         root: The folder of all experiments.
         name: The experiment's name, one folder name.
         manifest: What `make_manifest` returned.
-        preset: Whose source is kept; None for an experiment without a preset.
+        preset_source: The preset's source; None for an experiment without a preset.
+        fill: Puts more into the folder before it appears; None for nothing.
 
     Raises:
         ConfigurationError: The folder cannot be written.
@@ -110,15 +130,18 @@ def create_run_folder(root: Path, name: str, manifest: Json, preset: Preset | No
     parent = root / name
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
+        _remove_unfinished(parent)
+        unfinished = Path(tempfile.mkdtemp(prefix=f"{_unfinished()}{os.getpid()}-", dir=parent))
     except OSError as error:
         raise ConfigurationError(
             f"cannot write to the experiment folder {parent}: {error}; choose another with -ep"
         ) from error
     try:
-        if preset is not None:
-            write_text(unfinished / PRESET_COPY, preset.source)
-        write_json(unfinished / MANIFEST, manifest)
+        if preset_source is not None:
+            write_text(unfinished / PRESET_COPY, preset_source)
+        write_manifest(RunFolder(unfinished), manifest)
+        if fill is not None:
+            fill(RunFolder(unfinished))
         unfinished.chmod(0o755)
         return RunFolder(_publish(unfinished, parent, manifest))
     except BaseException:
@@ -135,26 +158,50 @@ def check_name(name: str) -> None:
         )
 
 
-def find_run(run: Path) -> tuple[RunFolder, Path | None]:
+def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | None]:
     """The run's folder and the checkpoint a path names; None where there is none yet.
+
+    Args:
+        run: A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`: after so
+            many environment steps, or by its name (`RUN@best`).
+        last_good: Whether to take the newest checkpoint of the run that can be read.
 
     Raises:
         ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
+        CheckpointError: The pointer to the checkpoint is damaged, or no checkpoint can be read.
     """
-    run = run.expanduser().absolute()
-    if RunFolder(run).manifest.is_file():
-        checkpoints = RunFolder(run).checkpoints
-        return RunFolder(run), find_checkpoint(checkpoints) if list_checkpoints(
-            checkpoints
-        ) else None
-    folder = RunFolder(run.parent.parent)
-    if run.parent == folder.checkpoints and folder.manifest.is_file():
-        return folder, find_checkpoint(folder.checkpoints, run.name)
-    experiments = sorted({path.parent.parent.name for path in run.glob(f"*/*/{MANIFEST}")})
-    raise ConfigurationError(
-        f"{run} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
-        + (f"; it has runs of the experiments {', '.join(experiments)}" if experiments else "")
-    )
+    path = run.expanduser().absolute()
+    name = None
+    if not path.exists() and "@" in path.name:
+        path = path.with_name(path.name.rpartition("@")[0])
+        name = run.name.rpartition("@")[2]
+        name = f"step_{name}" if name.isdecimal() else name
+    folder = RunFolder(path)
+    if not os.path.lexists(folder.manifest):
+        folder, name = RunFolder(path.parent.parent), path.name
+        if path.parent != folder.checkpoints or not os.path.lexists(folder.manifest):
+            raise _no_run(path)
+    if name is None and not list_checkpoints(folder.checkpoints):
+        return folder, None
+    if last_good:
+        return folder, _last_good(folder)
+    with offering_last_good(folder):
+        return folder, find_checkpoint(folder.checkpoints, *(() if name is None else (name,)))
+
+
+@contextmanager
+def offering_last_good(folder: RunFolder) -> Iterator[None]:
+    """CheckpointErrors inside, about a checkpoint or a pointer, end in the offer of a good one."""
+    try:
+        yield
+    except CheckpointError as error:
+        good = newest_whole(folder.checkpoints)
+        if good is None:
+            raise
+        raise CheckpointError(
+            f"{error}; the newest good checkpoint of the run is {good.name}: take it with "
+            "--last-good"
+        ) from error
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -164,104 +211,26 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def read_manifest(folder: RunFolder) -> Json:
-    """The manifest of a run; CheckpointError when missing, broken, or of another version."""
-    manifest = read_json(folder.manifest)
-    if not isinstance(manifest, dict):
-        raise CheckpointError(f"{folder.manifest} holds no JSON object")
-    missing = [key for key in _REQUIRED if key not in manifest]
-    if missing:
-        raise CheckpointError(f"{folder.manifest} lacks {', '.join(missing)}")
-    if manifest["schema_version"] != SCHEMA_VERSION:
-        raise CheckpointError(
-            f"{folder.manifest} has schema version {manifest['schema_version']}, "
-            f"this version of coach_rl reads {SCHEMA_VERSION}"
-        )
+    """The manifest of a run; CheckpointError when missing, changed, or of another version."""
+    source = str(folder.manifest)
+    manifest = read_sealed(folder.manifest, next_step=_EDITED)
+    require_types(manifest, {"schema_version": object}, source=source)
+    versions = manifest.get("versions")
+    written_by = versions.get("coach-rl") if isinstance(versions, dict) else None
+    require_version(manifest, (1, SCHEMA_VERSION), source=source, written_by=written_by)
+    require_types(manifest, _TYPES, source=source)
+    if manifest["preset"] is not None:
+        entry = {"name": str, "file": str, "function": str, "module": str}
+        require_types(manifest["preset"], entry, source=f"the preset in {source}")
+    for part in manifest["resumes"]:
+        if not isinstance(part, dict):
+            raise CheckpointError(f"{source} is damaged: a resume in it is no JSON object")
     return manifest
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run's folder; the hold ends with the process, however that ends.
-
-    Raises:
-        ConfigurationError: Another process holds it.
-    """
-    with (folder / LOCK).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise ConfigurationError(
-                f"the run {folder} is in use by process {file.read().strip() or '?'}; "
-                "wait for it or stop it"
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
-
-
-def log_lengths(folder: Path) -> dict[str, int]:
-    """Lines of every log file in a run's folder, by file name."""
-    return {path.name: _count_lines(path) for path in _log_files(folder)}
-
-
-def cut_logs(folder: Path, lengths: dict[str, int]) -> None:
-    """Drop every line after the first `lengths[name]` of each log file; others go as a whole.
-
-    Args:
-        folder: The run's folder.
-        lengths: What `log_lengths` said when the checkpoint was taken.
-
-    Raises:
-        CheckpointError: A file is shorter than it was then.
-    """
-    for path in _log_files(folder):
-        if path.name not in lengths:
-            path.unlink()
-            continue
-        with path.open("rb+") as file:
-            for line in range(lengths[path.name]):
-                if not file.readline().endswith(b"\n"):
-                    raise CheckpointError(
-                        f"{path} has {line} whole lines, but had {lengths[path.name]} "
-                        "when the checkpoint was taken"
-                    )
-            file.truncate()
-            os.fsync(file.fileno())
-
-
-def event_file_lengths(folder: Path) -> dict[str, int]:
-    """Bytes of every event file in a run's folder, by file name."""
-    return {path.name: path.stat().st_size for path in _event_files(folder)}
-
-
-def cut_event_files(folder: Path, lengths: dict[str, int]) -> None:
-    """Drop what every event file holds after its first `lengths[name]` bytes; others go as a whole.
-
-    TensorBoard's own way, a mark in the next file that takes back all from a step on, would also
-    take what was said at the checkpoint's own step before it, and works only if that file is read
-    last.
-
-    Args:
-        folder: The run's folder.
-        lengths: What `event_file_lengths` said when the checkpoint was taken.
-
-    Raises:
-        CheckpointError: A file is shorter than it was then.
-    """
-    for path in _event_files(folder):
-        if path.name not in lengths:
-            path.unlink()
-            continue
-        size, wanted = path.stat().st_size, lengths[path.name]
-        if size < wanted:
-            raise CheckpointError(
-                f"{path} has {size} bytes, but had {wanted} when the checkpoint was taken"
-            )
-        with path.open("rb+") as file:
-            file.truncate(wanted)
-            os.fsync(file.fileno())
+def write_manifest(folder: RunFolder, manifest: Json) -> None:
+    """Write a run's manifest, with its checksum, in today's version."""
+    write_json(folder.manifest, sealed({**manifest, "schema_version": SCHEMA_VERSION}))
 
 
 def _publish(unfinished: Path, parent: Path, manifest: Json) -> Path:
@@ -291,14 +260,38 @@ def _short_level(level: str) -> str:
     return name[:_LEVEL_LENGTH] or "level"
 
 
-def _event_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("events.out.tfevents.*"))
+def _no_run(path: Path) -> ConfigurationError:
+    experiments = sorted({found.parent.parent.name for found in path.glob(f"*/*/{MANIFEST}")})
+    return ConfigurationError(
+        f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
+        + (f"; it has runs of the experiments {', '.join(experiments)}" if experiments else "")
+    )
 
 
-def _log_files(folder: Path) -> list[Path]:
-    return sorted([*folder.glob("*.jsonl"), *folder.glob("*.csv")])
+def _last_good(folder: RunFolder) -> Path:
+    good = newest_whole(folder.checkpoints)
+    if good is None:
+        raise CheckpointError(f"no checkpoint in {folder.checkpoints} can be read")
+    return good
 
 
-def _count_lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+def _unfinished() -> str:
+    """Beginning of the names of this machine's unfinished run folders; the process follows."""
+    return f".new-{socket.gethostname()}-"
+
+
+def _remove_unfinished(parent: Path) -> None:
+    for path in parent.glob(f"{_unfinished()}*"):
+        process = path.name.removeprefix(_unfinished()).partition("-")[0]
+        if process.isdecimal() and not _is_running(int(process)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True

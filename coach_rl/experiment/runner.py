@@ -7,118 +7,41 @@ It writes what the run says into the run's folder, keeps checkpoints, stops wher
 and closes with an evaluation of its own.
 """
 
-import re
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, ConfigurationError, RunError, require
-from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.checkpoint import (
-    UNFINISHED,
-    Checkpoint,
-    find_checkpoint,
-    list_checkpoints,
-    read_checkpoint,
-)
-from coach_rl.experiment.checkpoint_keeper import (
-    Best,
-    CheckpointKeeper,
-    Reason,
-    require_same_seed,
-)
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.experiment.checkpoint import Checkpoint, put_aside
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
+from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import (
-    FINAL_EPISODES,
     Videos,
-    evaluation_json,
-    final_evaluation,
     live_graph,
 )
+from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, rebuild
-from coach_rl.experiment.overrides import apply_overrides
+from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, remember_code
+from coach_rl.experiment.opened_run import fitting, open_run, warn_of_missing_memories
 from coach_rl.experiment.parameters_json import encode
-from coach_rl.experiment.run_folder import (
-    RunFolder,
-    check_name,
-    create_run_folder,
-    cut_event_files,
-    cut_logs,
-    find_run,
-    locked,
+from coach_rl.experiment.resuming import (
+    require_latest,
+    require_never_saved,
+    require_work,
+    with_changes,
 )
+from coach_rl.experiment.run_folder import check_name, create_run_folder, write_manifest
+from coach_rl.experiment.run_lock import locked
+from coach_rl.experiment.run_logs import planned_cuts
+from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.experiment.strict_json import plain_json, write_json
-from coach_rl.graph_managers.evaluating import EvaluationStopped
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
-from coach_rl.telemetry.csv import CsvSink
-from coach_rl.telemetry.jsonl import JsonlSink
-from coach_rl.telemetry.records import Kind, LogRecord
-from coach_rl.telemetry.resources import ResourceSampler
-from coach_rl.telemetry.sinks import Sink
-from coach_rl.telemetry.summary import Summary
-from coach_rl.telemetry.tensorboard import TensorBoardSink
-from coach_rl.telemetry.video import VideoParameters
 
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
-
-EVALUATION_REWARD = "evaluation/reward_mean"
-"""The scalar by which evaluations are compared."""
-
-
-@parameter_class
-class RunSettings:
-    """Settings that don't change an experiment's numbers."""
-
-    checkpoint_seconds: float | None = None
-    """Seconds between checkpoints that are kept besides best and last; None for none."""
-    final_episodes: EnvironmentEpisodes = FINAL_EPISODES
-    """Episodes of the evaluation at the end; 0 for none."""
-    tensorboard: bool = True
-    """If True, TensorBoard files are written."""
-    video: VideoParameters | None = None
-    """Settings of a video of every evaluation; None films none."""
-
-    def __post_init__(self) -> None:
-        seconds = self.checkpoint_seconds
-        require(
-            seconds is None or seconds > 0, f"checkpoint_seconds must be above 0, got {seconds}"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """The result of a run."""
-
-    folder: RunFolder
-    """The run's folder."""
-    environment_steps: int
-    """Environment steps at the end of the run."""
-    signal: int | None
-    """The signal that stopped it; None when it was finished."""
-    summary: Summary | None
-    """The evaluation at the end and more; None when it was stopped or none was asked for."""
-    best: Best | None
-    """The best evaluation while training; None when there was none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Audience:
-    """Receivers of a run's records besides its own files."""
-
-    sinks: tuple[Sink, ...] = ()
-    """Further takers of log records; closed by whoever made them."""
-    on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
-    """Called once the graph is built and the folder exists; None for nobody to call."""
-    announce: Callable[[str], None] | None = None
-    """Called when a first Ctrl-C or SIGTERM is taken, inside the signal handler; or None."""
-    on_activity: OnActivity = ignore_activity
-    """Called with what takes long: compiling, evaluating."""
 
 
 def run_experiment(
@@ -157,267 +80,154 @@ def run_experiment(
     )
     task = replace(task, device=resolved_device(task.device))
     check_name(name)
-    videos = _videos(graph_manager, settings)
-    with live_graph(graph_manager, task, on_activity=audience.on_activity):
-        graph_manager.require_savable()
+    videos = videos_of(graph_manager, settings)
+    stop = StopRequests(audience.announce)
+    on_activity = stop.following(audience.on_activity)
+    with stop, live_graph(graph_manager, task, on_activity=on_activity):
+        policy = policy_of(graph_manager, settings)
+        if policy.enabled:
+            graph_manager.warn_of_restarts()
         loaded = load_levels(graph_manager)
         manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
-        manifest["loaded"] = loaded
-        folder = create_run_folder(root, name, manifest, origin.preset if origin else None)
+        manifest["parameters"]["checkpoints"] = encode(policy)
+        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
+        check_room(graph_manager, root / name, policy)
+        remember_code(graph_manager, manifest, origin)
+        preset = origin.preset if origin else None
+        folder = create_run_folder(root, name, manifest, preset.source if preset else None)
         with locked(folder.path):
-            keeper = _keeper(graph_manager, task, folder, settings)
-            return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
+            keeper = CheckpointKeeper(
+                folder, graph_manager.state_dict, policy=policy, seed=task.seed
+            )
+            return LiveRun(
+                graph_manager, task, folder, settings, audience, stop, keeper, videos, None
+            ).go()
 
 
 def resume_experiment(
     run: Path,
     *,
     steps: EnvironmentSteps | None = None,
+    changes: Mapping[str, object] | None = None,
     device: str | None = None,
     threads: int | None = None,
+    last_good: bool = False,
+    drop_later: bool = False,
+    restart_episodes: bool = False,
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
+    trust: Collection[str] = (),
 ) -> RunResult:
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
-    What the run wrote after that checkpoint, log lines and later checkpoints, is dropped, because
-    it will be written again. A run that was killed before its first checkpoint starts anew; one
-    whose checkpoints have been deleted is refused.
+    Log lines after that checkpoint are dropped, because they will be written again. A run that was
+    killed before its first checkpoint starts anew; one whose checkpoints have been deleted is
+    refused.
 
     Args:
-        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `.../best`).
+        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
+            `RUN@best`).
         steps: Environment steps to train to, in all; None keeps the run's own plan.
+        changes: Other parameters from now on, by path: see `resuming.CHANGEABLE`; None changes
+            nothing.
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
             Another number changes the numbers, which a `CoachWarning` says.
+        last_good: Whether to take the newest checkpoint that can be read; damaged ones after it
+            are put aside under another name.
+        drop_later: Whether checkpoints after the one named, and the logs after it, are deleted.
+        restart_episodes: Whether to begin the open training episodes anew instead of restoring
+            them: where that fails, or takes long.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
 
     Raises:
-        ConfigurationError: There is nothing to continue with, or nothing left to do.
-        CheckpointError: The manifest or the checkpoint cannot be read, or all have been deleted.
+        ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
+            later checkpoints that nobody allowed to drop.
+        CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
     settings, audience = settings or RunSettings(), audience or Audience()
-    folder, path = find_run(run)
-    graph_manager, task, manifest = rebuild(folder, device, threads=threads)
-    graph_manager = graph_manager if steps is None else _with_training(graph_manager, steps)
-    checkpoint = None if path is None else read_checkpoint(path)
-    if checkpoint is not None:
-        require_same_seed(checkpoint, task.seed)
-    videos = _videos(graph_manager, settings)
-    with live_graph(graph_manager, task, on_activity=audience.on_activity), locked(folder.path):
-        graph_manager.require_savable()
-        keeper = _keeper(graph_manager, task, folder, settings)
+    changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
+    opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
+    folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+    if not (last_good or drop_later):
+        require_latest(opened)
+    graph_manager = opened.graph_manager
+    graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
+    videos = videos_of(graph_manager, settings)
+    stop = StopRequests(audience.announce)
+    on_activity = stop.following(audience.on_activity)
+    with stop, live_graph(graph_manager, task, on_activity=on_activity), locked(folder.path):
+        policy = policy_of(graph_manager, settings)
+        keeper = CheckpointKeeper(folder, graph_manager.state_dict, policy=policy, seed=task.seed)
         if checkpoint is None:
-            _require_never_saved(folder)
-            load_levels(graph_manager, manifest)
+            require_never_saved(opened)
+            load_levels(graph_manager, opened.manifest)
+            if policy.enabled:
+                graph_manager.warn_of_restarts()
         else:
-            graph_manager.load_state_dict(checkpoint.state)
+            with fitting(checkpoint):
+                graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
+            warn_of_missing_memories(checkpoint)
             summarised = folder.summary.exists()
-            _require_work(graph_manager, checkpoint.path, may_conclude=not (steps or summarised))
+            require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
+        check_room(graph_manager, folder.checkpoints, policy)
+        cuts = planned_cuts(folder.path, checkpoint)
+        if last_good:
+            put_aside(opened.later)
         keeper.restore(checkpoint)
-        _cut_back(folder, checkpoint)
+        for cut in cuts:
+            cut.make()
         folder.summary.unlink(missing_ok=True)
+        manifest = opened.manifest
         start = None if checkpoint is None else checkpoint.path.name
         manifest["resumes"].append(
-            {"time": now(), "command": list(command), "from": start, **made_with()}
+            {
+                "time": now(),
+                "command": list(command),
+                "from": start,
+                "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
+                **made_with(),
+            }
         )
         manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
-        write_json(folder.manifest, manifest)
-        return _Run(graph_manager, task, folder, settings, audience, keeper, videos).go()
+        manifest["parameters"]["checkpoints"] = encode(policy)
+        write_manifest(folder, manifest)
+        done = None if checkpoint is None else graph_manager.clock.environment_steps
+        return LiveRun(
+            graph_manager, task, folder, settings, audience, stop, keeper, videos, done
+        ).go()
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A run whose graph is built and whose folder exists."""
-
-    graph_manager: GraphManager
-    task: TaskParameters
-    folder: RunFolder
-    settings: RunSettings
-    audience: Audience
-    keeper: CheckpointKeeper
-    videos: Videos | None
-
-    def go(self) -> RunResult:
-        """Train to the end or to a stop, save, evaluate."""
-        if self.audience.on_start is not None:
-            self.audience.on_start(self.graph_manager, self.task, self.folder)
-        with ExitStack() as stack:
-            stop = stack.enter_context(StopRequests(self.audience.announce))
-            sinks = [*self._own_sinks(stack), *self.audience.sinks]
-            try:
-                self._train(sinks, stop)
-            except RunError as error:
-                raise type(error)(f"{error}. {self._progress_and_checkpoint()}") from error
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt(f"interrupted. {self._progress_and_checkpoint()}") from None
-            summary = None
-            if stop.signal is None and self.settings.final_episodes.count > 0:
-                summary = self._summarise(sinks, stop)
-        return RunResult(
-            folder=self.folder,
-            environment_steps=self.graph_manager.clock.environment_steps,
-            signal=stop.signal if summary is None else None,
-            summary=summary,
-            best=self.keeper.best,
+def policy_of(graph_manager: GraphManager, settings: RunSettings) -> CheckpointParameters:
+    """The policy of checkpoints."""
+    policy: CheckpointParameters = settings.checkpoints or graph_manager.parameters.checkpoints
+    needs_memories = graph_manager.parameters.divergence.response == "roll_back"
+    if needs_memories and not (policy.enabled and policy.memories):
+        raise ConfigurationError(
+            "divergence.response='roll_back' needs checkpoints with replay memories to go back to; "
+            "leave them on, or use 'skip' or 'stop'"
         )
-
-    def _train(self, sinks: Sequence[Sink], stop: StopRequests) -> None:
-        record, is_saved, resources = None, False, ResourceSampler()
-        for record in self.graph_manager.improve(is_stopped=stop.is_requested):
-            _write(sinks, _with_resources(record, resources))
-            if self.videos is not None and record.kind == "evaluation":
-                self.videos.write(self.folder.videos / f"step_{record.environment_steps}")
-            is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
-            if stop.signal is not None and self.graph_manager.is_settled:
-                break
-        if record is not None and not is_saved:
-            self._save("last", record, sinks)
-
-    def _save_if_due(self, record: LogRecord, sinks: Sequence[Sink]) -> bool:
-        if record.kind == "evaluation" and self.keeper.is_best(record.scalars[EVALUATION_REWARD]):
-            self._save("best", record, sinks)
-        elif (reason := self.keeper.due()) is not None:
-            self._save(reason, record, sinks)
-        else:
-            return False
-        return True
-
-    def _save(self, reason: Reason, record: LogRecord, sinks: Sequence[Sink]) -> None:
-        """Say it, then do it, so that the line is among those the checkpoint keeps."""
-        scalars = {"checkpoint/best": float(reason == "best")}
-        blank = replace(record, kind="checkpoint", level="", agent="", scalars=scalars, arrays={})
-        _write(sinks, blank)
-        reward = record.scalars[EVALUATION_REWARD] if reason == "best" else None
-        self.keeper.save(reason, record.environment_steps, reward)
-
-    def _progress_and_checkpoint(self) -> str:
-        """Return the progress of the run, and the checkpoint that remains of it."""
-        checkpoints = self.folder.checkpoints
-        kept = (
-            f"its last checkpoint, {find_checkpoint(checkpoints)}, was written before"
-            if list_checkpoints(checkpoints)
-            else "it had written no checkpoint"
-        )
-        done = self.graph_manager.clock.environment_steps
-        return f"The run had done {done} environment steps; {kept}"
-
-    def _summarise(self, sinks: Sequence[Sink], stop: StopRequests) -> Summary | None:
-        """The final evaluation, also written into the run's folder; None where it was stopped."""
-        _write(sinks, self.graph_manager.evaluation_begins())
-        try:
-            evaluation = final_evaluation(
-                self.graph_manager,
-                self.task,
-                self.settings.final_episodes,
-                is_stopped=stop.is_requested,
-            )
-        except EvaluationStopped:
-            return None
-        for record in (*evaluation.levels, evaluation):
-            _write(sinks, _as_final(record))
-        if self.videos is not None:
-            self.videos.write(self.folder.videos / f"step_{evaluation.environment_steps}_final")
-        checkpoints, best = self.folder.checkpoints, self.keeper.best
-        seconds = self.graph_manager.training_seconds
-        summary = Summary(
-            evaluation=evaluation,
-            steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
-            best_checkpoint=None if best is None else f"{checkpoints.name}/{best.checkpoint}",
-            last_checkpoint=f"{checkpoints.name}/{find_checkpoint(checkpoints).name}",
-        )
-        document = {
-            "created": now(),
-            "seed": self.task.seed,
-            **summary.as_json(),
-            "best_evaluation": None if best is None else vars(best),
-            "evaluated_episodes": evaluation_json(evaluation)["episodes"],
-        }
-        write_json(self.folder.summary, plain_json(document))
-        return summary
-
-    def _own_sinks(self, stack: ExitStack) -> list[Sink]:
-        """The sinks that write into the run's folder, closed with `stack`."""
-        folder = self.folder.path
-        sinks: list[Sink] = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
-        if self.settings.tensorboard:
-            done = self.graph_manager.clock.environment_steps
-            sinks.append(TensorBoardSink(folder, resumed_at=done or None))
-        for sink in sinks:
-            stack.callback(sink.close)
-        return sinks
+    return policy
 
 
-def _keeper(
-    graph_manager: GraphManager, task: TaskParameters, folder: RunFolder, settings: RunSettings
-) -> CheckpointKeeper:
-    return CheckpointKeeper(
-        folder,
-        graph_manager.state_dict,
-        period_seconds=settings.checkpoint_seconds,
-        seed=task.seed,
-    )
+def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointParameters) -> None:
+    """Refuse a run whose checkpoints would not fit on the disk."""
+    if policy.enabled and policy.memories:
+        planned = graph_manager.clock.planned
+        steps = planned.count if isinstance(planned, EnvironmentSteps) else None
+        state = graph_manager.state_dict()
+        check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
 
 
-def _cut_back(folder: RunFolder, checkpoint: Checkpoint | None) -> None:
-    """Drop what the logs say after a checkpoint, or everything where there is none."""
-    notes = {"logs": {}, "event_files": {}} if checkpoint is None else checkpoint.notes
-    cut_logs(folder.path, notes["logs"])
-    if "event_files" in notes:  # not in checkpoints of earlier versions, whose files stay as is
-        cut_event_files(folder.path, notes["event_files"])
-
-
-def _videos(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
+def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
+    """Recorder of videos of the run's evaluations; None where none is asked for."""
     return None if settings.video is None else Videos(graph_manager, settings.video)
 
 
-def _with_training(graph_manager: GraphManager, steps: EnvironmentSteps) -> GraphManager:
-    changed = apply_overrides(graph_manager.parameters, {"schedule.training": steps})
-    return type(graph_manager)(changed)
-
-
-def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
-    """Refuse a run that is over; one that was stopped before its last evaluation may conclude."""
-    done = graph_manager.clock.environment_steps
-    planned = graph_manager.parameters.schedule.training.count
-    if done >= planned and not may_conclude:
-        raise ConfigurationError(
-            f"nothing left to train: {checkpoint.name} has done {done} of {planned} environment "
-            f"steps; give a total above {done} with --steps"
-        )
-
-
-def _require_never_saved(folder: RunFolder) -> None:
-    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
-
-    One that was killed while it wrote its first has announced it, and left a part of it behind.
-    """
-    log = folder.path / "log.jsonl"
-    is_announced = log.exists() and re.search(r'"kind": ?"checkpoint"', log.read_text())
-    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
-        raise CheckpointError(
-            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
-            "start a new run, or delete its log.jsonl to begin this one anew"
-        )
-
-
-def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
-    """A progress record also says what the run takes of the machine, every few seconds."""
-    if record.kind != "progress" or not (taken := resources.sample_if_due()):
-        return record
-    return replace(record, scalars={**record.scalars, **taken})
-
-
-def _as_final(record: LogRecord) -> LogRecord:
-    """A record of the final evaluation under names of its own: its starts are not those before."""
-    kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
-    scalars = {f"final_{name}": value for name, value in record.scalars.items()}
-    return replace(record, kind=kind, scalars=scalars)
-
-
-def _write(sinks: Sequence[Sink], record: LogRecord) -> None:
-    for sink in sinks:
-        sink.write(record)
+def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
+    """Return whether a checkpoint was saved without the open training episodes."""
+    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))

@@ -1,42 +1,104 @@
-"""Stopping gracefully: Ctrl-C and SIGTERM as a wish that is granted between two log records."""
+"""Signals to a run: stop and save, save and go on, leave at once."""
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Self
+from typing import Self
+
+from coach_rl.core.activity import OnActivity, is_first_step
+
+Handler = Callable[[int, FrameType | None], object] | int | None
+"""A handler of signals, as `signal.signal` takes and returns it."""
+
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run: Ctrl-C, a scheduler's or the system's, and a terminal that is closed."""
+SAVES = signal.SIGUSR1
+"""The signal that asks for a checkpoint."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run is left at once, without saving.
+
+    Args:
+        message: What there is to say; empty for nothing.
+        signal: The signal's number.
+    """
+
+    def __init__(self, message: str = "", *, signal: int) -> None:
+        super().__init__(message)
+        self.signal = signal
 
 
 class StopRequests:
-    """While entered, the first SIGINT or SIGTERM is only remembered; the second stops at once.
+    """While entered, takes the signals to this process; one that it was started to ignore stays so.
 
-    Outside of the main thread, where Python takes no signals, it changes nothing.
+    Inside `patient`, the first request to stop is only remembered, because the run ends by itself
+    soon; the second leaves at once. Elsewhere the first one does, too. A request for a checkpoint
+    is always remembered. Outside of the main thread, where Python takes no signals, it changes
+    nothing.
 
-        with StopRequests() as stop:
+        with StopRequests() as stop, stop.patient():
             for record in records:
-                if stop.signal is not None:
+                if stop.is_requested():
                     break
 
     Args:
-        announce: Called inside the signal handler when the first wish arrives, with what to tell
+        announce: Called inside the signal handler when a request is remembered, with what to tell
             the user.
     """
 
-    _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
     def __init__(self, announce: Callable[[str], None] | None = None) -> None:
         self._announce = announce
-        self._previous: dict[signal.Signals, Any] = {}
+        self._previous: dict[signal.Signals, Handler] = {}
+        self._is_patient = self._is_in_first_step = False
+        self._wants_checkpoint = False
         self.signal: int | None = None
+        """The first request to stop; None before."""
 
     def is_requested(self) -> bool:
-        """True if the first request has arrived."""
+        """True if a request to stop has arrived."""
         return self.signal is not None
+
+    def wants_checkpoint(self) -> bool:
+        """True if a checkpoint was asked for since the last `take_checkpoint_request`."""
+        return self._wants_checkpoint
+
+    def take_checkpoint_request(self) -> bool:
+        """Return whether a checkpoint was asked for; the request counts as granted."""
+        wanted, self._wants_checkpoint = self._wants_checkpoint, False
+        return wanted
+
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """Remember the first request to stop that arrives inside."""
+        self._is_patient = True
+        try:
+            yield
+        finally:
+            self._is_patient = False
+
+    def following(self, on_activity: OnActivity) -> OnActivity:
+        """Return `on_activity` for a graph whose first gradient step is not waited for.
+
+        Compiling it may take half a minute and loses nothing, for nothing has been learned yet.
+        """
+
+        def follow(activity: str) -> None:
+            on_activity(activity)
+            self._is_in_first_step = is_first_step(activity)
+            if self._is_in_first_step and self.signal is not None:
+                raise Interrupted(signal=self.signal)
+
+        return follow
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in self._SIGNALS:
-                self._previous[number] = signal.signal(number, self._remember)
+            for number in (*STOPS, SAVES):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # by `nohup`, for one
+                    handler = self._remember_checkpoint if number == SAVES else self._stop
+                    self._previous[number] = signal.signal(number, handler)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -44,9 +106,16 @@ class StopRequests:
             signal.signal(number, handler)
         self._previous.clear()
 
-    def _remember(self, number: int, _frame: FrameType | None) -> None:
-        if self.signal is not None:
-            raise KeyboardInterrupt
-        self.signal = number
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        is_first, self.signal = self.signal is None, number
+        if not is_first or not self._is_patient or self._is_in_first_step:
+            raise Interrupted(signal=number)
+        self._tell("stopping after this step and saving; once more stops at once")
+
+    def _remember_checkpoint(self, _number: int, _frame: FrameType | None) -> None:
+        self._wants_checkpoint = True
+        self._tell("writing a checkpoint after this step")
+
+    def _tell(self, text: str) -> None:
         if self._announce is not None:
-            self._announce("stopping after this step and saving; once more stops at once")
+            self._announce(text)

@@ -1,13 +1,17 @@
 """JSON without its loopholes, and files that are written whole or not at all.
 
 Strict: no NaN or Infinity tokens (other programs cannot read them) and no key twice in one object.
-A number that JSON cannot hold is written as `{"$float": "nan"}`.
+A number that JSON cannot hold is written as `{"$float": "nan"}`. A sealed document carries a
+checksum of its content, so a changed digit is noticed, and a changed layout is not.
 """
 
+import hashlib
 import json
 import math
 import os
+import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,8 @@ Json = Any
 """A JSON document: dicts with str keys, lists, strings, finite numbers, booleans, None."""
 
 FLOAT_TAG = "$float"
+SEAL = "checksum"
+"""The key under which a sealed document carries its checksum."""
 
 
 def to_json(document: Json) -> str:
@@ -38,8 +44,15 @@ def from_json(text: str, *, source: str) -> Json:
         return json.loads(
             text, parse_constant=_refuse_constant, object_pairs_hook=_dict_without_duplicates
         )
-    except ValueError as error:
+    except json.JSONDecodeError as error:
+        where = f"{error.msg}, line {error.lineno} column {error.colno}"
+        raise CheckpointError(f"{source} is not valid JSON: {where}") from error
+    except _NotStrictError as error:
         raise CheckpointError(f"{source} is not valid JSON: {error}") from error
+    except ValueError as error:
+        raise CheckpointError(f"{source} is not valid JSON: a number is too long") from error
+    except RecursionError as error:
+        raise CheckpointError(f"{source} is not valid JSON: it is nested too deeply") from error
 
 
 def float_to_json(value: float) -> Json:
@@ -52,7 +65,7 @@ def float_from_json(text: str) -> float:
     return float(text)
 
 
-def plain_json(value: Any) -> Json:
+def plain_json(value: object) -> Json:
     """Nested dicts, lists and numbers with every float as JSON holds it."""
     match value:
         case dict():
@@ -66,11 +79,103 @@ def plain_json(value: Any) -> Json:
 
 def read_json(path: Path) -> Json:
     """The document in a file; CheckpointError when it is missing or not strict JSON."""
+    return from_json(read_text(path), source=str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; CheckpointError when there is none, or none that can be read."""
+    require_regular_file(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"cannot read {path}: {error}") from error
-    return from_json(text, source=str(path))
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CheckpointError(
+            f"{path} is damaged: byte {error.start} and what follows is no text"
+        ) from error
+
+
+def require_regular_file(path: Path) -> None:
+    """Raise `CheckpointError` for what cannot be read as a file; a named pipe would hang."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+    if not stat.S_ISREG(mode):
+        kind = "folder" if stat.S_ISDIR(mode) else "device, pipe or socket"
+        raise CheckpointError(f"{path} should be a file and is a {kind}")
+
+
+def sealed(document: dict[str, Json]) -> dict[str, Json]:
+    """The document with the checksum of its content."""
+    content = {key: part for key, part in document.items() if key != SEAL}
+    return {**content, SEAL: _checksum(content)}
+
+
+def read_sealed(path: Path, *, next_step: str) -> dict[str, Json]:
+    """The document in a file, without its checksum; one of an earlier version has none.
+
+    Args:
+        path: The file.
+        next_step: What to do about one that has been changed, for the error.
+
+    Raises:
+        CheckpointError: There is no JSON object in it, or not the one that was written.
+    """
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise CheckpointError(f"{path} is damaged: it holds no JSON object; {next_step}")
+    given = document.pop(SEAL, None)
+    if given is not None and given != _checksum(document):
+        raise CheckpointError(
+            f"{path} is damaged or has been edited: its content does not match its checksum; "
+            f"{next_step}"
+        )
+    return document
+
+
+def require_types(
+    document: Mapping[str, Json],
+    types: Mapping[str, type | tuple[type, ...]],
+    *,
+    source: str,
+) -> None:
+    """Raise `CheckpointError` unless a document has these keys, each with a value of its type.
+
+    Args:
+        document: A JSON object.
+        types: Types by key.
+        source: Where the document came from, for the error.
+    """
+    missing = [key for key in types if key not in document]
+    if missing:
+        raise CheckpointError(f"{source} lacks {', '.join(missing)}")
+    for key, expected in types.items():
+        if not isinstance(document[key], expected):
+            raise CheckpointError(
+                f"{source} is damaged: '{key}' is {_excerpt(document[key])}, which cannot be"
+            )
+
+
+def require_version(
+    document: Mapping[str, Json], known: tuple[int, ...], *, source: str, written_by: Json
+) -> None:
+    """Raise `CheckpointError` unless a document is of a version that is read here.
+
+    Args:
+        document: Says its own `schema_version`.
+        known: The versions read here, ascending.
+        source: Where the document came from, for the error.
+        written_by: The version of coach_rl that wrote it; None where that is not known.
+    """
+    version = document.get("schema_version")
+    if version in known and not isinstance(version, bool):
+        return
+    reads = f"this version of coach_rl reads {' and '.join(map(str, known))}"
+    by = f"coach_rl {written_by}" if isinstance(written_by, str) else "the coach_rl that wrote it"
+    is_newer = isinstance(version, int) and version > known[-1]
+    advice = f"upgrade to {by} or later" if is_newer else f"use {by}"
+    raise CheckpointError(f"{source} has schema version {_excerpt(version)}, {reads}; {advice}")
 
 
 def write_json(path: Path, document: Json) -> None:
@@ -104,8 +209,12 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+class _NotStrictError(ValueError):
+    """JSON that other programs cannot read, or read differently."""
+
+
 def _refuse_constant(token: str) -> float:
-    raise ValueError(f"{token} is not a JSON number")
+    raise _NotStrictError(f"{token} is not a JSON number")
 
 
 def _dict_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -113,5 +222,16 @@ def _dict_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     if len(document) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key '{twice}' stands twice in one object")
+        raise _NotStrictError(f"the key '{twice}' stands twice in one object")
     return document
+
+
+def _checksum(content: dict[str, Json]) -> str:
+    text = json.dumps(content, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _excerpt(value: Json) -> str:
+    """The beginning of a value, for an error in one line."""
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."

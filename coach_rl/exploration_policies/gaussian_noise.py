@@ -11,7 +11,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
-from coach_rl.core.spaces import ActionUnit, Space, check_action_unit
+from coach_rl.core.spaces import ActionUnit, Space
 from coach_rl.exploration_policies.action_spaces import BoxActions
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
@@ -29,7 +29,6 @@ class GaussianNoise:
 
     def __post_init__(self) -> None:
         check_ends(self.scale, "GaussianNoise.scale")
-        check_action_unit(self.unit, "GaussianNoise.unit")
 
     def build(self, action_space: Space) -> "GaussianNoisePolicy":
         """Build the policy for a flat, bounded Box of floats."""

@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -26,27 +29,21 @@ class OrnsteinUhlenbeckNoise:
     and it forgets in about 1 / (theta dt) decisions, 667 by default.
     """
 
-    theta: float = 0.15
+    theta: Positive[float] = 0.15
     """Pull towards the mean per unit of time, more than 0."""
     sigma: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.2))
     """Diffusion per square root of a unit of time, in half-ranges of each element."""
-    dt: float = 0.01
+    dt: Positive[float] = 0.01
     """Time of a decision. The paper does not say; 0.01 is that of Coach and OpenAI Baselines. 1
     gives noise that forgets in 7 decisions."""
-    mean: float = 0.0
+    mean: Annotated[float, Interval(gt=-math.inf, lt=math.inf)] = 0.0
     """The mean x is pulled towards, in half-ranges of each element; 0 is the action itself."""
 
     def __post_init__(self) -> None:
         require(
-            self.theta > 0, f"OrnsteinUhlenbeckNoise.theta must be more than 0, got {self.theta}"
-        )
-        require(
             0 < self.dt <= 1 / self.theta,
             f"OrnsteinUhlenbeckNoise.dt must lie in (0, 1 / theta = {1 / self.theta:g}], "
             f"got {self.dt}",
-        )
-        require(
-            math.isfinite(self.mean), f"OrnsteinUhlenbeckNoise.mean must be finite, got {self.mean}"
         )
         check_ends(self.sigma, "OrnsteinUhlenbeckNoise.sigma")
 

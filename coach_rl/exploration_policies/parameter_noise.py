@@ -6,10 +6,15 @@ so that learning reaches a running episode; and each row measures the distance i
 it meets, and adapts a scale of its own, so that a row's life does not depend on the other rows.
 """
 
-import numpy as np
+import math
+from typing import Annotated
 
-from coach_rl.core.errors import SpaceError, require
+import numpy as np
+from annotated_types import Interval
+
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
@@ -26,32 +31,16 @@ class ParameterNoise:
     (OpenAI Baselines, `adaptive-param_0.2`).
     """
 
-    initial_scale: float = 0.2
+    initial_scale: Annotated[float, Interval(gt=0, lt=math.inf)] = 0.2
     """Standard deviation of the noise at the beginning, more than 0."""
-    target_distance: float = 0.2
+    target_distance: Annotated[float, Interval(gt=0, lt=math.inf)] = 0.2
     """Root mean square of the change of actions by the noise, in half-ranges of each
     element, more than 0: as large as action noise of that scale."""
-    adaptation: float = 1.01
+    adaptation: Annotated[float, Interval(ge=1, lt=math.inf)] = 1.01
     """Factor by which the scale grows when actions change no more than that, and shrinks when they
     change more; 1 keeps the initial scale."""
-    adapt_every: int = 50
+    adapt_every: Positive[int] = 50
     """Decisions of a row between two adaptations of its scale."""
-
-    def __post_init__(self) -> None:
-        for name in ("initial_scale", "target_distance"):
-            value = getattr(self, name)
-            require(
-                0 < value < np.inf,
-                f"ParameterNoise.{name} must be more than 0 and finite, got {value}",
-            )
-        require(
-            1 <= self.adaptation < np.inf,
-            f"ParameterNoise.adaptation must be 1 or more, got {self.adaptation}",
-        )
-        require(
-            self.adapt_every >= 1,
-            f"ParameterNoise.adapt_every must be 1 or more, got {self.adapt_every}",
-        )
 
     def build(self, action_space: Space, *, perturbable: BoolArray) -> "ParameterNoiseExploration":
         """Build the policy for a flat, bounded Box of floats.

@@ -5,9 +5,17 @@ import math
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ParameterError
 from coach_rl.core.schedules import Schedule
+from coach_rl.core.steps import EnvironmentSteps
 
 _BEGINNING = Clock()
-_FAR_END = Clock(environment_steps=1 << 60, planned_steps=1)
+_FAR = 1 << 60
+_FAR_END = Clock(
+    environment_steps=_FAR,
+    episodes=_FAR,
+    training_steps=_FAR,
+    wall_seconds=_FAR,
+    planned=EnvironmentSteps(1),
+)
 
 
 def scheduled(

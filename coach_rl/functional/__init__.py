@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         value_loss,
     )
     from coach_rl.functional.temporal_difference import (
+        critic_loss,
         dueling_values,
         of_actions,
         regression_loss,
@@ -44,8 +45,8 @@ else:
 __all__ = [
     "Categorical", "DiagonalGaussian", "Distribution", "MultiCategorical", "adam_step",
     "adapted_kl_coefficient", "advantages_of_rows", "categorical_loss", "clipped_gradient",
-    "clipped_surrogate", "discounted_sums", "dueling_values", "explained_variance", "gae",
-    "next_powers", "normalised", "of_actions", "penalised_surrogate", "projected",
+    "clipped_surrogate", "critic_loss", "discounted_sums", "dueling_values", "explained_variance",
+    "gae", "next_powers", "normalised", "of_actions", "penalised_surrogate", "projected",
     "quantile_loss", "regression_loss", "segment_ends", "squashed_sample", "td_target",
     "value_loss",
 ]  # fmt: skip

@@ -39,6 +39,32 @@ def regression_loss(error: Tensor, weight: Tensor, huber: float | None = None) -
     return (weight * loss).mean(dim=-1).sum()
 
 
+def critic_loss(
+    values: Tensor, target: Tensor, weight: Tensor, huber: float | None = None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of critics that learn the same target, and its metrics.
+
+    Args:
+        values: Of the batch's actions, [K, B].
+        target: [B].
+        weight: Of each sample, [B].
+        huber: See `regression_loss`.
+
+    Returns:
+        The loss, and metrics. `td_error`, [B], is the error of one critic, or the mean size of
+        several critics' errors.
+    """
+    error = values - target
+    loss = regression_loss(error, weight, huber)
+    return loss, {
+        "critic_loss": loss,
+        "q_value": values.mean(),
+        "q_lowest": values.amin(),
+        "q_highest": values.amax(),
+        "td_error": error[0] if len(error) == 1 else error.abs().mean(dim=0),
+    }
+
+
 def dueling_values(value: Tensor, advantage: Tensor) -> Tensor:
     """Value plus advantage, less the mean advantage (Wang et al. 2016, arXiv:1511.06581, eq. 9).
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
     from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
@@ -29,7 +30,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "EpisodeRecorder", "GraphManager",
-    "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "EpisodeRecorder",
+    "GraphManager", "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
     "LevelParameters", "ScheduleParameters", "TaskParameters", "ValidationParameters",
 ]  # fmt: skip

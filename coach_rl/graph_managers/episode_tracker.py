@@ -56,6 +56,15 @@ class EpisodeTracker:
         """True if success was ever reported."""
         return self._tells_success
 
+    @property
+    def lengths(self) -> IntArray:
+        """Steps of each row's open episode so far, [N]."""
+        return self._length.copy()
+
+    def restart(self) -> None:
+        """Forget the open episodes: others begin."""
+        self._end(np.arange(len(self._length)))
+
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
         """Take in an answer of the simulator; the episodes it ended, None when it ended none."""
         rows = answer.rows
@@ -80,10 +89,7 @@ class EpisodeTracker:
             success_any=self._succeeded[ended].astype(np.float64),
             agents={name: total[ended] for name, total in self._agents.items()},
         )
-        for total in (self._reward, *self._agents.values()):
-            total[ended] = 0.0
-        self._length[ended] = 0
-        self._succeeded[ended] = False
+        self._end(ended)
         return finished
 
     def state_dict(self) -> State:
@@ -103,6 +109,12 @@ class EpisodeTracker:
         self._succeeded[:] = state["succeeded"]
         self._tells_success = state.get("reports_success", False)  # older checkpoints don't say
         self._agents = {name: total.copy() for name, total in state["agents"].items()}
+
+    def _end(self, rows: IntArray) -> None:
+        for total in (self._reward, *self._agents.values()):
+            total[rows] = 0.0
+        self._length[rows] = 0
+        self._succeeded[rows] = False
 
 
 def _success(info: Mapping[str, Array]) -> FloatArray | None:

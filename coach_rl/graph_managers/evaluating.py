@@ -5,18 +5,21 @@ print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/rewar
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.records import Array
-from coach_rl.core.seeding import generator
+from coach_rl.core.records import Array, EnvResponse, IntArray
+from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
+
+TELL_EVERY = 1_000
+"""Steps after which an evaluation says again how far it is."""
 
 
 class EvaluationStopped(Exception):
@@ -38,6 +41,8 @@ class Scores:
     """True if the environment reported success in any of them."""
     levels: Mapping[str, Mapping[str, float]]
     """Statistics of the sub-episodes of each level of a hierarchy; see `level_metrics`."""
+    cut_off: int = 0
+    """Number of episodes that reached the step limit."""
 
     def metrics(self, *, with_success: bool = False) -> dict[str, float]:
         """The metrics of the evaluation.
@@ -59,6 +64,8 @@ class Scores:
         if with_success or self.reports_success:
             metrics["evaluation/success_rate"] = float(self.episodes.success.mean())
             metrics["evaluation/success_any_rate"] = float(self.episodes.success_any.mean())
+        if self.cut_off:
+            metrics["evaluation/episodes_cut_off"] = float(self.cut_off)
         for name, own in self.episodes.agents.items():
             metrics[f"evaluation/reward_mean/{name}"] = float(own.mean())
         return metrics
@@ -81,6 +88,7 @@ def play(
     episodes: EnvironmentEpisodes,
     *,
     seed: int,
+    step_limit: int | None = None,
     recorder: EpisodeRecorder | None = None,
     is_stopped: Callable[[], bool] = never,
     on_activity: OnActivity = ignore_activity,
@@ -93,6 +101,7 @@ def play(
         stack: Where; it is reset first.
         episodes: How many.
         seed: Seed of their starts.
+        step_limit: Steps after which an episode is cut off and counts as truncated; None: never.
         recorder: What films the first of them; None for nothing.
         is_stopped: Asked at every step whether to give up.
         on_activity: Called with how many episodes are over.
@@ -108,27 +117,45 @@ def play(
         recorder.begin(stack)
     tracker = EpisodeTracker(stack.num_envs)
     played: list[FinishedEpisodes] = []
+    stuck = np.zeros(stack.num_envs, np.bool_)  # [N] in an episode that was cut off
+    ticks = cut_off = 0
     stack.begin_counting(due > 0)
     on_activity(f"evaluating, 0 of {episodes.count} episodes")
     while due.any():
         if is_stopped():
             raise EvaluationStopped
         answer = stack.tick()
-        finished = tracker.note(answer)
         if recorder is not None:
             recorder.note_tick(answer)
+        ended = answer.terminated | answer.truncated
+        if step_limit is not None:
+            answer = _limited(answer, tracker.lengths, step_limit)
+        finished = tracker.note(answer)
         if finished is not None:
-            counted = due[finished.rows] > 0
+            counted = (due[finished.rows] > 0) & ~stuck[finished.rows]
+            cut = (answer.truncated & ~ended)[answer.terminated | answer.truncated]
+            cut_off += int(np.count_nonzero(counted & cut))
+            stuck[finished.rows] = cut
             due[finished.rows[counted]] -= 1
             stack.count_only(due > 0)
             played.append(_selected(finished, counted))
             over = episodes.count - due.sum()
             on_activity(f"evaluating, {over} of {episodes.count} episodes")
+        if due.any() and stuck[due > 0].all():  # nobody left who could play the rest
+            seed, recorder = integer_seed(seed, "after the step limit"), None
+            stack.reset(seed)
+            tracker.restart()
+            stuck[:] = False
+        ticks += 1
+        if ticks % TELL_EVERY == 0:
+            over = episodes.count - due.sum()
+            on_activity(f"evaluating, {over} of {episodes.count} episodes, step {ticks:,}")
     on_activity("")
     return Scores(
         episodes=_joined(played),
         reports_success=tracker.reports_success,
         levels=level_metrics(stack, "evaluation_level"),
+        cut_off=cut_off,
     )
 
 
@@ -145,6 +172,14 @@ def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
         for level in stack.levels
     }
     return {name: own for name, own in metrics.items() if own}
+
+
+def _limited(answer: EnvResponse, lengths: IntArray, step_limit: int) -> EnvResponse:
+    """The answer, truncated where an episode of `lengths` [N] steps before it reaches the limit."""
+    reached = lengths[answer.rows] + answer.duration >= step_limit
+    if not reached.any():
+        return answer
+    return replace(answer, truncated=answer.truncated | (reached & ~answer.terminated))
 
 
 def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:

@@ -15,19 +15,30 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
+from coach_rl.core.agents import AgentContext, AnyAgent, ExploringAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
-from coach_rl.core.interfaces import DrawableParameters, EnvironmentParameters
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    ConfigurationError,
+    EnvironmentFault,
+    SpaceError,
+)
+from coach_rl.core.interfaces import (
+    DrawableParameters,
+    EnvironmentParameters,
+    ReplayedEnvironment,
+)
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.core.steps import Hours, RunLength
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
+from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.stack import Stack, build_stack
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
@@ -42,6 +53,8 @@ class Graph:
         parameters: The experiment.
         task: What is known only now.
         training: Whether there are environments to train in; without them it can only evaluate.
+        evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
+            evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
         recorder: What films evaluations; None for nothing.
         on_activity: Called with what takes long: compiling, evaluating.
 
@@ -55,13 +68,14 @@ class Graph:
         task: TaskParameters,
         *,
         training: bool = True,
+        evaluation_envs: int | None = None,
         recorder: EpisodeRecorder | None = None,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         self.task = replace(task, device=resolved_device(task.device))
         """The task, with the device that `auto` stands for."""
-        planned = parameters.schedule.training.count
-        self.clock = Clock(planned_steps=planned)
+        planned = parameters.schedule.training
+        self.clock = Clock(planned=planned)
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
@@ -70,6 +84,8 @@ class Graph:
         self._parameters = parameters
         self._agents: dict[str, AnyAgent] = {}
         self._training: Stack | None = None
+        self._obstacle: str | None = None
+        self._has_probed = False
         with ExitStack() as opened, torch_settings(self.task):
             if training:
                 environment = parameters.environment
@@ -79,8 +95,9 @@ class Graph:
             self.evaluation = self._stack(
                 "evaluation",
                 self._evaluated_in(),
-                min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
-                Clock(phase=Phase.TEST, planned_steps=planned),
+                evaluation_envs
+                or min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
+                Clock(phase=Phase.TEST, planned=planned),
                 opened,
             )
             if self._training is not None:
@@ -115,6 +132,21 @@ class Graph:
         """Seed of the episodes of all evaluations while training."""
         return integer_seed(self.task.seed, "evaluation", "environment")
 
+    def sample_in_evaluations(self, sampling: bool) -> None:
+        """Let agents explore in evaluations as they do in training now, or act greedily again.
+
+        Raises:
+            ConfigurationError: No agent explores.
+
+        Warns:
+            CoachWarning: Some agents do not.
+        """
+        if sampling:
+            self._require_exploring()
+            trained = self.clock.state_dict() | {"phase": Phase.TEST.value}
+            self.evaluation.clock.load_state_dict(trained)
+        self.evaluation.clock.samples = sampling
+
     def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
         """Let every level's agent learn, the lowest first; a frozen one does not.
 
@@ -126,6 +158,7 @@ class Graph:
                 continue
             self.clock.training_steps += report.training_steps
             for name, metrics in {level.agent.name: report.metrics, **report.members}.items():
+                self.clock.skipped_updates += int(metrics.get("train/skipped_updates", 0))
                 if metrics:
                     yield level.name, name, metrics
 
@@ -135,20 +168,51 @@ class Graph:
         stack, environment = self.training.levels, self._parameters.environment
         return describe_stack(stack, self.levels, agents, environment)
 
+    @property
+    def obstacle_to_restoring(self) -> str | None:
+        """Reason why open training episodes cannot be saved; None where nothing is found.
+
+        Where there is something, states are saved without them, and a run that continues from such
+        a state begins them anew. Found out once, which may take a second or two.
+        """
+        if not self._has_probed:
+            simulators = self.training.simulators
+            self._obstacle = obstacle_to_restoring(simulators, self._parameters.environment)
+            self._has_probed = True
+        return self._obstacle
+
     def state_dict(self) -> State:
         """Agents, training environments, counters and open episodes."""
+        obstacle = self.obstacle_to_restoring
         return {
             "agents": {name: agent.state_dict() for name, agent in self.agents.items()},
-            "training": self.training.state_dict(),
+            "training": self.training.state_dict(with_simulators=obstacle is None),
             "tracker": self.tracker.state_dict(),
+            "obstacle_to_restoring": obstacle,
         }
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a state of an equally built graph."""
+    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
+        """Go on from a state of an equally built graph.
+
+        Where open episodes were not saved they begin anew, which a `CoachWarning` says.
+
+        Args:
+            state: What `state_dict` returned.
+            restart_episodes: Whether to begin open episodes anew where they were saved, too.
+
+        Raises:
+            CheckpointError: The environments could not be led back to where they were saved.
+        """
         training = self.training
+        if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
+            self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
         self.load_agents(state)
-        training.load_state_dict(state["training"])
         self.tracker.load_state_dict(state["tracker"])
+        if restart_episodes or self._obstacle is not None:
+            training.load_state_dict(state["training"], with_simulators=False)
+            self._restart_episodes(self._obstacle or "as asked for")
+        else:
+            self._restore(state["training"])
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments."""
@@ -160,6 +224,54 @@ class Graph:
         """Close the environments; harmless when repeated."""
         self._opened.close()
 
+    def _require_exploring(self) -> None:
+        still = []
+        for level in self.levels:
+            agent = self._agents[level.name]
+            if level.frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
+                still.append(f"agent '{level.agent.name}' of level '{level.name}'")
+        if len(still) == len(self.levels):
+            raise ConfigurationError(
+                f"there is nothing to sample: {' and '.join(still)} explored nothing in training, "
+                "and act the same greedily; evaluate without sampling"
+            )
+        if still:
+            warnings.warn(
+                f"{' and '.join(still)} explored nothing in training, and act greedily here, too",
+                CoachWarning,
+                stacklevel=4,
+            )
+
+    def _restore(self, state: State) -> None:
+        """Lead levels and training environments back to where they were saved."""
+        steps = int(self.tracker.lengths.sum())
+        if steps and isinstance(self.training.simulators, ReplayedEnvironment):
+            self.on_activity(f"replaying {steps:,} steps of open episodes")
+        try:
+            self.training.load_state_dict(state)
+        except (CheckpointError, EnvironmentFault) as error:
+            raise CheckpointError(
+                f"the open training episodes cannot be restored: {error}; resume with "
+                "--restart-episodes (restart_episodes=True) to begin them anew: agents, memories "
+                "and counters continue as they were saved"
+            ) from error
+        finally:
+            self.on_activity("")
+
+    def _restart_episodes(self, reason: str) -> None:
+        """Begin the training episodes anew, from seeds that belong to this point of the run."""
+        steps, count = int(self.tracker.lengths.sum()), self.training.num_envs
+        warnings.warn(
+            f"the {count:,} open training episodes ({steps:,} steps) begin anew, so the numbers "
+            f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "
+            "exploration and counters continue exactly",
+            CoachWarning,
+            stacklevel=4,
+        )
+        place = f"restart at {self.clock.environment_steps}"
+        self.training.restart(integer_seed(self.task.seed, "training", "environment", place))
+        self.tracker.restart()
+
     def _stack(
         self,
         purpose: str,
@@ -169,7 +281,9 @@ class Graph:
         opened: ExitStack,
     ) -> Stack:
         """All levels on new environments, which are closed with `opened`."""
+        self.on_activity(f"building {num_envs:,} environments for {purpose}")
         simulators = environment.build(num_envs=num_envs)
+        self.on_activity("")
         opened.callback(simulators.close)
         return build_stack(
             self.levels,
@@ -197,8 +311,9 @@ class Graph:
                     num_envs=self._parameters.num_envs,
                     device=task.device,
                     seed=integer_seed(task.seed, "agent", level.name),
-                    planned_steps=_planned_decisions(levels, index, self.clock.planned_steps),
+                    planned_steps=_planned_decisions(levels, index, self.clock.planned),
                     place=place,
+                    divergence=self._parameters.divergence,
                     on_activity=self.on_activity,
                 )
                 self._agents[level.name] = level.agent.build(context)
@@ -211,25 +326,13 @@ class Graph:
         return environment
 
 
-def _planned_decisions(levels: Sequence[LevelDescription], index: int, steps: int) -> int:
-    """Decisions that level `index` is sure to make in so many environment steps, over all rows."""
+def _planned_decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:
+    """Decisions that level `index` can be expected to make at least, over all rows.
+
+    An episode, and a gradient update, counts as one environment step, a second as a hundred.
+    """
+    steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
     return steps // math.prod(level.horizon or 1 for level in levels[index + 1 :])
-
-
-def warn_of_idle_learners(parameters: GraphParameters) -> None:
-    """Warn where an agent would not learn anything in the whole run, or nothing of use."""
-    levels, schedule = parameters.levels, parameters.schedule
-    for level in levels:
-        if level.frozen or not isinstance(level.agent, LearnerParameters):
-            continue
-        obstacle = level.agent.obstacle_to_learning(
-            num_envs=parameters.num_envs,
-            steps=schedule.training.count,
-            heatup=schedule.heatup.count,
-        )
-        if obstacle is not None:
-            of = "" if len(levels) == 1 else f"level '{level.name}': "
-            warnings.warn(f"{of}{obstacle}", CoachWarning, stacklevel=3)
 
 
 @contextmanager

@@ -7,24 +7,33 @@ graph_manager.graph.agents["main"]
 """
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, ConfigurationError, require
+from coach_rl.core.errors import CoachWarning, ConfigurationError, require
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes, RunLength
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.evaluating import EvaluationStopped, level_metrics, never, play
-from coach_rl.graph_managers.graph import Graph, warn_of_idle_learners
+from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
     HACGraphParameters,
 )
 from coach_rl.graph_managers.progress import Progress
+from coach_rl.graph_managers.run_warnings import (
+    ENDLESS,
+    warn_of_cut_off_episodes,
+    warn_of_endless_episodes,
+    warn_of_endless_heatup,
+    warn_of_useless_settings,
+)
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
@@ -48,8 +57,9 @@ class GraphManager:
         self.parameters = parameters
         self._graph: Graph | None = None
         self._recorder: EpisodeRecorder | None = None
-        self._progress = Progress(parameters.schedule)
+        self._progress = Progress(parameters.schedule, parameters.validation)
         self._is_settled = True
+        self._has_warned = False
 
     @property
     def graph(self) -> Graph:
@@ -57,6 +67,11 @@ class GraphManager:
         if self._graph is None:
             raise ConfigurationError("the graph is not built yet; call create_graph() first")
         return self._graph
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """The spaces of its environment."""
+        return self.graph.evaluation.simulators.spaces
 
     @property
     def clock(self) -> Clock:
@@ -77,6 +92,19 @@ class GraphManager:
         """Seconds spent in heat-up and training ticks and updates; evaluation is not counted."""
         return self._progress.training_seconds
 
+    @property
+    def ending(self) -> str | None:
+        """The reason why training is over: `solved`, or the unit that is full; None if it isn't."""
+        return self._progress.ending(self.clock)
+
+    @property
+    def solved_at(self) -> int | None:
+        """Environment steps of the first evaluation that reached the target; None if none has.
+
+        Evaluations while training count, not those of `evaluate`.
+        """
+        return self._progress.solved_at
+
     def watch_evaluations(self, recorder: EpisodeRecorder) -> None:
         """Let a recorder film evaluations from now on; before `create_graph`."""
         if self._graph is not None:
@@ -88,6 +116,7 @@ class GraphManager:
         task: TaskParameters | None = None,
         *,
         training: bool = True,
+        evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
@@ -99,6 +128,8 @@ class GraphManager:
             task: What is known only when a run starts; None takes its defaults.
             training: Whether to build environments to train in. A graph without them can be given
                 agents by `load_agents`, and evaluate.
+            evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
+                evaluations while training have episodes, up to 16.
             on_activity: Called with what takes long: compiling, evaluating.
         """
         if self._graph is not None:
@@ -107,36 +138,56 @@ class GraphManager:
             self.parameters,
             task or TaskParameters(),
             training=training,
+            evaluation_envs=evaluation_envs,
             recorder=self._recorder,
             on_activity=on_activity,
         )
-        self._progress, self._is_settled = Progress(self.parameters.schedule), True
+        self._progress = Progress(self.parameters.schedule, self.parameters.validation)
+        self._is_settled = True
 
-    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
+    def improve(
+        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+    ) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
         Builds the graph with default task parameters where that has not been done. Continues from
         wherever the counters stand, so it also continues a restored run.
 
         Args:
-            is_stopped: Asked at every step of an evaluation whether to give it up and end; a later
-                `improve` makes it again. Between two records whoever iterates can stop anyway.
+            is_stopped: Asked at every step whether to end there; a later `improve` continues. An
+                evaluation is given up, and made again then. Between two records whoever iterates
+                can stop anyway.
+            is_paused: The same, but not asked in evaluations.
         """
         if self._graph is None:
             self.create_graph()
-        clock, schedule = self.graph.training.clock, self.parameters.schedule
-        self._progress.go_on()
-        if not self._progress.has_begun:
-            warn_of_idle_learners(self.parameters)
-        if clock.environment_steps < schedule.heatup.count:
-            yield from self.heatup(schedule.heatup - EnvironmentSteps(clock.environment_steps))
+        clock, progress = self.graph.training.clock, self._progress
+        heatup = self.parameters.schedule.heatup
+
+        def is_left() -> bool:
+            return is_stopped() or is_paused()
+
+        def is_over() -> bool:
+            return progress.ending(clock) is not None
+
+        progress.go_on()
+        if not progress.has_begun:
+            warn_of_useless_settings(self.parameters)
+        if not heatup.is_reached(clock):
+            yield from self._act(
+                Phase.HEATUP, lambda: is_left() or heatup.is_reached(clock) or is_over()
+            )
+            if is_left():
+                return
+            if not heatup.is_reached(clock):
+                warn_of_endless_heatup(self.parameters.schedule)
+        progress.training_begins(clock)
         try:
             yield from self._evaluate_if_due(is_stopped)  # a run may have stopped just before
-            while clock.environment_steps < schedule.training.count:
-                until = schedule.training.count
-                if schedule.evaluation_interval is not None:
-                    until = min(until, self._progress.next_evaluation)
-                yield from self.train_and_act(EnvironmentSteps(until - clock.environment_steps))
+            while not (is_over() or is_left()):
+                yield from self._act(
+                    Phase.TRAIN, lambda: is_left() or progress.is_evaluation_due(clock) or is_over()
+                )
                 yield from self._evaluate_if_due(is_stopped)
         except EvaluationStopped:
             self._is_settled = True
@@ -146,13 +197,13 @@ class GraphManager:
         for _ in self.improve():
             pass
 
-    def heatup(self, steps: EnvironmentSteps) -> Iterator[LogRecord]:
-        """Act at random for at least that many environment steps; nothing is trained."""
-        yield from self._act(Phase.HEATUP, steps)
+    def heatup(self, length: RunLength) -> Iterator[LogRecord]:
+        """Act at random for at least that many steps, episodes or hours; nothing is trained."""
+        yield from self._act(Phase.HEATUP, self._over_after(length))
 
-    def train_and_act(self, steps: EnvironmentSteps) -> Iterator[LogRecord]:
-        """Act with exploration and learn for at least that many environment steps."""
-        yield from self._act(Phase.TRAIN, steps)
+    def train_and_act(self, length: RunLength) -> Iterator[LogRecord]:
+        """Act with exploration and learn for at least that many steps, episodes, updates, hours."""
+        yield from self._act(Phase.TRAIN, self._over_after(length))
 
     def evaluation_begins(self) -> LogRecord:
         """The record that says so; `improve` yields it before an evaluation."""
@@ -163,29 +214,36 @@ class GraphManager:
         episodes: EnvironmentEpisodes,
         *,
         seed: int | None = None,
+        sampling: bool = False,
         is_stopped: Callable[[], bool] = never,
     ) -> Evaluation:
-        """Play episodes without exploring and without changing anything; see `evaluating.play`.
+        """Play episodes without changing anything, and without exploring; see `evaluating.play`.
 
         Args:
             episodes: How many.
             seed: Seed of the episodes; None takes that of the evaluations while training, so that
                 all evaluations of a run are compared on the same starts.
+            sampling: Whether agents explore as they do in training now.
             is_stopped: Asked at every step whether to give up.
 
         Raises:
+            ConfigurationError: No agent explores that should.
             EvaluationStopped: `is_stopped` said so.
         """
         graph, progress = self.graph, self._progress
+        graph.sample_in_evaluations(sampling)
         with torch_settings(graph.task):
             scores = play(
                 graph.evaluation,
                 episodes,
                 seed=graph.evaluation_seed if seed is None else seed,
+                step_limit=self.parameters.schedule.evaluation_step_limit,
                 recorder=self._recorder,
                 is_stopped=is_stopped,
                 on_activity=graph.on_activity,
             )
+        if scores.cut_off:
+            warn_of_cut_off_episodes(self.parameters)
         progress.evaluations_tell_success |= scores.reports_success
         with_success = self._success_is_reported()
         record = progress.record(
@@ -205,17 +263,20 @@ class GraphManager:
         """The levels and their agents, for people."""
         return self.graph.description()
 
-    def require_savable(self) -> None:
-        """Raise a `ConfigurationError` where the environments of training cannot be saved.
+    def warn_of_restarts(self) -> None:
+        """Warn where a resumed run will begin its open episodes anew, and why.
 
-        Whoever is going to write checkpoints asks before hours go into a run that has none.
+        Whoever is going to write checkpoints asks before hours go into a run.
         """
-        try:
-            self.graph.training.state_dict()
-        except CheckpointError as error:
-            raise ConfigurationError(
-                f"a run saves checkpoints, and this experiment cannot be saved: {error}"
-            ) from error
+        obstacle = self.graph.obstacle_to_restoring
+        if obstacle is not None:
+            warnings.warn(
+                f"open episodes of '{self.parameters.environment.level}' cannot be saved: "
+                f"{obstacle}. Checkpoints hold everything else, and a resumed run begins these "
+                "episodes anew",
+                CoachWarning,
+                stacklevel=2,
+            )
 
     def state_dict(self) -> State:
         """Everything that is needed to continue exactly here; valid between two records."""
@@ -223,19 +284,23 @@ class GraphManager:
         progress["evaluations_tell_success"] = self._success_is_reported()
         return {**self.graph.state_dict(), "progress": progress}
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a state saved by an equally built graph."""
-        self.graph.load_state_dict(state)
-        self._progress.load_state_dict(state["progress"])
+    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
+        """Go on from a state saved by an equally built graph; see `Graph.load_state_dict`."""
+        self.graph.load_state_dict(state, restart_episodes=restart_episodes)
+        self._load_progress(state["progress"])
+        self._is_settled = True
 
-    def load_agents(self, state: State) -> None:
+    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments.
 
         Args:
             state: What the `state_dict` of an equally described graph returned.
+            elsewhere: Whether evaluations are in another environment than that graph's, which may
+                not report success as that one did.
         """
         self.graph.load_agents(state)
-        self._progress.load_state_dict(state["progress"])
+        self._load_progress(state["progress"])
+        self._progress.evaluations_tell_success &= not elsewhere
 
     def close(self) -> None:
         """Close the environments; harmless when repeated or when nothing was built."""
@@ -249,21 +314,31 @@ class GraphManager:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _act(self, phase: Phase, steps: EnvironmentSteps) -> Iterator[LogRecord]:
+    def _load_progress(self, state: State) -> None:
+        self._progress.load_state_dict(state)
+        self.clock.wall_seconds = self._progress.wall_seconds
+
+    def _over_after(self, length: RunLength) -> Callable[[], bool]:
+        clock = self.clock
+        until = length.counted(clock) + length.count
+        return lambda: length.counted(clock) >= until
+
+    def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
         graph, progress = self.graph, self._progress
         clock, training = graph.clock, graph.training
-        until = clock.environment_steps + steps.count
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)
-        while clock.environment_steps < until:
+        while not is_over():
             started = time.perf_counter()
             with torch_settings(graph.task):
                 finished = graph.tracker.note(training.tick())
                 if finished is not None:
                     clock.episodes += len(finished)
                 learned = list(graph.learn()) if phase is Phase.TRAIN else []
-            progress.training_seconds += time.perf_counter() - started
+            now = time.perf_counter()
+            progress.training_seconds += now - started
+            clock.wall_seconds = progress.seconds_at(now)
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
             if finished is not None:
@@ -274,23 +349,32 @@ class GraphManager:
                 for level, agent, metrics in learned
             ]
             if progress.is_due(clock):
+                self._warn_of_endless_episodes()
+                progress.warn_of_standstill(clock)
                 records += progress.speed_records(clock, level_metrics(training, "level"))
             yield from self._settling(records)
 
+    def _warn_of_endless_episodes(self) -> None:
+        """Warn, once, where no environment has ended an episode for long."""
+        if not self._has_warned and self.graph.tracker.lengths.min() >= ENDLESS:
+            self._has_warned = True
+            warn_of_endless_episodes(self.parameters)
+
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
         """Evaluate at every interval and at the end of training, once each."""
-        schedule, progress = self.parameters.schedule, self._progress
-        interval, now = schedule.evaluation_interval, self.clock.environment_steps
-        if interval is None or now == progress.evaluated_at:
+        schedule, progress, clock = self.parameters.schedule, self._progress, self.clock
+        is_over = progress.ending(clock) is not None
+        if schedule.evaluation_interval is None or clock.environment_steps == progress.evaluated_at:
             return
-        if now < progress.next_evaluation and now < schedule.training.count:
+        if is_stopped():
+            return
+        if not is_over and not progress.is_evaluation_due(clock):
             return
         self._is_settled = False
         yield self.evaluation_begins()
         evaluation = self.evaluate(schedule.evaluation_episodes, is_stopped=is_stopped)
-        progress.evaluated_at = now
-        while progress.next_evaluation <= now:
-            progress.next_evaluation += interval.count
+        clock.wall_seconds = progress.seconds_at(time.perf_counter())
+        progress.note_evaluation(evaluation, clock)
         yield from self._settling([*evaluation.levels, evaluation])
 
     def _settling(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:

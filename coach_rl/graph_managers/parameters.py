@@ -1,61 +1,120 @@
 """Parameters of an experiment: its levels, environment, schedule and acceptance test."""
 
+from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import Annotated
+
+from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
+from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
+from coach_rl.core.steps import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    Hours,
+    RunLength,
+    TrainingSteps,
+)
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 
 
 @parameter_class
 class ScheduleParameters:
-    """Lengths of the phases and intervals between evaluations and records."""
+    """Lengths of the phases and intervals between evaluations and records.
 
-    training: EnvironmentSteps = EnvironmentSteps(1_000_000)
-    """Environment steps after which the run is over, heat-up included."""
-    heatup: EnvironmentSteps = EnvironmentSteps(0)
-    """Environment steps with random actions before training starts."""
-    evaluation_interval: EnvironmentSteps | None = EnvironmentSteps(10_000)
-    """Environment steps between evaluations; None never evaluates while training."""
-    evaluation_episodes: EnvironmentEpisodes = EnvironmentEpisodes(10)
+    A plain number is one of environment steps; others are written EnvironmentEpisodes(500),
+    TrainingSteps(10_000) or Hours(2).
+    """
+
+    training: Positive[RunLength] = EnvironmentSteps(1_000_000)
+    """Length after which the run is over, heat-up included."""
+    heatup: RunLength = EnvironmentSteps(0)
+    """Length of the phase with random actions before training starts."""
+    evaluation_interval: Positive[RunLength] | None = EnvironmentSteps(10_000)
+    """Length between evaluations, counted from the end of heat-up; None never evaluates while
+    training."""
+    evaluation_episodes: Positive[EnvironmentEpisodes] = EnvironmentEpisodes(10)
     """Episodes of each evaluation."""
-    progress_interval: EnvironmentSteps = EnvironmentSteps(1_000)
+    evaluation_step_limit: Positive[int] | None = 100_000
+    """Environment steps after which an evaluation cuts an episode off; None waits for its end."""
+    progress_interval: Positive[EnvironmentSteps] = EnvironmentSteps(1_000)
     """Environment steps between progress records."""
+    stop_after: Positive[Hours] | None = None
+    """Hours of the run's own time after which it stops, however much of its training is left;
+    None: it trains to the end."""
+    until_solved: bool = False
+    """If True, the run stops with the first evaluation that reaches the target of `validation`."""
 
     def __post_init__(self) -> None:
-        interval = self.evaluation_interval
-        require(self.training.count > 0, "schedule.training must be more than 0 steps, got 0")
         require(
-            self.heatup < self.training,
+            not isinstance(self.heatup, TrainingSteps),
+            "schedule.heatup cannot be counted in gradient updates, because heat-up makes none; "
+            "give environment steps, episodes or hours",
+        )
+        require(
+            type(self.heatup) is not type(self.training) or self.heatup.count < self.training.count,
             f"schedule.heatup ({self.heatup.count}) must be shorter than schedule.training "
             f"({self.training.count}), which includes it",
         )
         require(
-            interval is None or interval.count > 0,
-            "schedule.evaluation_interval must be more than 0 steps or None, got 0",
-        )
-        require(
-            self.evaluation_episodes.count > 0,
-            "schedule.evaluation_episodes must be more than 0, got 0",
-        )
-        require(
-            self.progress_interval.count > 0,
-            "schedule.progress_interval must be more than 0 steps, got 0",
+            not self.until_solved or self.evaluation_interval is not None,
+            "schedule.until_solved needs evaluations, and schedule.evaluation_interval is None; "
+            "give one, e.g. 10_000",
         )
 
 
 @parameter_class
 class ValidationParameters:
-    """The acceptance test a preset carries: a reward to reach within a number of steps."""
+    """The target a preset carries: a mean reward, a success rate, or both, to reach in time."""
 
-    reward: float
-    """Mean reward of an evaluation that counts as solved."""
-    within: EnvironmentSteps
-    """Environment steps by which it must be reached."""
+    reward: float | None = None
+    """Mean reward of an evaluation that counts as solved; None where only success counts."""
+    success_rate: Annotated[float, Interval(gt=0, le=1)] | None = None
+    """Share of an evaluation's episodes that must succeed; None where only the reward counts."""
+    within: EnvironmentSteps | None = None
+    """Environment steps by which it must be reached; None: at any time."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.reward is not None or self.success_rate is not None,
+            "validation needs a target: give reward, success_rate or both",
+        )
+
+    def __str__(self) -> str:
+        parts = {"mean reward": self.reward, "success rate": self.success_rate}
+        return " and ".join(
+            f"{of} {value:,.10g}" for of, value in parts.items() if value is not None
+        )
+
+    def report(self, solved_at: int | None) -> str:
+        """The target, and whether and when an evaluation reached it.
+
+        Args:
+            solved_at: Environment steps of the first that did; None if none has.
+        """
+        within = "" if self.within is None else f" within {self.within.count:,} steps"
+        if solved_at is None:
+            return f"{self}{within}: not reached"
+        is_late = self.within is not None and solved_at > self.within.count
+        return f"{self}{within}: reached at step {solved_at:,}{', too late' * is_late}"
+
+    def wanted(self) -> dict[str, float]:
+        """Least values, by the evaluation's metric."""
+        metrics = {"reward_mean": self.reward, "success_rate": self.success_rate}
+        return {metric: least for metric, least in metrics.items() if least is not None}
+
+    def is_reached(self, scalars: Mapping[str, float]) -> bool:
+        """Return whether an evaluation with these scalars counts as solved."""
+        return all(
+            scalars.get(f"evaluation/{metric}", float("-inf")) >= least
+            for metric, least in self.wanted().items()
+        )
 
 
 def _describe_agent(value: object) -> str:
@@ -82,32 +141,38 @@ class LevelParameters(LevelDescription):
     load: str | None = None
     """A run, or one of its checkpoints, whose agent of the level of this name it starts from;
     `RUN:LEVEL` for a level of another name. None: from nothing."""
+    load_partly: bool = False
+    """If True, `load` takes what fits, and a report says what was left as it was and why; otherwise
+    all of it has to fit."""
 
 
 @parameter_class
 class GraphParameters:
     """An experiment: levels with an agent each, on top of an environment."""
 
-    levels: tuple[LevelParameters, ...]
+    levels: NonEmpty[tuple[LevelParameters, ...]]
     """Top first."""
     environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
     """The simulator under the lowest level."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     """Lengths of the phases and intervals between evaluations and records."""
-    num_envs: int = 1
+    num_envs: Positive[int] = 1
     """Environments in parallel."""
     evaluation_environment: EnvironmentParameters | None = field(
         default=None, metadata={ADVICE: _describe_environment}
     )
     """Environment of the evaluations, with the same spaces; None: that of training."""
-    reward_discount: float = 1.0
+    reward_discount: Annotated[float, Interval(gt=0, le=1)] = 1.0
     """Discount of rewards per simulator step, where a level adds them up for the one above; one
     factor for all levels, because factors of single levels do not compose."""
     validation: ValidationParameters | None = None
-    """The acceptance test; None where there is none."""
+    """The target at which the experiment counts as solved; None where there is none."""
+    checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
+    """Policy of checkpoints: when a run saves itself, and which ones stay."""
+    divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
+    """The response to losses, gradients and parameters that are not finite, of all levels."""
 
     def __post_init__(self) -> None:
-        require(len(self.levels) > 0, "a graph needs at least one level")
         names = [level.name for level in self.levels]
         require(len(set(names)) == len(names), f"levels need different names, got {names}")
         for level in self.levels[1:]:
@@ -120,6 +185,28 @@ class GraphParameters:
             0 < self.reward_discount <= 1,
             f"reward_discount must lie in (0, 1], got {self.reward_discount}",
         )
+        schedule, every = self.schedule, self.checkpoints.every_steps
+        self.checkpoints.require_known_metric([level.name for level in self.levels])
+        require(
+            not schedule.until_solved or self.validation is not None,
+            "schedule.until_solved needs a target, and this experiment has none; give one, e.g. "
+            "--until_solved reward=475 or --until_solved success_rate=0.9",
+        )
+        learns = any(not level.frozen for level in self.levels)
+        for name in ("training", "evaluation_interval"):
+            require(
+                learns or not isinstance(getattr(schedule, name), TrainingSteps),
+                f"schedule.{name} counts gradient updates, and there are none: every level is "
+                "frozen; give environment steps, episodes or hours",
+            )
+        if every is not None:
+            interval = schedule.progress_interval
+            require(
+                every >= interval,
+                f"checkpoints.every_steps must be schedule.progress_interval ({interval.count}) or "
+                "more, because checkpoints are taken at log records, got "
+                f"{every.count}; raise it, or lower that as well",
+            )
 
 
 @parameter_class
@@ -128,13 +215,20 @@ class BasicGraphParameters(GraphParameters):
 
     agent: AgentParameters = field(metadata={ADVICE: _describe_agent})
     """The agent that learns."""
+    load: str | None = None
+    """A run, or one of its checkpoints, whose agent it starts from; `RUN:LEVEL` for an agent of a
+    hierarchy. None: from nothing."""
+    load_partly: bool = False
+    """If True, `load` takes what fits, and a report says what was left as it was and why; otherwise
+    all of it has to fit."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
     reward_discount: float = field(init=False, default=1.0, repr=False)
     """Discount without effect here: one level adds nothing up."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", (LevelParameters(agent=self.agent),))
+        level = LevelParameters(agent=self.agent, load=self.load, load_partly=self.load_partly)
+        object.__setattr__(self, "levels", (level,))
         super().__post_init__()
 
 
@@ -148,7 +242,7 @@ class HACGraphParameters(GraphParameters):
     stack: tuple[LevelParameters, ...]
     """Top first, each with a horizon. The top level's goal_space says how the environment's goals
     are judged; the others' are what the level above acts in."""
-    testing_rate: float = 0.3
+    testing_rate: UnitInterval = 0.3
     """Share of sub-goals that are tested in training, by levels without a testing_rate of their
     own: lambda of the paper."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
@@ -157,10 +251,6 @@ class HACGraphParameters(GraphParameters):
     """Discount without effect here: no level learns from rewards that were added up."""
 
     def __post_init__(self) -> None:
-        require(
-            0 <= self.testing_rate <= 1,
-            f"testing_rate must lie in [0, 1], got {self.testing_rate}",
-        )
         for level in self.stack:
             require(
                 isinstance(level.goal_space, GoalSpace),

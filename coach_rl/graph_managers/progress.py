@@ -1,14 +1,16 @@
 """The progress of an experiment, and the log records that report it."""
 
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Array
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
-from coach_rl.graph_managers.parameters import ScheduleParameters
-from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
+from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 
 _SAVED = (
     "has_begun",
@@ -18,7 +20,10 @@ _SAVED = (
     "next_progress",
     "training_seconds",
     "wall_seconds",
+    "solved",
 )
+_STANDSTILL = 100_000
+"""Environment steps after which a length that is still at 0 is warned of."""
 
 
 class Progress:
@@ -26,14 +31,19 @@ class Progress:
 
     Args:
         schedule: The experiment's; the first evaluation comes an interval after heat-up.
+        target: What counts as solved; None where nothing does.
     """
 
-    def __init__(self, schedule: ScheduleParameters) -> None:
-        interval = schedule.evaluation_interval
+    def __init__(
+        self, schedule: ScheduleParameters, target: ValidationParameters | None = None
+    ) -> None:
+        self._schedule, self._target = schedule, target
+        self._is_warned = False
         self.has_begun = False
         """True if the record of the first phase has been yielded."""
-        self.next_evaluation = schedule.heatup.count + (interval.count if interval else 0)
-        """Environment steps at which the next evaluation is due."""
+        self.next_evaluation: float | None = None
+        """The next evaluation's place, in the unit of the interval; None until heat-up is over, and
+        where there are no evaluations."""
         self.evaluated_at = 0
         """Environment steps at the last evaluation."""
         self.evaluations_tell_success = False
@@ -44,12 +54,83 @@ class Progress:
         """Seconds spent in heat-up and training; evaluation is not counted."""
         self.wall_seconds = 0.0
         """Seconds from the beginning of the run to its last record, pauses left out."""
+        self.solved: State | None = None
+        """The target, and the environment steps of the evaluation that reached it; None as long as
+        none has."""
         self._progress_interval = schedule.progress_interval.count
         self.go_on()
 
     def go_on(self) -> None:
         """The run begins, or continues after a pause."""
         self._since = time.perf_counter() - self.wall_seconds
+
+    def seconds_at(self, moment: float) -> float:
+        """Seconds from the beginning of the run to a moment of `perf_counter`, without pauses."""
+        return moment - self._since
+
+    @property
+    def solved_at(self) -> int | None:
+        """Environment steps of the first evaluation that reached the target; None if none has."""
+        return None if self.solved is None else int(self.solved["environment_steps"])
+
+    def ending(self, clock: Clock) -> str | None:
+        """Return why training is over: `solved`, or the unit whose count is full; None if not."""
+        schedule = self._schedule
+        if schedule.until_solved and self.solved is not None:
+            return "solved"
+        if schedule.training.is_reached(clock):
+            return schedule.training.noun
+        if schedule.stop_after is not None and schedule.stop_after.is_reached(clock):
+            return schedule.stop_after.noun
+        return None
+
+    def training_begins(self, clock: Clock) -> None:
+        """Heat-up is over: from here the intervals between evaluations are counted."""
+        interval, heatup = self._schedule.evaluation_interval, self._schedule.heatup
+        if interval is not None and self.next_evaluation is None:
+            is_same_unit = type(interval) is type(heatup)
+            begin = heatup.count if is_same_unit else interval.counted(clock)
+            self.next_evaluation = begin + interval.count
+
+    def is_evaluation_due(self, clock: Clock) -> bool:
+        """Return whether an interval between evaluations is over, and none was made since."""
+        interval = self._schedule.evaluation_interval
+        if interval is None or self.next_evaluation is None:
+            return False
+        is_over = interval.counted(clock) >= self.next_evaluation
+        return is_over and clock.environment_steps != self.evaluated_at
+
+    def note_evaluation(self, evaluation: Evaluation, clock: Clock) -> None:
+        """An evaluation while training is over; it may have reached the target."""
+        interval, target = self._schedule.evaluation_interval, self._target
+        while self.is_evaluation_due(clock):
+            assert interval is not None
+            assert self.next_evaluation is not None
+            self.next_evaluation += interval.count
+        self.evaluated_at = clock.environment_steps
+        if target is not None and self.solved is None and target.is_reached(evaluation.scalars):
+            self.solved = {**target.wanted(), "environment_steps": clock.environment_steps}
+
+    def warn_of_standstill(self, clock: Clock) -> None:
+        """Warn, once, of a length that doesn't grow, so that it may never be reached."""
+        schedule = self._schedule
+        if self._is_warned or clock.environment_steps < _STANDSTILL:
+            return
+        self._is_warned = True
+        lengths = {
+            "training": schedule.training,
+            "evaluation_interval": schedule.evaluation_interval,
+        }
+        if clock.phase is Phase.HEATUP:
+            lengths = {"heatup": schedule.heatup}
+        for name, length in lengths.items():
+            if length is not None and length.counted(clock) == 0:
+                warnings.warn(
+                    f"schedule.{name} is {length}, and there were none in the first "
+                    f"{clock.environment_steps:,} environment steps; it may never be reached",
+                    CoachWarning,
+                    stacklevel=3,
+                )
 
     def is_due(self, clock: Clock) -> bool:
         """Return whether a progress record is due; if so, the next one is due an interval later."""
@@ -129,5 +210,9 @@ class Progress:
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         for name in _SAVED:
-            setattr(self, name, state[name])
+            setattr(self, name, state.get(name))  # `solved` is not in those of earlier versions
+        if self.solved is not None:
+            target = {} if self._target is None else self._target.wanted()
+            is_same = target.items() <= self.solved.items()
+            self.solved = self.solved if target and is_same else None
         self.go_on()

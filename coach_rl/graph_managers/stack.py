@@ -53,7 +53,8 @@ class Stack:
         heard = answer = self.simulators.recv()
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.take_in(answer)
-        self.clock.environment_steps += int(np.add.reduce(heard.duration))
+        if not self.clock.samples:  # schedules of exploration stand still where nothing learns
+            self.clock.environment_steps += int(np.add.reduce(heard.duration))
         return heard
 
     def begin_counting(self, rows: BoolArray) -> None:
@@ -67,14 +68,32 @@ class Stack:
         for level in self.levels:
             level.sub_episodes.count_only(rows)
 
-    def state_dict(self) -> State:
-        """Levels, open episodes, simulators and clock."""
-        return {"top": self.levels[0].state_dict(), "clock": self.clock.state_dict()}
+    def state_dict(self, *, with_simulators: bool = True) -> State:
+        """Levels, open episodes, simulators and clock.
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.levels[0].load_state_dict(state["top"])
+        Args:
+            with_simulators: False where they cannot be saved; None stands in their place then.
+        """
+        state = self.simulators.state_dict() if with_simulators else None
+        for level in reversed(self.levels):
+            state = {"environment": state, **level.own_state_dict()}
+        return {"top": state, "clock": self.clock.state_dict()}
+
+    def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
+        """Go on from a saved state; without the simulators, `restart` must follow."""
+        below = state["top"]
+        for level in self.levels:
+            level.load_own_state_dict(below)
+            below = below["environment"]
+        if with_simulators:
+            self.simulators.load_state_dict(below)
         self.clock.load_state_dict(state["clock"])
+
+    def restart(self, seed: int) -> None:
+        """Give up all open episodes and begin others, with these seeds; the rest continues."""
+        for level in self.levels:
+            level.restart()
+        self.reset(seed)
 
     def close(self) -> None:
         """Close the environments."""

@@ -6,8 +6,9 @@ from typing import Literal
 
 import torch
 
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
 
 MatmulPrecision = Literal["highest", "high", "medium"]
 
@@ -16,7 +17,7 @@ MatmulPrecision = Literal["highest", "high", "medium"]
 class TaskParameters:
     """Settings known only when a run starts."""
 
-    seed: int = 0
+    seed: NonNegative[int] = 0
     """Seed of every random generator of the run, 0 or more."""
     device: str = "auto"
     """Device of the networks: auto (a GPU if there is one), cpu, cuda or cuda:N."""
@@ -27,13 +28,9 @@ class TaskParameters:
     bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.
     What that costs in score: benchmarks/results/off_policy_mujoco.md.
     """
-    threads: int = 1
+    threads: Positive[int] = 1
     """Threads of one tensor operation on the CPU; small networks are fastest with 1. With another
     number, sums of many elements differ in their last digits."""
-
-    def __post_init__(self) -> None:
-        require(self.seed >= 0, f"seed must be 0 or more, got {self.seed}")
-        require(self.threads >= 1, f"threads must be 1 or more, got {self.threads}")
 
 
 @contextmanager

@@ -212,19 +212,30 @@ class LevelManager:
         rows.go_on(answer, index, judgement.is_over, waits_at_end=self._is_top)
         return answer if self._is_top else self._upwards(answer, judgement)
 
+    def restart(self) -> None:
+        """Give up the open sub-episodes of all rows after a gap; `reset` begins them anew."""
+        self.agent.restart_rows(self._agent_rows)
+
     def state_dict(self) -> State:
         """Everything of this level and of what is below it, but the agent's parameters."""
+        return {"environment": self.environment.state_dict(), **self.own_state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state, open sub-episodes included."""
+        self.environment.load_state_dict(state["environment"])
+        self.load_own_state_dict(state)
+
+    def own_state_dict(self) -> State:
+        """Everything of this level alone, but the agent's parameters."""
         return {
-            "environment": self.environment.state_dict(),
             "agent_rows": self._agent_rows.state_dict(),
             "rows": self._rows.state_dict(),
             "testing": self._testing.state_dict(),
             "sub_episodes": self.sub_episodes.state_dict(),
         }
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state, open sub-episodes included."""
-        self.environment.load_state_dict(state["environment"])
+    def load_own_state_dict(self, state: State) -> None:
+        """Load this level's part of a saved state, and nothing into what is below it."""
         self._agent_rows.load_state_dict(state["agent_rows"])
         self._rows.load_state_dict(state["rows"])
         self._testing.load_state_dict(state["testing"])

@@ -17,7 +17,14 @@ _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
 _MEANS = (*_DISTANCES, "decisions", "return")
 _SUMS = ("count", *_ENDS, *_MEANS, "decided", "tested", "penalised")
-
+METRICS = (
+    "sub_episodes",
+    *(f"{name}_share" for name in _ENDS),
+    *_MEANS,
+    "tested_share",
+    "penalised_share",
+)
+"""The names of all statistics."""
 
 Differences = tuple[FloatArray, FloatArray]
 """Differences between goals and the starts, and the ends, of their sub-episodes, [E, G] each."""

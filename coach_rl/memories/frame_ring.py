@@ -6,7 +6,10 @@ frame of an episode has no place there, as the next episode's first frame takes 
 pool.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
 
 import numpy as np
 import torch
@@ -14,8 +17,8 @@ from torch import Tensor
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, BoolArray, IntArray
-from coach_rl.core.state import State
-from coach_rl.memories.tables import Field, Table
+from coach_rl.core.state import Appended, State
+from coach_rl.memories.tables import Field, Table, entry_dtype, require_kept
 
 FRAMES = "frames"
 FIRST_POOL = 64
@@ -46,17 +49,23 @@ class FrameRing:
         self._row_capacity = row_capacity
         self._size = field.shape[-1]
         self._length = frames_per_row(row_capacity, self._size)
-        frame = Field(field.shape[:-1], field.dtype)
-        self._frames, self._pool = make_table(num_rows * self._length), make_table(FIRST_POOL)
-        self._frames.allocate(FRAMES, frame)
-        self._pool.allocate(FRAMES, frame)
-        self._pool_length, self._pool_used = FIRST_POOL, 0
-        self._free: list[int] = []
-        self._oldest: IntArray = np.zeros(num_rows * row_capacity, np.int64)
+        self._frames, self._frame, self._make_table = (
+            make_table(num_rows * self._length),
+            Field(field.shape[:-1], field.dtype),
+            make_table,
+        )
+        self._frames.allocate(FRAMES, self._frame)
+        self._generation = 0
+        self._slots: list[deque[int]] = [deque() for _ in range(num_rows)]
+        """Slots in the pool of each row's last frames, oldest first."""
+        self._make_pool()
+        self.oldest: IntArray = np.zeros(num_rows * row_capacity, np.int64)
         """The earliest frame that the stacks of each position may reach back to."""
         self._lasts: IntArray = np.zeros(num_rows * row_capacity, np.int64)
         """1 + the slot, by position, of its episode's last frame in the pool; 0: not the last."""
         self._row_oldest: IntArray = np.zeros(num_rows, np.int64)
+        self._ended: IntArray = np.zeros(num_rows, np.int64)
+        """Last frames ever kept of each row, [N]."""
 
     def add(
         self,
@@ -78,18 +87,29 @@ class FrameRing:
         for index in np.flatnonzero(starts):
             self._start(int(rows[index]), int(steps[index]), stacks[index])
         self._release(positions)
-        self._oldest[positions] = self._row_oldest[rows]
+        self.oldest[positions] = self._row_oldest[rows]
         newest = next_stacks[..., -1]
         self._write(rows, steps + 1, newest)
         if ended.any():
-            self._lasts[positions[ended]] = 1 + self._keep_lasts(newest[ended])
+            self._keep_lasts(positions[ended], newest[ended])
+
+    def truncate(self, rows: IntArray, ends: IntArray, positions: IntArray) -> None:
+        """Keep what became the last frames of episodes that are cut off before these steps, [R].
+
+        Args:
+            rows: [R].
+            ends: The steps behind their newest transitions, [R].
+            positions: The positions of those transitions, [R].
+        """
+        frames = self._frames.read(FRAMES, rows * self._length + ends % self._length)
+        self._keep_lasts(positions, frames)
 
     def take(
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:
         """The stacks [B, ..., k] of observations, or of next observations."""
         wanted = (steps + is_next)[:, None] + np.arange(1 - self._size, 1)  # [B, k]
-        wanted = np.maximum(wanted, self._oldest[positions][:, None])
+        wanted = np.maximum(wanted, self.oldest[positions][:, None])
         index = rows[:, None] * self._length + wanted % self._length
         frames = self._frames.take((FRAMES,), index)[FRAMES]  # [B, k, ...]
         if is_next:
@@ -104,34 +124,80 @@ class FrameRing:
         """Forget everything."""
         self._lasts[:] = 0
         self._row_oldest[:] = 0
-        self._free, self._pool_used = [], 0
+        self._ended[:] = 0
+        self._generation += 1
+        self._make_pool()
 
-    def state_dict(self, counts: IntArray, kept: IntArray) -> State:
-        """Every frame that a kept transition needs, and the pool.
+    def state_dict(self, counts: IntArray) -> State:
+        """Every frame that a kept transition needs.
+
+        Frames are numbered from those before a row's first step. A row's newest one is saved with
+        each state, for an episode that starts there replaces it; those before never change.
 
         Args:
-            counts: Transitions ever added per row, [N].
-            kept: Positions of the transitions kept.
+            counts: Transitions ever added per row, [N]; the store's own array.
         """
+        used = np.flatnonzero(counts)
+        dtype = entry_dtype({FRAMES: self._frame})
         return {
-            "frames": self._frames.read(FRAMES, self._in_use(counts)),
-            "pool": self._pool.read(FRAMES, np.arange(self._pool_used)),
-            "free": np.array(self._free, np.int64),
-            "oldest": self._oldest[kept],
-            "lasts": self._lasts[kept],
+            "frames": Appended(
+                dtype=dtype,
+                first=np.maximum(0, counts - self._row_capacity),
+                ends=np.where(counts > 0, counts + self._size - 1, 0),
+                capacity=len(counts) * self._length,
+                read=partial(self._read_frames, self._generation, counts),
+                generation=self._generation,
+            ),
+            "newest": self._frames.read(FRAMES, used * self._length + counts[used] % self._length),
+            "lasts": Appended(
+                dtype=dtype,
+                first=self._ended - np.array([len(slots) for slots in self._slots], np.int64),
+                ends=self._ended.copy(),
+                capacity=0,
+                read=partial(self._read_lasts, self._generation),
+                generation=self._generation,
+            ),
             "row_oldest": self._row_oldest.copy(),
         }
 
-    def load_state_dict(self, state: State, counts: IntArray, kept: IntArray) -> None:
-        """Take over what `state_dict` returned."""
-        self.clear()
-        self._frames.write(self._in_use(counts), {FRAMES: state["frames"]})
-        self._pool_used = len(state["pool"])
-        self._make_room()
-        self._pool.write(np.arange(self._pool_used), {FRAMES: state["pool"]})
-        self._free = state["free"].tolist()
-        self._oldest[kept], self._lasts[kept] = state["oldest"], state["lasts"]
-        self._row_oldest[:] = state["row_oldest"]
+    def load_state_dict(self, state: State, counts: IntArray, ended: Sequence[IntArray]) -> None:
+        """Take over what `state_dict` returned; the store has loaded `oldest`.
+
+        Args:
+            state: The frames.
+            counts: Transitions ever added per row, [N].
+            ended: Positions of each row's kept transitions that ended an episode, in order.
+        """
+        frames: Appended = state["frames"]
+        lasts: Appended = state["lasts"]
+        for row, begin, columns in frames.parts():
+            steps = begin + 1 - self._size + np.arange(len(columns[FRAMES]))
+            self._write(np.full(len(steps), row), steps, columns[FRAMES])
+        used = np.flatnonzero(counts)
+        self._write(used, counts[used], state["newest"])
+        kept = list(lasts.parts())  # read before their places are given away
+        self._lasts[:] = 0
+        self._make_pool()
+        for row, begin, columns in kept:
+            index = begin - int(lasts.first[row])
+            positions = ended[row][index : index + len(columns[FRAMES])]
+            self._keep_lasts(positions, columns[FRAMES])
+        self._ended[:], self._row_oldest[:] = lasts.ends, state["row_oldest"]
+        self._generation = frames.generation
+
+    def _read_frames(
+        self, generation: int, counts: IntArray, row: int, begin: int, end: int
+    ) -> dict[str, Array]:
+        require_kept(generation == self._generation and begin >= counts[row] - self._row_capacity)
+        steps = np.arange(begin, end) + 1 - self._size
+        return {FRAMES: self._frames.read(FRAMES, row * self._length + steps % self._length)}
+
+    def _read_lasts(self, generation: int, row: int, begin: int, end: int) -> dict[str, Array]:
+        slots = self._slots[row]
+        first = int(self._ended[row]) - len(slots)
+        require_kept(generation == self._generation and begin >= first)
+        index = np.array(list(islice(slots, begin - first, end - first)), np.int64)
+        return {FRAMES: self._pool.read(FRAMES, index)}
 
     def _start(self, row: int, step: int, stack: Array) -> None:
         """Begin an episode with a stack [..., k]."""
@@ -163,38 +229,36 @@ class FrameRing:
 
     def _release(self, positions: IntArray) -> None:
         """Give back the last frames of transitions that are overwritten."""
-        lasts = self._lasts[positions]
-        used = lasts[lasts > 0]
-        if len(used):
-            self._free.extend((used - 1).tolist())
+        for position in positions[self._lasts[positions] > 0].tolist():
+            self._free.append(self._slots[position // self._row_capacity].popleft())
         self._lasts[positions] = 0
 
-    def _keep_lasts(self, frames: Array) -> IntArray:
-        """Write frames [K, ...] to the pool and return their slots, [K]."""
+    def _keep_lasts(self, positions: IntArray, frames: Array) -> None:
+        """Write the last frames [K, ...] of the episodes that end at positions to the pool."""
         places = []
-        for _ in range(len(frames)):
+        for position in positions.tolist():
             if not self._free:
                 self._free.append(self._pool_used)
                 self._pool_used += 1
             places.append(self._free.pop())
-        self._make_room()
+            row = position // self._row_capacity
+            self._slots[row].append(places[-1])
+            self._ended[row] += 1
         index = np.array(places, np.int64)
-        self._pool.write(index, {FRAMES: frames})
-        return index
-
-    def _make_room(self) -> None:
         while self._pool_length < self._pool_used:
             self._pool_length *= 2
         self._pool.grow(self._pool_length)
+        self._pool.write(index, {FRAMES: frames})
+        self._lasts[positions] = 1 + index
 
-    def _in_use(self, counts: IntArray) -> IntArray:
-        """Return the slots of the frames that kept transitions need."""
-        places = []
-        for row, count in enumerate(counts.tolist()):
-            if count:
-                oldest = max(0, count - self._row_capacity) - self._size + 1
-                places.append(row * self._length + np.arange(oldest, count + 1) % self._length)
-        return np.concatenate(places) if places else np.zeros(0, np.int64)
+    def _make_pool(self) -> None:
+        """Begin with an empty pool."""
+        self._pool = self._make_table(FIRST_POOL)
+        self._pool.allocate(FRAMES, self._frame)
+        self._pool_length, self._pool_used = FIRST_POOL, 0
+        self._free: list[int] = []
+        for slots in self._slots:
+            slots.clear()
 
 
 def frames_per_row(row_capacity: int, stack_size: int) -> int:

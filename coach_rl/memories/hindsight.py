@@ -6,14 +6,15 @@ reward what the goal space says of the states that followed. Nothing is stored t
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
+from annotated_types import Interval
 from gymnasium import spaces
 
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.errors import ConfigurationError, SpaceError, require
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
@@ -47,16 +48,10 @@ class HindsightParameters:
     strategy: Strategy = "future"
     """future: achieved at or after this transition. final: at the episode's end. episode: anywhere
     in the episode. random: by any transition kept."""
-    ratio: float = 4.0
+    ratio: Annotated[float, Interval(ge=0, lt=math.inf)] = 4.0
     """k: relabelled transitions for each one left as it was, so k / (k + 1) of a batch."""
     goal_ends_episode: bool = False
     """Reaching the goal is terminal: nothing is bootstrapped behind it."""
-
-    def __post_init__(self) -> None:
-        require(
-            0 <= self.ratio < math.inf,
-            f"HindsightParameters.ratio must be 0 or more and finite, got {self.ratio}",
-        )
 
     def at(self, place: LevelPlace) -> "Hindsight":
         """Resolve these parameters for a place in a stack.

@@ -9,12 +9,14 @@ ask for too much.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Lt
 
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
@@ -41,7 +43,7 @@ from coach_rl.memories.tables import Field
 class HindsightActionParameters:
     """Settings of hindsight actions: how an upper level's sub-goals are shown in batches."""
 
-    penalty: float | None = None
+    penalty: Annotated[float, Lt(0)] | None = None
     """Reward of a tested sub-goal for which the level below used up its horizon; None: minus the
     level's own horizon, the lowest return of a sub-episode with -1 a decision.
     """
@@ -49,12 +51,6 @@ class HindsightActionParameters:
     """If True, sub-goals that were missed untested are shown as they were sent as often as in
     hindsight. False is the paper's way: they would teach what the level below cannot do yet.
     """
-
-    def __post_init__(self) -> None:
-        require(
-            self.penalty is None or self.penalty < 0,
-            f"HindsightActionParameters.penalty must be below 0 or None, got {self.penalty}",
-        )
 
     def at(
         self, place: LevelPlace, goal: GoalSpace, output_filter: OutputFilter | None
@@ -134,7 +130,7 @@ class HindsightActions:
         """
         achieved = self.sub_goal.achieved(next_observation)
         none = np.zeros(len(achieved), np.bool_)
-        # Any other end beside the horizon is not the fault of the level below.
+        # Another end beside the horizon is not the fault of the level below.
         used_up = none if below is None else below == np.uint8(End.HORIZON)
         return {
             ACHIEVED_ACTIONS: self._as_action(self.sub_goal.asked_by(achieved, observation)),

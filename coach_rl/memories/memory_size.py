@@ -8,6 +8,7 @@ import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.sizes import readable
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -64,12 +65,3 @@ def free_device_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return free_host_bytes()
-
-
-def readable(size: float) -> str:
-    """Bytes as people read them, in powers of 1000."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:,.1f} GB"

@@ -6,8 +6,9 @@ the one key `observation`, is written without its key, as Minari has it.
 """
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from coach_rl.memories.columns import (
 )
 
 PLAIN_KEY = "observation"
+Shown = Array | dict[str, Array]
+"""An array, or one for each key of a Dict space."""
 DURATION = "duration"
 """The info under which decisions that lasted more than one simulator step have their duration."""
 
@@ -136,7 +139,7 @@ def _buffers(
     observation_space: spaces.Dict,
     action_space: Space,
     agent: str,
-) -> Iterator[Any]:
+) -> Iterator[object]:
     """An episode buffer for each episode of each row."""
     make = _module("minari.data_collector.episode_buffer").EpisodeBuffer
     ends = trajectories[TERMINATED] | trajectories[TRUNCATED]
@@ -167,7 +170,7 @@ def _buffers(
         )
 
 
-def _actions(column: Any, space: Space, agent: str) -> Any:
+def _actions(column: Callable[[str], Array], space: Space, agent: str) -> Shown:
     path = f"/agents/{agent}/actions"
     if isinstance(space, spaces.Dict):
         return {
@@ -237,7 +240,7 @@ def _form(space: Space) -> str:
     return f"{type(space).__name__}{space.shape}"
 
 
-def _shown(observations: dict[str, Array]) -> Any:
+def _shown(observations: dict[str, Array]) -> Shown:
     return observations[PLAIN_KEY] if set(observations) == {PLAIN_KEY} else observations
 
 
@@ -245,7 +248,7 @@ def _shown_space(space: spaces.Dict) -> Space:
     return space[PLAIN_KEY] if set(space.spaces) == {PLAIN_KEY} else space
 
 
-def _minari() -> Any:
+def _minari() -> ModuleType:
     for needed in ("minari", "h5py"):
         try:
             importlib.import_module(needed)
@@ -257,5 +260,5 @@ def _minari() -> Any:
     return importlib.import_module("minari")
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> ModuleType:
     return importlib.import_module(name)

@@ -3,8 +3,9 @@
 import numpy as np
 import torch
 
-from coach_rl.core.errors import NonFiniteError, RunError, require
+from coach_rl.core.errors import NonFiniteError, RunError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
@@ -18,30 +19,14 @@ from coach_rl.memories.sum_tree import SumTree
 class PrioritisedParameters:
     """Proportional prioritisation; defaults of the paper's table 3, proportional variant."""
 
-    alpha: float = 0.6
+    alpha: NonNegative[float] = 0.6
     """Exponent of the priorities: 0 is uniform, 1 fully in proportion."""
-    beta: float = 0.4
+    beta: UnitInterval = 0.4
     """Initial exponent of the importance weights; 1 corrects fully."""
-    anneal_beta_over: EnvironmentSteps | None = EnvironmentSteps(1_000_000)
+    anneal_beta_over: Positive[EnvironmentSteps] | None = EnvironmentSteps(1_000_000)
     """Environment steps added to the memory until beta has risen to 1; None: it stays."""
-    epsilon: float = 1e-6
+    epsilon: Positive[float] = 1e-6
     """Added to every error, so that none is forgotten."""
-
-    def __post_init__(self) -> None:
-        require(self.alpha >= 0, f"PrioritisedParameters.alpha must be 0 or more, got {self.alpha}")
-        require(
-            0 <= self.beta <= 1,
-            f"PrioritisedParameters.beta must lie in [0, 1], got {self.beta}",
-        )
-        require(
-            self.epsilon > 0,
-            f"PrioritisedParameters.epsilon must be more than 0, got {self.epsilon}",
-        )
-        require(
-            self.anneal_beta_over is None or self.anneal_beta_over.count > 0,
-            "PrioritisedParameters.anneal_beta_over must be more than 0 or None, "
-            f"got {self.anneal_beta_over}",
-        )
 
 
 class PrioritisedPositions(SamplerUnit):
@@ -125,7 +110,9 @@ class PrioritisedPositions(SamplerUnit):
 
     def load_state_dict(self, state: State) -> None:
         """Take over what `state_dict` returned; the store must have been loaded before."""
-        self._tree.fill(self._store.kept(), np.asarray(state["priorities"]))
+        kept, priorities = self._store.kept(), np.asarray(state["priorities"])
+        if len(kept) == len(priorities):
+            self._tree.fill(kept, priorities)
         self._greatest, self._steps_added = state["greatest"], state["steps_added"]
 
 

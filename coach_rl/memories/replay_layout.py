@@ -27,6 +27,9 @@ from coach_rl.memories.ring_store import LEDGER, FrameStackField
 from coach_rl.memories.sum_tree import tree_bytes
 from coach_rl.memories.tables import Field, kept_dtype
 
+SAVED_PRIORITY = 24
+"""Bytes that saving a priority takes for a moment: value, position and place in the tree."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayLayout:
@@ -118,7 +121,10 @@ class ReplayLayout:
             big += self.num_rows * per_row * stack.field.bytes // stack.field.shape[-1]
         episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
         small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
-        host = entries * small + (tree_bytes(entries) if self.is_prioritised else 0)
+        small += 8 * len(self.extras)  # whose shapes the first transition tells
+        host = entries * small
+        if self.is_prioritised:
+            host += tree_bytes(entries) + entries * SAVED_PRIORITY
         if self.is_on_device:
             return MemorySize(host=host, device=big)
         return MemorySize(host=host + big, device=0)

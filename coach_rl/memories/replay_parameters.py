@@ -12,6 +12,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
@@ -65,13 +66,13 @@ class SamplerUnitParameters(Protocol):
 class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A replay memory: what it keeps, where, and how batches are drawn from it."""
 
-    capacity: int = 1_000_000
+    capacity: Positive[int] = 1_000_000
     """Transitions kept over all rows; each of N rows gets a ring of capacity // N."""
     storage: Storage = "cpu"
     """cpu: in ordinary memory. pinned: the same, and batches go to a CUDA device through
     page-locked memory, beside the program. device: on the learner's device. none: nothing is
     kept, for agents that only act; evaluations of a run are made so."""
-    n_step: int = 1
+    n_step: Positive[int] = 1
     """Rewards summed before bootstrapping."""
     discount_by_duration: bool = False
     """Discount by gamma ** duration, for decisions that last several simulator steps."""
@@ -94,9 +95,6 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """Points of the sampler to inspect."""
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "n_step"):
-            value = getattr(self, name)
-            require(value >= 1, f"ReplayMemoryParameters.{name} must be 1 or more, got {value}")
         require(
             self.hindsight_actions is None or self.hindsight is not None,
             "ReplayMemoryParameters.hindsight_actions go with hindsight; "

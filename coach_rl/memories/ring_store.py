@@ -7,12 +7,13 @@ intervals of steps.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError, RunError
 from coach_rl.core.records import Array, BoolArray, IntArray
-from coach_rl.core.state import State
+from coach_rl.core.state import Appended, State
 from coach_rl.memories.columns import (
     DURATIONS,
     NEXT_OBSERVATIONS,
@@ -23,7 +24,7 @@ from coach_rl.memories.columns import (
     Columns,
 )
 from coach_rl.memories.frame_ring import FrameRing
-from coach_rl.memories.tables import Field, Table
+from coach_rl.memories.tables import Field, Table, entry_dtype, require_kept
 
 LEDGER = {
     REWARDS: Field((), np.float32),
@@ -34,6 +35,10 @@ LEDGER = {
 """Columns of every transition; always on the host, where n-step returns are computed."""
 OPEN = 0
 """The end of an episode that continues."""
+BEGINS = "/begins"
+"""Saved column: the first step of each transition's episode."""
+OLDEST_FRAMES = "/oldest_frames/"
+"""Saved column, an observation key follows: the earliest frame of each transition's stacks."""
 
 MakeTable = Callable[[int], Table]
 
@@ -81,7 +86,7 @@ class RingStore:
         }
         self.counts: IntArray = np.zeros(num_rows, np.int64)
         """Transitions ever added per row, which is the step of the next one, [N]."""
-        self._length = 0
+        self._length, self._generation = 0, 0
         self._begins: IntArray = np.zeros(length, np.int64)
         self._ends: IntArray = np.zeros(length, np.int64)
         self._row_begins: IntArray = np.zeros(num_rows, np.int64)
@@ -173,6 +178,18 @@ class RingStore:
             self._close(row, before + int(index) + 1)
         return positions
 
+    def truncate_open_episodes(self) -> None:
+        """End every row's open episode with its newest transition, which becomes truncated."""
+        rows = np.flatnonzero(self.counts > self._row_begins)
+        ends = self.counts[rows]
+        positions = self.positions_of(rows, ends - 1)
+        self.ledger[TRUNCATED][positions] = True
+        self._generation += 1
+        for ring in self._rings.values():
+            ring.truncate(rows, ends, positions)
+        for row, end in zip(rows.tolist(), ends.tolist(), strict=True):
+            self._close(row, end)
+
     def draw(self, rng: np.random.Generator, size: int) -> IntArray:
         """Positions [size], each transition kept equally likely; RunError when there is none."""
         if not self._length:
@@ -184,7 +201,10 @@ class RingStore:
 
     def kept(self) -> IntArray:
         """The positions of all transitions kept, row by row, slot by slot."""
-        return self._nth(np.arange(self._length))
+        begins = np.arange(self.num_rows) * self.row_capacity
+        return np.concatenate(
+            [np.arange(begin, begin + size) for begin, size in zip(begins, self.sizes, strict=True)]
+        )
 
     def rows_of(self, positions: IntArray) -> IntArray:
         """The row of each position, [...]."""
@@ -238,28 +258,33 @@ class RingStore:
         self.counts[:] = 0
         self._row_begins[:] = 0
         self._length = 0
+        self._generation += 1
         for ring in self._rings.values():
             ring.clear()
 
     def state_dict(self) -> State:
-        """Everything kept, without the slots that are empty."""
-        kept = self.kept()
+        """Everything kept; transitions never change, so they are `Appended`."""
         return {
             "num_rows": self.num_rows,
             "row_capacity": self.row_capacity,
-            "counts": self.counts.copy(),
             "row_begins": self._row_begins.copy(),
-            "begins": self._begins[kept],
-            "ends": self._ends[kept],
-            "ledger": {path: column[kept] for path, column in self.ledger.items()},
-            "columns": {path: self.table.read(path, kept) for path in self.table.fields},
-            "frames": {
-                key: ring.state_dict(self.counts, kept) for key, ring in self._rings.items()
-            },
+            "transitions": Appended(
+                dtype=entry_dtype(self._saved_fields()),
+                first=self.counts - self.sizes,
+                ends=self.counts.copy(),
+                capacity=self.num_rows * self.row_capacity,
+                read=partial(self._read_steps, self._generation),
+                generation=self._generation,
+            ),
+            "frames": {key: ring.state_dict(self.counts) for key, ring in self._rings.items()},
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over everything; CheckpointError when the state is of another shape of store."""
+        """Take over everything; without its transitions, what is here stays as it is.
+
+        Raises:
+            CheckpointError: The state is of another shape of store.
+        """
         saved = state["num_rows"], state["row_capacity"]
         if saved != (self.num_rows, self.row_capacity):
             raise CheckpointError(
@@ -267,21 +292,70 @@ class RingStore:
                 f"{self.num_rows} of {self.row_capacity}; use the num_envs and capacity it was "
                 "saved with"
             )
-        self.clear()
-        self.counts[:] = state["counts"]
+        transitions: Appended | None = state["transitions"]
+        if transitions is None:
+            return
+        self._allocate_missing(transitions.dtype)
+        host = self._saved_on_host()
+        for row, begin, columns in transitions.parts():
+            positions = self._positions(row, begin, begin + len(columns[REWARDS]))
+            for path, column in host.items():
+                column[positions] = columns[path]
+            self.table.write(positions, {path: columns[path] for path in self.table.fields})
+        self.counts[:] = transitions.ends
         self._row_begins[:] = state["row_begins"]
-        self._length = int(self.sizes.sum())
-        kept = self.kept()
-        self._begins[kept] = state["begins"]
-        self._ends[kept] = state["ends"]
-        for path, column in self.ledger.items():
-            column[kept] = state["ledger"][path]
-        for path, values in state["columns"].items():
-            if path not in self.table.fields:
-                self.table.allocate(path, Field(values.shape[1:], values.dtype))
-        self.table.write(kept, state["columns"])
-        for key, ring in self._rings.items():
-            ring.load_state_dict(state["frames"][key], self.counts, kept)
+        self._length, self._generation = int(self.sizes.sum()), transitions.generation
+        kept = [
+            self._positions(row, begin, end)
+            for row, (begin, end) in enumerate(
+                zip(self.counts - self.sizes, self.counts, strict=True)
+            )
+        ]
+        for row, positions in enumerate(kept):
+            self._restore_ends(row, positions)
+        if self._rings:
+            is_end = self.ledger[TERMINATED] | self.ledger[TRUNCATED]
+            ended = [positions[is_end[positions]] for positions in kept]
+            for key, ring in self._rings.items():
+                ring.load_state_dict(state["frames"][key], transitions.ends, ended)
+
+    def _positions(self, row: int, begin: int, end: int) -> IntArray:
+        return row * self.row_capacity + np.arange(begin, end) % self.row_capacity
+
+    def _saved_on_host(self) -> dict[str, Array]:
+        """The saved columns that are not in the table, [N * C, ...] each."""
+        oldest = {f"{OLDEST_FRAMES}{key}": ring.oldest for key, ring in self._rings.items()}
+        return {**self.ledger, BEGINS: self._begins, **oldest}
+
+    def _saved_fields(self) -> dict[str, Field]:
+        """Every saved column."""
+        host = self._saved_on_host().items()
+        fields = {path: Field(column.shape[1:], column.dtype) for path, column in host}
+        return fields | self.table.fields
+
+    def _read_steps(self, generation: int, row: int, begin: int, end: int) -> dict[str, Array]:
+        """The saved columns of the steps [begin, end) of a row, [T, ...] each."""
+        require_kept(
+            generation == self._generation and begin >= self.counts[row] - self.row_capacity
+        )
+        positions = self._positions(row, begin, end)
+        host = {path: column[positions] for path, column in self._saved_on_host().items()}
+        return host | {path: self.table.read(path, positions) for path in self.table.fields}
+
+    def _allocate_missing(self, dtype: np.dtype[np.void]) -> None:
+        """Make the columns that are otherwise made when the first transition comes."""
+        known = self._saved_fields()
+        for path in dtype.names or ():
+            if path not in known:
+                self.table.allocate(path, Field(dtype[path].shape, dtype[path].base))
+
+    def _restore_ends(self, row: int, positions: IntArray) -> None:
+        """Let the episodes of a row's positions, in order, end where the next ones begin."""
+        count = int(self.counts[row])
+        begins, episodes = np.unique(self._begins[positions], return_inverse=True)
+        is_open = count > self._row_begins[row]
+        ends = np.append(begins[1:], OPEN if is_open else count)
+        self._ends[positions] = ends[episodes]
 
     def _nth(self, numbers: IntArray) -> IntArray:
         """Positions of the transitions of these numbers, counted row by row."""

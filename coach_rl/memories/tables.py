@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, IntArray
 from coach_rl.memories.columns import Columns
 
@@ -32,6 +33,20 @@ def kept_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
     """Return the dtype in which values are kept: float32 for float64, else the values' own."""
     dtype = np.dtype(dtype)
     return np.dtype(np.float32) if dtype == np.float64 else dtype
+
+
+def entry_dtype(fields: Mapping[str, Field]) -> np.dtype[np.void]:
+    """The dtype of one saved entry, with these columns."""
+    return np.dtype([(path, field.dtype, field.shape) for path, field in fields.items()])
+
+
+def require_kept(is_kept: bool) -> None:
+    """Raise a `RunError` unless what a state refers to is still there."""
+    if not is_kept:
+        raise RunError(
+            "the memory has overwritten transitions that its state refers to; write or load a "
+            "state before more are added"
+        )
 
 
 class Table(Protocol):

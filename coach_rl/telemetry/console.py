@@ -15,6 +15,14 @@ from rich.table import Table
 from rich.text import Text
 
 from coach_rl.core.clock import Phase
+from coach_rl.core.steps import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    Hours,
+    RunLength,
+    StepUnit,
+    TrainingSteps,
+)
 from coach_rl.telemetry.records import LogRecord
 
 _STDERR = 2
@@ -37,7 +45,7 @@ class ConsoleSink:
     nothing because something takes long, a thread keeps showing what that is, and for how long.
 
     Args:
-        planned_steps: Environment steps of the whole run; None where it is not known yet.
+        planned: Length of the whole run; None where it is not known yet.
         console: Where to; None for standard output.
         plain: Lines even on a terminal.
     """
@@ -45,13 +53,14 @@ class ConsoleSink:
     def __init__(
         self,
         *,
-        planned_steps: int | None = None,
+        planned: RunLength | None = None,
         console: Console | None = None,
         plain: bool = False,
     ) -> None:
         self._console = console or Console()
         self._plain = plain or not self._console.is_terminal or self._console.is_dumb_terminal
-        self._planned = planned_steps
+        self._planned: tuple[RunLength, ...] = () if planned is None else (planned,)
+        """Lengths of which the first to be reached ends the run; none where they aren't known."""
         self._notice = ""
         self._activity, self._since = "", 0.0
         """The activity that takes long, and when it began."""
@@ -74,9 +83,9 @@ class ConsoleSink:
         self._learned: dict[tuple[str, str], Mapping[str, float]] = {}
         """The newest training metrics by level and agent."""
 
-    def plan(self, planned_steps: int) -> None:
-        """Say how many environment steps the run has in all, once that is known."""
-        self._planned = planned_steps
+    def plan(self, *lengths: RunLength | None) -> None:
+        """Say how long the run is in all, once that is known; the length reached first ends it."""
+        self._planned = tuple(length for length in lengths if length is not None)
 
     def announce(self, text: str) -> None:
         """Show a line below the panel from its next refresh on, or at once where there is none.
@@ -134,7 +143,7 @@ class ConsoleSink:
             now = time.monotonic()
             if not self._plain and self._last is not None:
                 self._refresh(self._last)
-            elif self._plain and now - max(self._since, self._shown) >= PLAIN_SECONDS:
+            elif now - max(self._since, self._shown) >= PLAIN_SECONDS:
                 self._shown = now
                 self._print(self._doing())
 
@@ -182,11 +191,11 @@ class ConsoleSink:
         table.add_column(ratio=1)
         table.add_column(justify="right")
         table.add_column(justify="right", min_width=12)
-        planned = self._planned or math.inf
+        share = self._share(record)
         table.add_row(
             record.phase.value,
-            ProgressBar(total=planned, completed=record.environment_steps),
-            f"{record.environment_steps / planned:4.0%}" if self._planned else "",
+            ProgressBar(total=1.0, completed=share or 0.0),
+            "" if share is None else f"{share:4.0%}",
             self._left(record),
         )
         return table
@@ -195,22 +204,22 @@ class ConsoleSink:
         table = Table.grid(padding=(0, 1), expand=True)
         for ratio in (2, 3, 2, 2):
             table.add_column(style="dim" if len(table.columns) % 2 == 0 else "", ratio=ratio)
-        steps, planned = f"{record.environment_steps:,}", self._planned
         table.add_row(
             "steps",
-            f"{steps} of {planned:,}" if planned else steps,
+            self._of(record, EnvironmentSteps),
             "episode reward",
             _number(self._episode_reward()),
         )
-        speed = self._speed()
+        speed = self._speed(EnvironmentSteps)
         table.add_row(
             "steps/s",
             f"{speed:,.0f}" if speed else "-",
             "evaluation",
             f"{_number(self._evaluated)}{self._success}",
         )
-        table.add_row("updates", f"{record.training_steps:,}", "best", _number(self._best))
-        table.add_row("episodes", f"{record.episodes:,}", "elapsed", _duration(record.wall_seconds))
+        updates, episodes = self._of(record, TrainingSteps), self._of(record, EnvironmentEpisodes)
+        table.add_row("updates", updates, "best", _number(self._best))
+        table.add_row("episodes", episodes, "elapsed", self._of(record, Hours))
         if self._final:
             table.add_row("", "", "final evaluation", self._final)
         return table
@@ -226,10 +235,11 @@ class ConsoleSink:
 
     def _line(self, record: LogRecord) -> str:
         parts = [f"{record.phase.value:<7}", f"{record.environment_steps:>10,} steps"]
-        if self._planned:
-            parts.append(f"{record.environment_steps / self._planned:4.0%}")
-        if speed := self._speed():
-            parts += [f"{speed:,.0f} steps/s", self._left(record)]
+        if (share := self._share(record)) is not None:
+            parts.append(f"{share:4.0%}")
+        if speed := self._speed(EnvironmentSteps):
+            parts.append(f"{speed:,.0f} steps/s")
+        parts.append(self._left(record))
         if record.training_steps:
             parts.append(f"{record.training_steps:,} updates")
         if self._rewards:
@@ -257,23 +267,45 @@ class ConsoleSink:
             ]
             yield " ".join(part for part in parts if part), scalars
 
-    def _speed(self) -> float | None:
-        """Recent environment steps per second of training; None while it is not known."""
+    def _share(self, record: LogRecord) -> float | None:
+        """The share of the run that is done; None where its length is not known."""
+        return max((length.share(record) for length in self._planned), default=None)
+
+    def _of(self, record: LogRecord, unit: type[StepUnit]) -> str:
+        """The amount of a unit that is done, and the total where the run is measured in it."""
+        parts = [unit.counted(record)]
+        parts += [length.count for length in self._planned if type(length) is unit]
+        if unit is Hours:
+            return " of ".join(_duration(3600 * hours) for hours in parts)
+        return " of ".join(f"{count:,}" for count in parts)
+
+    def _speed(self, unit: type[StepUnit]) -> float | None:
+        """The recent amount of a unit per second of training; None while it is not known."""
         if len(self._progress) < 2:
             return None
         first, last = self._progress[0], self._progress[-1]
         seconds = _training_seconds(last) - _training_seconds(first)
-        return (last.environment_steps - first.environment_steps) / seconds if seconds > 0 else None
+        return (unit.counted(last) - unit.counted(first)) / seconds if seconds > 0 else None
 
     def _left(self, record: LogRecord) -> str:
         """The time left at the recent speed, evaluations taking the share they have had so far."""
-        speed = self._speed()
-        if not speed or not self._planned:
-            return ""
+        left = [
+            seconds
+            for length in self._planned
+            if (seconds := self._seconds_left(length, record)) is not None
+        ]
+        return f"{_duration(min(left))} left" if left else ""
+
+    def _seconds_left(self, length: RunLength, record: LogRecord) -> float | None:
+        remaining = max(0, length.count - length.counted(record))
+        if isinstance(length, Hours):
+            return 3600 * remaining
+        speed = self._speed(type(length))
+        if not speed:
+            return None
         last = self._progress[-1]
         slower = max(1.0, last.wall_seconds / _training_seconds(last))
-        remaining = max(0, self._planned - record.environment_steps)
-        return f"{_duration(remaining / speed * slower)} left"
+        return remaining / speed * slower
 
     def _episode_reward(self) -> float:
         return float(np.mean(self._rewards)) if self._rewards else math.nan

@@ -1,11 +1,12 @@
 """Log records as tables: a file per agent, one for episodes, one for evaluations, ..."""
 
 import csv
+import io
 import os
 from pathlib import Path
-from typing import TextIO
 from urllib.parse import quote
 
+from coach_rl.telemetry.line_file import LineFile
 from coach_rl.telemetry.records import LogRecord
 
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
@@ -14,6 +15,8 @@ FILES = {
     "evaluation": "evaluations",
     "final_evaluation": "final_evaluation",
     "progress": "progress",
+    "gap": "gaps",
+    "roll_back": "roll_backs",
 }
 """Files of the records about the whole graph."""
 
@@ -56,15 +59,16 @@ class _Table:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._columns = _header(path)
-        self._file: TextIO = path.open("a", encoding="utf-8", newline="")
+        self._file = LineFile(path)
 
     def add(self, row: dict[str, float]) -> None:
         if any(column not in self._columns for column in row):
             self._widen([*self._columns, *(name for name in row if name not in self._columns)])
-        csv.writer(self._file, lineterminator="\n").writerow(
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(
             [row.get(column, "") for column in self._columns]
         )
-        self._file.flush()
+        self._file.append(line.getvalue())
 
     def close(self) -> None:
         self._file.close()
@@ -75,13 +79,17 @@ class _Table:
         new = self._path.with_suffix(".csv.new")
         with self._path.open(encoding="utf-8", newline="") as old:
             rows = list(csv.reader(old))[1:]
-        with new.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
-        os.replace(new, self._path)
+        try:
+            with new.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(columns)
+                writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
+            os.replace(new, self._path)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
         self._columns = columns
-        self._file = self._path.open("a", encoding="utf-8", newline="")
+        self._file = LineFile(self._path)
 
 
 def _file_name(name: str) -> str:

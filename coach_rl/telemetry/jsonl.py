@@ -4,11 +4,12 @@ import json
 import math
 from pathlib import Path
 
+from coach_rl.telemetry.line_file import LineFile
 from coach_rl.telemetry.records import LogRecord
 
 
 class JsonlSink:
-    """Appends a line per record and flushes it, so a killed run keeps its lines.
+    """Appends a line per record, so a killed run keeps its lines.
 
     Strict JSON: a number that is not finite is written as null.
 
@@ -18,7 +19,7 @@ class JsonlSink:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", encoding="utf-8")
+        self._file = LineFile(path)
 
     def write(self, record: LogRecord) -> None:
         """One line."""
@@ -38,8 +39,7 @@ class JsonlSink:
                 name: [_finite(value) for value in values.ravel().tolist()]
                 for name, values in record.arrays.items()
             }
-        self._file.write(json.dumps(line, allow_nan=False) + "\n")
-        self._file.flush()
+        self._file.append(json.dumps(line, allow_nan=False) + "\n")
 
     def close(self) -> None:
         """Close the file."""

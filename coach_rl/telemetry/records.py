@@ -20,13 +20,18 @@ Kind = Literal[
     "evaluation",
     "final_evaluation",
     "checkpoint",
+    "checkpoint_failed",
+    "gap",
+    "roll_back",
 ]
 """The subject of a record.
 
 phase: a phase begins. progress: speed and time, about every thousand environment steps. episode: a
 training episode has ended. train: an agent's `train` was due and has learned. level: how a level's
 sub-episodes have gone, after a progress and before an evaluation record. evaluation: an evaluation
-is over. final_evaluation: the one at a run's end is over. checkpoint: one was written.
+is over. final_evaluation: the one at a run's end is over. checkpoint: one is being written.
+checkpoint_failed: that could not be written. gap: records before it could not be written here.
+roll_back: the run has diverged and is back at this checkpoint.
 """
 
 

@@ -17,8 +17,18 @@ class Summary:
     """Environment steps per second of training, updates included, evaluations not."""
     best_checkpoint: str | None
     """Path of the checkpoint with the best evaluation; None when there was no evaluation."""
-    last_checkpoint: str
-    """Path of the newest checkpoint."""
+    last_checkpoint: str | None
+    """Path of the newest checkpoint; None where the run keeps none, or could write none."""
+    incidents: tuple[str, ...] = ()
+    """Troubles that did not end the run, a line each."""
+    best: str = ""
+    """The best evaluation while training, by which metric, and when; empty when there was none."""
+    ending: str = ""
+    """The reason why training was over: `solved`, or the unit whose count was full."""
+    target: str = ""
+    """The target, and whether it was reached; empty where there is none."""
+    solved_at: int | None = None
+    """Environment steps of the first evaluation that reached the target; None if none has."""
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
@@ -45,8 +55,12 @@ class Summary:
                 level.level: {_short(name): value for name, value in level.scalars.items()}
                 for level in record.levels
             },
+            "ending": self.ending,
+            "target": self.target or None,
+            "solved_at": self.solved_at,
             "best_checkpoint": self.best_checkpoint,
             "last_checkpoint": self.last_checkpoint,
+            "incidents": list(self.incidents),
         }
 
     def table(self) -> Table:
@@ -56,8 +70,14 @@ class Summary:
         table.add_row("environment steps", f"{record.environment_steps:,}")
         table.add_row("gradient updates", f"{record.training_steps:,}")
         table.add_row("steps per second", f"{self.steps_per_second:,.0f}")
+        table.add_row("ended by", self.ending or "-")
+        if self.target:
+            table.add_row("target", self.target)
+        table.add_row("best evaluation", self.best or "-")
         table.add_row("best checkpoint", self.best_checkpoint or "-")
-        table.add_row("last checkpoint", self.last_checkpoint)
+        table.add_row("last checkpoint", self.last_checkpoint or "-")
+        for incident in self.incidents:
+            table.add_row("incident", incident)
         return table
 
 

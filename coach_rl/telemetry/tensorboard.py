@@ -1,19 +1,36 @@
 """Scalars for TensorBoard, by environment steps."""
 
+import contextlib
+import itertools
+import os
+import socket
+import time
 from pathlib import Path
 
-from tensorboard.compat.proto import summary_pb2  # type: ignore[import-untyped]  # has no types
-from torch.utils.tensorboard import SummaryWriter
+from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]  # has no types
+    Event,
+    SessionLog,
+    SourceMetadata,
+)
+from tensorboard.compat.proto.summary_pb2 import (  # type: ignore[import-untyped]  # has no types
+    Summary,
+)
+from tensorboard.summary.writer.record_writer import (  # type: ignore[import-untyped]  # has no types
+    RecordWriter,
+)
 
 from coach_rl.telemetry.records import LogRecord
 
-FLUSH_SECONDS = 10
+FLUSH_SECONDS = 10.0
+FORMAT = "brain.Event:2"
+_numbers = itertools.count()
 
 
 class TensorBoardSink:
-    """Writes every scalar of every record; on disk after ten seconds or at a checkpoint.
+    """Writes every scalar of every record; on disk at a record after ten seconds, or a checkpoint.
 
     An agent's scalars stand under `<level>/<agent>/`, so a hierarchy's levels lie side by side.
+    TensorBoard's own writer has a thread, whose errors nobody could take.
 
     Args:
         folder: For the event files; made where there is none.
@@ -26,31 +43,70 @@ class TensorBoardSink:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._forgotten_from = None if resumed_at is None else resumed_at + 1
-        self._writer: SummaryWriter | None = None
+        self._events: _EventFile | None = None
         """None until the first scalars: a run without any has no event file."""
 
     def write(self, record: LogRecord) -> None:
         """Its scalars."""
         if not record.scalars:
             return
-        if self._writer is None:
-            self._writer = SummaryWriter(
-                str(self._folder), purge_step=self._forgotten_from, flush_secs=FLUSH_SECONDS
-            )
+        if self._events is None:
+            self._events = _EventFile(self._folder, self._forgotten_from)
         prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
-        summary = summary_pb2.Summary(
+        summary = Summary(
             value=[
-                summary_pb2.Summary.Value(tag=f"{prefix}{name}", simple_value=value)
+                Summary.Value(tag=f"{prefix}{name}", simple_value=value)
                 for name, value in record.scalars.items()
             ]
         )
-        # One event a record takes half the time of one `add_scalar` for each of three scalars.
-        events = self._writer._get_file_writer()  # type: ignore[no-untyped-call]  # torch's
-        events.add_summary(summary, record.environment_steps)
+        # One event a record takes half the time of one for each of three scalars.
+        self._events.add(Event(step=record.environment_steps, summary=summary))
         if record.kind == "checkpoint":  # which notes how long the file is
-            events.flush()
+            self._events.flush()
 
     def close(self) -> None:
         """Flush and close."""
-        if self._writer is not None:
-            self._writer.close()
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+
+
+class _EventFile:
+    """A new event file.
+
+    Args:
+        folder: Where.
+        forgotten_from: Step from which TensorBoard forgets what other files said; None: none.
+    """
+
+    def __init__(self, folder: Path, forgotten_from: int | None) -> None:
+        stamp = f"{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}"
+        self._path = folder / f"events.out.tfevents.{stamp}"
+        self._file = self._path.open("wb")
+        self._records = RecordWriter(self._file)
+        self._flushed = time.monotonic()
+        try:
+            self.add(Event(file_version=FORMAT, source_metadata=SourceMetadata(writer="coach_rl")))
+            if forgotten_from is not None:
+                start = SessionLog(status=SessionLog.START)
+                self.add(Event(step=forgotten_from, session_log=start))
+            self.flush()
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the same error once more
+                self._file.close()
+            raise
+
+    def add(self, event: Event) -> None:
+        event.wall_time = time.time()
+        self._records.write(event.SerializeToString())
+        if time.monotonic() - self._flushed >= FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        self._flushed = time.monotonic()
+        self._file.flush()
+        self._path.stat()  # raises where the file has been removed
+
+    def close(self) -> None:
+        self._file.close()

@@ -13,13 +13,15 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 from PIL import Image, ImageDraw, ImageFont
 
-from coach_rl.core.errors import ConfigurationError, RunError, how_to_install, require
+from coach_rl.core.errors import ConfigurationError, RunError, how_to_install
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import Array
 
 Format = Literal["gif", "mp4"]
@@ -47,37 +49,19 @@ _MP4_QUALITY = 7
 class VideoParameters:
     """Settings of an evaluation's video."""
 
-    formats: tuple[Format, ...] = ("gif",)
+    formats: NonEmpty[tuple[Format, ...]] = ("gif",)
     """gif, mp4 or both."""
-    frame_skip: int = 1
+    frame_skip: Positive[int] = 1
     """Steps from one frame to the next; doubled whenever an episode is too long for
     `max_frames`."""
-    max_frames: int = 200
+    max_frames: Annotated[int, Ge(2)] = 200
     """Frames of a video at most."""
-    max_side: int = 320
+    max_side: Annotated[int, Ge(32)] = 320
     """Width and height are scaled down to this many pixels at most, the caption not counted."""
-    max_megabytes: float = 4.0
+    max_megabytes: Positive[float] = 4.0
     """A GIF that would be larger loses every second frame until it isn't."""
-    frames_per_second: int = 25
+    frames_per_second: Positive[int] = 25
     """Speed of playing."""
-
-    def __post_init__(self) -> None:
-        require(
-            len(self.formats) > 0 and set(self.formats) <= set(FORMATS),
-            f"video formats must be some of {', '.join(FORMATS)}, got {self.formats}",
-        )
-        for name, least in (
-            ("frame_skip", 1),
-            ("max_frames", 2),
-            ("max_side", 32),
-            ("frames_per_second", 1),
-        ):
-            value = getattr(self, name)
-            require(value >= least, f"video {name} must be {least} or more, got {value}")
-        require(
-            self.max_megabytes > 0,
-            f"video max_megabytes must be above 0, got {self.max_megabytes}",
-        )
 
 
 class CaptionLine(NamedTuple):
@@ -223,7 +207,7 @@ def _palette(pixels: Array, colours: int, method: Image.Quantize) -> list[int]:
 def _write_mp4(images: list[Image.Image], path: Path, parameters: VideoParameters) -> None:
     require_writable(parameters)
     # Not at the top: an optional package.
-    ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
+    ffmpeg = importlib.import_module("imageio_ffmpeg")
     height, width = (side - side % 2 for side in np.asarray(images[0]).shape[:2])  # H.264 wants it
     writer = ffmpeg.write_frames(
         str(path),

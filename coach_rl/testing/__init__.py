@@ -1,7 +1,8 @@
 """The suites that prove a room's promises; for our tests and for those of your own environment.
 
 May import core, numpy and Gymnasium; needs no test framework. Start with `environment_contract`:
-`check_environment(build)` runs every check, `EnvironmentContract` makes each a test of its own.
+`check_environment(build)` runs every check, `EnvironmentContract` makes each a test of its own,
+`examine(build)` says of each what was found (`coach check` on the command line).
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
         EnvironmentContract,
         check_environment,
     )
+    from coach_rl.testing.environment_report import Finding, examine
     from coach_rl.testing.states import assert_same_state
     from coach_rl.testing.trial import Trial
     from coach_rl.testing.violations import ContractViolation
@@ -21,6 +23,6 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ENVIRONMENT_CHECKS", "ContractViolation", "EnvironmentContract", "Trial", "assert_same_state",
-    "check_environment",
+    "ENVIRONMENT_CHECKS", "ContractViolation", "EnvironmentContract", "Finding", "Trial",
+    "assert_same_state", "check_environment", "examine",
 ]  # fmt: skip

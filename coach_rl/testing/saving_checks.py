@@ -1,7 +1,6 @@
 """Checks of saving and closing: a run resumes exactly, and `close` is harmless."""
 
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 
@@ -120,7 +119,7 @@ def close_twice(trial: Trial) -> None:
             raise ContractViolation(f"close raised {type(error).__name__}: {error}") from error
 
 
-def _check_tree(value: Any, path: str) -> None:
+def _check_tree(value: object, path: str) -> None:
     if isinstance(value, dict):
         for key, part in value.items():
             expect(isinstance(key, str), f"{path} has the key {key!r}; keys must be strings")
@@ -138,19 +137,21 @@ def _check_tree(value: Any, path: str) -> None:
         )
 
 
-def _same_tree(left: Any, right: Any) -> bool:
-    if isinstance(left, dict):
+def _same_tree(left: object, right: object) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
             _same_tree(part, right[key]) for key, part in left.items()
         )
-    if isinstance(left, list):
+    if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(_same_tree, left, right))
-    if isinstance(left, np.ndarray):
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return equal_arrays(left, right)
+    if type(left) is not type(right):
+        return False
     return bool(left == right or (left != left and right != right))
 
 
-def _write_into_tree(value: Any) -> None:
+def _write_into_tree(value: object) -> None:
     if isinstance(value, dict):
         for part in value.values():
             _write_into_tree(part)

@@ -1,7 +1,5 @@
 """Checks of sending and receiving: the right rows, and refusals that change nothing."""
 
-from typing import Any
-
 import numpy as np
 from gymnasium import spaces
 
@@ -142,7 +140,7 @@ def _wrong_actions(environment: Environment, action: Action) -> list[tuple[str, 
     return [(what, bad) for what, bad in _wrong_arrays(space, action)]
 
 
-def _wrong_arrays(space: Any, action: Array) -> list[tuple[str, Array]]:
+def _wrong_arrays(space: object, action: Array) -> list[tuple[str, Array]]:
     wrong = [
         ("an action too few", action[:-1]),
         ("a misshapen action", np.stack([action, action], axis=-1)),

@@ -1,11 +1,10 @@
 """Comparison of two saved states, for tests that stop and resume a run."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from coach_rl.core.state import State
+from coach_rl.core.state import Appended, State
 
 
 def assert_same_state(one: State, other: State) -> None:
@@ -26,11 +25,15 @@ def assert_same_state(one: State, other: State) -> None:
         )
 
 
-def flat_state(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def flat_state(state: object, path: str = "") -> Iterator[tuple[str, object]]:
     """The leaves of a state by path, those of time left out."""
     if isinstance(state, dict | list | tuple):
         items = state.items() if isinstance(state, dict) else enumerate(state)
         for key, value in items:
             yield from flat_state(value, f"{path}/{key}")
+    elif isinstance(state, Appended):
+        yield from flat_state({"first": state.first, "ends": state.ends}, path)
+        for row, begin, columns in state.parts():
+            yield from flat_state(dict(columns), f"{path}/{row}/{begin}")
     elif not path.endswith("seconds"):
         yield path, state

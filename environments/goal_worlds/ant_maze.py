@@ -1,14 +1,15 @@
 """The ant mazes of HIRO: walk around a wall, push a block aside, fill a gap with it."""
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.ant_body import (
     GROUND_COLOR,
@@ -24,7 +25,6 @@ from coach_rl.environments.goal_worlds.ant_task import (
     add_box,
     look_at,
 )
-from coach_rl.environments.goal_worlds.goal_task import require_positive
 from coach_rl.environments.goal_worlds.maze_map import ANT_FALL, ANT_MAZE, ANT_PUSH, Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
 
@@ -41,7 +41,7 @@ _HIGHEST, _WIDEST = 2.0, np.pi / 2
 """More than a torso rises above the floor, in metres, and a joint turns, in radians."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AntMaze(AntTask):
     """HIRO's Ant Maze: from one end of a U to the other.
 
@@ -58,18 +58,18 @@ class AntMaze(AntTask):
 
     terminate: bool = False
     """If True, reaching the goal ends the episode."""
-    reward_type: str = "dense"
+    reward_type: Literal["sparse", "dense"] = "dense"
     """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
     goal after the step."""
     maze: tuple[str, ...] = ANT_MAZE
     """Rows of the map, see `MazeMap`."""
-    cell_size: float = 8.0
+    cell_size: Positive[float] = 8.0
     """Side of a cell, in metres."""
-    block_height: float = 4.0
+    block_height: Positive[float] = 4.0
     """Height of walls and blocks, and depth of gaps, in metres."""
-    goal_radius: float = 5.0
+    goal_radius: Positive[float] = 5.0
     """Distance at which the goal is reached, in metres."""
-    targets: str = "training"
+    targets: Literal["training", "evaluation"] = "training"
     """Distribution of the goals: `training` or `evaluation`."""
     training_targets: tuple[Range, ...] = ((-4.0, 20.0), (-4.0, 20.0))
     """A range for each element of a goal, drawn uniformly, in metres."""
@@ -81,22 +81,15 @@ class AntMaze(AntTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        require_positive(self, "cell_size", "block_height", "goal_radius")
         require(
             self.cell_size > 2 * SPAN,
             f"{name}.cell_size must be more than {2 * SPAN:g}, or the ant would start in walls, "
             f"got {self.cell_size}",
         )
         require(
-            self.targets in ("training", "evaluation"),
-            f"{name}.targets must be training or evaluation, got '{self.targets}'",
-        )
-        for field in ("training_targets", "evaluation_targets"):
-            _require_ranges(f"{name}.{field}", getattr(self, field))
-        require(
-            len(self.training_targets) == len(self.evaluation_targets),
-            f"{name}.training_targets and evaluation_targets must have as many ranges, got "
-            f"{len(self.training_targets)} and {len(self.evaluation_targets)}",
+            len(self.training_targets) == len(self.evaluation_targets) in (2, 3),
+            f"{name}.training_targets and evaluation_targets must both have 2 or 3 ranges, for x, "
+            f"y and z, got {len(self.training_targets)} and {len(self.evaluation_targets)}",
         )
         starts = self.map.cells("S")
         require(len(starts) == 1, f"{name}.maze must have one start 'S', got {len(starts)}")
@@ -273,7 +266,7 @@ class AntMaze(AntTask):
         return places.reshape(len(shifts), -1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AntPush(AntMaze):
     """HIRO's Ant Push: a block closes the way up; it must be pushed away from its left."""
 
@@ -288,7 +281,7 @@ class AntPush(AntMaze):
     """The same where `targets` is `evaluation`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AntFall(AntMaze):
     """HIRO's Ant Fall: a gap that can be crossed only over the block that was pushed into it."""
 
@@ -302,12 +295,3 @@ class AntFall(AntMaze):
     """A range for each element of a goal, drawn uniformly, in metres."""
     evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (27.0, 27.0), (4.5, 4.5))
     """The same where `targets` is `evaluation`."""
-
-
-def _require_ranges(name: str, ranges: tuple[Range, ...]) -> None:
-    require(
-        isinstance(ranges, tuple)
-        and len(ranges) in (2, 3)
-        and all(isinstance(one, tuple) and len(one) == 2 and one[0] <= one[1] for one in ranges),
-        f"{name} must be 2 or 3 pairs (low, high) with low <= high, for x, y and z, got {ranges}",
-    )

@@ -1,7 +1,6 @@
 """The ant worlds of the HAC paper: reach a place on a field, or in another of four rooms."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import mujoco
@@ -9,6 +8,8 @@ import numpy as np
 
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.ant_body import (
     POSITIONS,
@@ -26,7 +27,6 @@ from coach_rl.environments.goal_worlds.ant_task import (
 )
 from coach_rl.environments.goal_worlds.goal_task import (
     each_within,
-    require_positive,
     require_thresholds,
 )
 from coach_rl.environments.mujoco import Range, Scene
@@ -38,26 +38,25 @@ _WALL = 0.5
 """Thickness of the outer walls, in metres."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HACAntTask(AntTask):
     """An ant starts on its bent legs, at rest, and its goal is a place (x, y, z) within walls."""
 
     frame_skip: int = 15
     goal_height: Range = (0.45, 0.55)
     """Height of goals, in metres."""
-    threshold: tuple[float, ...] = (0.5, 0.5, 0.2)
+    threshold: tuple[Positive[float], ...] = (0.5, 0.5, 0.2)
     """Largest difference in each element of the goal at which it is reached, in metres."""
-    subgoal_velocity_threshold: float = 0.5
+    subgoal_velocity_threshold: Positive[float] = 0.5
     """Largest difference in each velocity at which a sub-goal is reached, in metres per second."""
-    half_side: float = 12.0
+    half_side: Positive[float] = 12.0
     """Distance from the centre to the middle of an outer wall, in metres."""
-    wall_height: float = 0.8
+    wall_height: Positive[float] = 0.8
     """Height of the walls in metres."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_thresholds(f"{type(self).__name__}.threshold", self.threshold, self.goal_size)
-        require_positive(self, "subgoal_velocity_threshold", "half_side", "wall_height")
 
     @property
     def free_half_side(self) -> float:
@@ -130,7 +129,7 @@ class HACAntTask(AntTask):
         add_box(spec, (*middle, height / 2), (*size, height))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AntReacher(HACAntTask):
     """Ant reacher: a square field; the goal lies 8 m or more from the start."""
 
@@ -138,22 +137,22 @@ class AntReacher(HACAntTask):
 
     gear: float = 16.0
     """Torque of a motor at an action of 1, in newton metres."""
-    field: float = 9.5
+    field: Positive[float] = 9.5
     """Starts and goals lie within this distance of the middle along x and y, in metres."""
-    min_distance: float = 8.0
+    min_distance: NonNegative[float] = 8.0
     """Smallest distance between a start and its goal, in metres."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         most = self.free_half_side - SPAN
         require(
-            0 < self.field <= most,
-            f"AntReacher.field must be more than 0 and at most half_side - {_WALL / 2 + SPAN:g} = "
+            self.field <= most,
+            f"AntReacher.field must be at most half_side - {_WALL / 2 + SPAN:g} = "
             f"{most:g}, or episodes would start in walls, got {self.field}",
         )
         require(
-            0 <= self.min_distance <= self.field,
-            f"AntReacher.min_distance must be 0 or more and at most field = {self.field:g}, "
+            self.min_distance <= self.field,
+            f"AntReacher.min_distance must be at most field = {self.field:g}, "
             f"or there might be no start for a goal, got {self.min_distance}",
         )
 
@@ -166,7 +165,7 @@ class AntReacher(HACAntTask):
                 return start, goal
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AntFourRooms(HACAntTask):
     """Ant four rooms: the goal lies in another room than the start, each open to two others."""
 
@@ -174,15 +173,15 @@ class AntFourRooms(HACAntTask):
 
     gear: float = 15.0
     """Torque of a motor at an action of 1, in newton metres."""
-    threshold: tuple[float, ...] = (0.4, 0.4, 0.2)
+    threshold: tuple[Positive[float], ...] = (0.4, 0.4, 0.2)
     """Largest difference in each element of the goal at which it is reached, in metres."""
-    subgoal_velocity_threshold: float = 0.8
+    subgoal_velocity_threshold: Positive[float] = 0.8
     """Largest difference in each velocity at which a sub-goal is reached, in metres per second."""
-    half_side: float = 8.25
+    half_side: Positive[float] = 8.25
     """Distance from the centre to the middle of an outer wall, in metres."""
-    wall_height: float = 2.0
+    wall_height: Positive[float] = 2.0
     """Height of the walls in metres."""
-    inner_wall: float = 1.0
+    inner_wall: Positive[float] = 1.0
     """Thickness of the walls between rooms, in metres."""
     door: Range = (3.5, 6.5)
     """Opening in a wall between two rooms, in metres from the centre."""
@@ -191,7 +190,6 @@ class AntFourRooms(HACAntTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(self, "inner_wall")
         side = self.free_half_side
         require(
             0 < self.door[0] < self.door[1] < side,

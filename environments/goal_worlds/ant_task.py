@@ -1,15 +1,16 @@
 """The parts shared by the ant worlds: the ant, its observation, and boxes in its way."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray
 from coach_rl.environments.goal_worlds.ant_body import POSITIONS, VELOCITIES
-from coach_rl.environments.goal_worlds.goal_task import GoalTask, require_positive
+from coach_rl.environments.goal_worlds.goal_task import GoalTask
 from coach_rl.environments.mujoco import MujocoState
 
 _CAMERA = FrozenMapping[str]({"azimuth": 90.0, "elevation": -65.0})
@@ -17,7 +18,7 @@ WALL_COLOR = (0.2, 0.24, 0.32, 1)
 GOAL_COLOR = (0.95, 0.8, 0.1, 0.6)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AntTask(GoalTask):
     """An ant walks to a goal that is a place of its torso.
 
@@ -30,14 +31,10 @@ class AntTask(GoalTask):
 
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _CAMERA
-    timestep: float = 0.02
+    timestep: Positive[float] = 0.02
     """Seconds of a simulator step."""
-    gear: float = 30.0
+    gear: Positive[float] = 30.0
     """Torque of a motor at an action of 1, in newton metres; Gymnasium's ant has 150."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "timestep", "gear")
 
     @property
     def goal_size(self) -> int:

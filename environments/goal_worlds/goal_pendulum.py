@@ -1,22 +1,21 @@
 """Swing a pendulum up with a motor too weak to lift it: a first task for hierarchies."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import mujoco
 import numpy as np
 
-from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import Place
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.goal_task import (
     GoalTask,
     damp,
     each_within,
     empty_scene,
-    require_positive,
     require_thresholds,
 )
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
@@ -28,7 +27,7 @@ _FASTEST_GOAL = 15.0
 """Radians per second; the bound of Coach's and the HAC paper's goal spaces."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GoalPendulum(GoalTask):
     """Coach's `PendulumWithGoals`, as its preset `Pendulum_HAC` uses it.
 
@@ -42,15 +41,15 @@ class GoalPendulum(GoalTask):
 
     frame_skip: int = 10
     default_camera_config: FrozenMapping[str] | None = _CAMERA
-    timestep: float = 0.002
+    timestep: Positive[float] = 0.002
     """Seconds of a simulator step."""
-    length: float = 0.5
+    length: Positive[float] = 0.5
     """Length from the hinge to the mass, in metres."""
-    mass: float = 1.0
+    mass: Positive[float] = 1.0
     """Mass of the ball at the end, in kilograms; the pole has none."""
-    damping: float = 0.1
+    damping: NonNegative[float] = 0.1
     """Damping of the hinge, in newton metres per radian and second."""
-    max_torque: float = 2.0
+    max_torque: Positive[float] = 2.0
     """Largest torque in newton metres; holding the pole level takes 9.81 * mass * length."""
     start_angle: Range = (np.pi / 4, 7 * np.pi / 4)
     """Range of start angles, in radians from upright."""
@@ -60,14 +59,12 @@ class GoalPendulum(GoalTask):
     """Range of goal angles, in radians from upright; (-pi / 8, pi / 8) for Coach's random goals."""
     goal_velocity: Range = (0.0, 0.0)
     """Velocity of goals, in radians per second; (-0.2, 0.2) for Coach's random goals."""
-    threshold: tuple[float, ...] = (0.075, 0.075, 0.75)
+    threshold: tuple[Positive[float], ...] = (0.075, 0.075, 0.75)
     """Largest difference in each element of the goal at which it is reached."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        require_positive(self, "timestep", "length", "mass", "max_torque")
-        require(self.damping >= 0, f"{name}.damping must be 0 or more, got {self.damping}")
         elements = len(self._goal(np.zeros(1), np.zeros(1))[0])
         require_thresholds(f"{name}.threshold", self.threshold, elements)
 
@@ -158,7 +155,7 @@ class GoalPendulum(GoalTask):
         return float(x), 0.0, float(_HINGE_HEIGHT + z)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class AngleGoalPendulum(GoalPendulum):
     """The inverted pendulum of the HAC paper (Levy et al. 2019), by its authors' code.
 
@@ -171,7 +168,7 @@ class AngleGoalPendulum(GoalPendulum):
     """Range of goal angles, in radians from upright."""
     goal_velocity: Range = (-0.6, 0.6)
     """Velocity of goals, in radians per second."""
-    threshold: tuple[float, ...] = (float(np.deg2rad(9.5)), 0.6)
+    threshold: tuple[Positive[float], ...] = (float(np.deg2rad(9.5)), 0.6)
     """Largest difference in angle and velocity at which the goal is reached."""
 
     @property

@@ -1,11 +1,9 @@
 """Parameters of the goal worlds."""
 
-from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
 
 from coach_rl.core.errors import UnknownNameError
-from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
@@ -18,7 +16,7 @@ from coach_rl.environments.goal_worlds.point_maze import (
     PointMazeU,
 )
 from coach_rl.environments.level_name import name_of_class
-from coach_rl.environments.mujoco.parameters import SimulationParameters, check_task
+from coach_rl.environments.mujoco.parameters import SimulationParameters
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "angle_goal_pendulum": AngleGoalPendulum,
@@ -46,15 +44,14 @@ class GoalWorldParameters(SimulationParameters):
 
     level: str = field(metadata={ADVICE: name_of_class})
     """A goal world, such as `goal_pendulum`."""
-    kwargs: Mapping[str, Any] = FrozenMapping[str]()
+    kwargs: Arguments = FrozenMapping[str]()
     """Fields of the world's class, e.g. `terminate`."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.level not in GOAL_WORLDS:
             raise UnknownNameError("goal world", self.level, GOAL_WORLDS)
         object.__setattr__(self, "kwargs", frozen(self.kwargs))
-        check_task(GOAL_WORLDS[self.level], self.level, self.kwargs)
+        GOAL_WORLDS[self.level](**self.kwargs)  # refuses what does not fit
 
     @property
     def task(self) -> GoalTask:

@@ -1,21 +1,22 @@
 """A ball pushed through a maze: the point mazes."""
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import mujoco
 import numpy as np
+from annotated_types import Interval
 
 from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.goal_task import (
     GoalTask,
     damp,
     empty_scene,
-    require_positive,
 )
 from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
 from coach_rl.environments.mujoco import MujocoState, Scene
@@ -23,7 +24,7 @@ from coach_rl.environments.mujoco import MujocoState, Scene
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PointMaze(GoalTask):
     """Push a ball along x and y to a goal in another cell of a maze; walls are in the way.
 
@@ -38,31 +39,28 @@ class PointMaze(GoalTask):
     default_camera_config: FrozenMapping[str] | None = _FROM_ABOVE
     maze: tuple[str, ...] = U
     """Rows of the map, see `MazeMap`."""
-    cell_size: float = 1.0
+    cell_size: Positive[float] = 1.0
     """Side of a cell, in metres."""
-    ball_radius: float = 0.1
+    ball_radius: Positive[float] = 0.1
     """Radius of the ball in metres."""
-    max_speed: float = 2.0
+    max_speed: Positive[float] = 2.0
     """Speed along each axis that full force leads to, in metres per second."""
-    response_time: float = 0.25
+    response_time: Positive[float] = 0.25
     """Seconds until the speed has come 63 % of the way to what the force leads to."""
-    min_path: int = 1
+    min_path: Positive[int] = 1
     """Steps from cell to neighbouring cell that lie between start and goal at least."""
-    noise: float = 0.25
+    noise: Annotated[float, Interval(ge=0, lt=0.5)] = 0.25
     """Largest distance of start and goal from their cells' centres along x and y, in cells."""
-    goal_radius: float = 0.45
+    goal_radius: Positive[float] = 0.45
     """Distance at which the goal is reached, in metres."""
-    subgoal_radius: float = 0.25
+    subgoal_radius: Positive[float] = 0.25
     """Distance at which a sub-goal of a hierarchy is reached, in metres."""
-    timestep: float = 0.01
+    timestep: Positive[float] = 0.01
     """Seconds of a simulator step."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        require_positive(self, "timestep", "cell_size", "ball_radius", "max_speed")
-        require_positive(self, "response_time", "subgoal_radius")
-        require(0 <= self.noise < 0.5, f"{name}.noise must be in [0, 0.5), got {self.noise}")
         room = (0.5 - self.noise) * self.cell_size
         require(
             self.ball_radius < room,
@@ -71,8 +69,8 @@ class PointMaze(GoalTask):
         )
         apart = (1 - 2 * self.noise) * self.cell_size
         require(
-            0 < self.goal_radius < apart,
-            f"{name}.goal_radius must be between 0 and (1 - 2 * noise) * cell_size = {apart:g}, or "
+            self.goal_radius < apart,
+            f"{name}.goal_radius must be less than (1 - 2 * noise) * cell_size = {apart:g}, or "
             f"episodes would start at the goal, got {self.goal_radius}",
         )
         step, most = self.max_speed * self.timestep, self.ball_radius
@@ -81,7 +79,6 @@ class PointMaze(GoalTask):
             f"{name}.max_speed * timestep must be at most ball_radius, or the ball would pass "
             f"through walls, got {step:g} and {most}",
         )
-        require(self.min_path >= 1, f"{name}.min_path must be 1 or more, got {self.min_path}")
         require(
             len(self.pairs) > 0,
             f"{name}.min_path is longer than any way from a start to a goal, got {self.min_path}",
@@ -205,12 +202,12 @@ class PointMaze(GoalTask):
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PointMazeU(PointMaze):
     """One wall to go around."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PointMazeMedium(PointMaze):
     """The medium maze of D4RL."""
 
@@ -220,7 +217,7 @@ class PointMazeMedium(PointMaze):
     """Rows of the map, see `MazeMap`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PointMazeLarge(PointMaze):
     """The large maze of D4RL."""
 
@@ -230,13 +227,13 @@ class PointMazeLarge(PointMaze):
     """Rows of the map, see `MazeMap`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class PointMazeFourRooms(PointMaze):
     """Four rooms and four doors; the goal lies in another room than the start."""
 
     max_episode_steps: ClassVar[int | None] = 400
 
-    min_path: int = 7  # six steps lead from any cell of a room to any other
+    min_path: Positive[int] = 7  # six steps lead from any cell of a room to any other
 
     maze: tuple[str, ...] = FOUR_ROOMS
     """Rows of the map, see `MazeMap`."""

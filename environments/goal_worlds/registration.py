@@ -23,7 +23,7 @@ def register_goal_worlds() -> None:
             )
 
 
-class GoalWorldEnv(gymnasium.Env[Any, Any]):
+class GoalWorldEnv(gymnasium.Env[dict[str, Any], Array]):
     """A goal world of one row as a Gymnasium environment; `gymnasium.make` adds the time limit.
 
     Args:
@@ -37,7 +37,7 @@ class GoalWorldEnv(gymnasium.Env[Any, Any]):
 
     metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - Gymnasium looks for it on the class
 
-    def __init__(self, level: str, *, render_mode: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, level: str, *, render_mode: str | None = None, **kwargs: object) -> None:
         require(
             render_mode in (None, "rgb_array"),
             f"render_mode must be None or 'rgb_array', got {render_mode!r}",
@@ -55,22 +55,22 @@ class GoalWorldEnv(gymnasium.Env[Any, Any]):
         self.metadata = {**self.metadata, "render_fps": round(1 / seconds)}
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
+    ) -> tuple[dict[str, Array], dict[str, object]]:
         """Start an episode; without a seed the random stream continues."""
         super().reset(seed=seed, options=options)
         return _of_the_row(self._batch.reset(None if seed is None else [seed]).observation), {}
 
-    def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, object]]:
         """One step; terminated at the goal if the world's `terminate` says so."""
         self._batch.send(np.asarray(action)[None])
         answer = self._batch.recv()
         success = bool(answer.info["is_success"][0])
         terminated = success and self._task.terminate
-        info = {"is_success": success}
+        info: dict[str, object] = {"is_success": success}
         return _of_the_row(answer.observation), float(answer.reward[0]), terminated, False, info
 
-    def compute_reward(self, achieved_goal: Array, desired_goal: Array, info: Any) -> Array:
+    def compute_reward(self, achieved_goal: Array, desired_goal: Array, info: object) -> Array:
         """See `GoalTask.compute_reward`."""
         return self._task.compute_reward(achieved_goal, desired_goal, info)
 

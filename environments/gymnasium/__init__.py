@@ -1,4 +1,4 @@
-"""Any Gymnasium environment as an `Environment`: one by one, in workers, or ready vectorised.
+"""Gymnasium environments as `Environment`s: one by one, in workers, or ready vectorised.
 
 Imports core, Gymnasium and the inbox of this room. Start with `parameters` (what can be asked for),
 then `environment` (N rows as one), `rows` (how a row is stepped, saved, replayed), `workers` (rows

@@ -40,6 +40,11 @@ class GymnasiumEnvironment:
         """Observation and action space of one row."""
         return self._rows.layout.spaces
 
+    @property
+    def replays_episodes(self) -> bool:
+        """True: an arbitrary environment cannot be written down."""
+        return True
+
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; see `Environment.reset`."""
         self._require_open()

@@ -18,7 +18,7 @@ SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBina
 
 Leaves = list[Any]
 """One row's values in the order of the flat keys."""
-Info = dict[str, Any]
+Info = dict[str, object]
 """One row's info: numbers, booleans, strings and arrays by flat name."""
 _SUCCESS = ("is_success", "success")
 """Keys of the info that give success rates."""
@@ -35,7 +35,7 @@ class Layout:
     action_paths: tuple[tuple[str, ...], ...]
     """The same for the action."""
 
-    def leaves(self, observation: Any) -> Leaves:
+    def leaves(self, observation: object) -> Leaves:
         """One row's observation as a list of arrays or numbers.
 
         Raises:
@@ -43,7 +43,7 @@ class Layout:
         """
         found: Leaves = []
         for path, key, shape in self._wanted:
-            leaf = observation
+            leaf: Any = observation
             for name in path:
                 if not isinstance(leaf, Mapping) or name not in leaf:
                     raise EnvironmentFault(f"the observation has no '{key}', its space has")
@@ -81,7 +81,7 @@ class Layout:
         """The flat arrays of a batch of actions, [R, ...] each, in the order of `action_paths`."""
         return list(action.values()) if isinstance(action, dict) else [action]
 
-    def nested_action(self, leaves: tuple[Any, ...]) -> Any:
+    def nested_action(self, leaves: tuple[object, ...]) -> object:
         """One row's action as the Gymnasium environment wants it."""
         if self.action_paths == ((),):
             return leaves[0]
@@ -152,7 +152,7 @@ def _collect(
         )
 
 
-def flat_info(info: Mapping[str, Any], prefix: str = "") -> Info:
+def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
     """The parts of an info dict that have an array form, nested names joined by slashes.
 
     Numbers, booleans, strings and numeric arrays are kept; any other object is left out.

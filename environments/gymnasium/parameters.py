@@ -1,15 +1,18 @@
 """The description of a Gymnasium environment in a preset."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.ranges import Positive
+from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
+from coach_rl.environments.gymnasium.probing import obstacle_to_restoring
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
@@ -18,38 +21,35 @@ from coach_rl.environments.level_name import name_of_class
 
 
 @parameter_class
-class SingleEnvironmentsParameters(ABC):
+class SingleEnvironmentsParameters(CodeNamingParameters):
     """Rows that are single environments, one by one in this process or spread over workers."""
 
     level: str = field(metadata={ADVICE: name_of_class})
     """The environment's name."""
-    kwargs: Mapping[str, Any] = FrozenMapping[str]()
+    kwargs: Mapping[str, object] = FrozenMapping[str]()
     """Keyword arguments of the environment, e.g. `{"render_mode": "rgb_array"}`."""
     wrappers: tuple[Wrapper, ...] = ()
     """`module:Class`, or a pair of that and its keyword arguments; applied in this order."""
-    max_episode_steps: int | None = None
+    max_episode_steps: Positive[int] | Literal[-1] | None = None
     """Time limit; None leaves it to the environment."""
     vectorization: str = "sync"
     """sync: one row after the other in this process, fastest for light environments. subprocess:
     rows spread over worker processes, for environments with slow steps."""
-    processes: int | None = None
+    processes: Positive[int] | None = None
     """Number of workers with subprocess; None takes one per core, at most one per row."""
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
+    resume: Literal["replay", "restart"] = "replay"
+    """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
+    step by step, as far as the environment can be. restart: they begin anew, for slow ones."""
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        limit = self.max_episode_steps
-        require(
-            limit is None or limit == -1 or limit >= 1,
-            f"{name}.max_episode_steps must be 1 or more, -1 for never, or None, got {limit}",
-        )
-        require(
-            self.processes is None or self.processes >= 1,
-            f"{name}.processes must be 1 or more, or None, got {self.processes}",
-        )
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
+
+    def code_names(self) -> tuple[str, ...]:
+        """Return the level and wrappers; some environments take names of others, too."""
+        return tuple(_names_in([self.level, self.kwargs, self.wrappers]))
 
     @abstractmethod
     def recipe(self) -> Recipe:
@@ -75,15 +75,21 @@ class SingleEnvironmentsParameters(ABC):
             rows = LocalRows(self.recipe(), range(num_envs))
         return GymnasiumEnvironment(rows, num_envs=num_envs)
 
+    def obstacle_to_restoring(self) -> str | None:
+        """Return what keeps open episodes from being replayed; None if nothing is found."""
+        if self.resume == "restart":
+            return f"{type(self).__name__}.resume is 'restart'"
+        return obstacle_to_restoring(lambda: self.build(num_envs=1))
+
 
 @parameter_class
 class GymnasiumParameters(SingleEnvironmentsParameters):
-    """Any Gymnasium environment."""
+    """Environments of Gymnasium's kind."""
 
     level: str = field(metadata={ADVICE: name_of_class})
     """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the
     `module:Class` of an environment, or a `module:function` annotated to return one."""
-    max_episode_steps: int | None = None
+    max_episode_steps: Positive[int] | Literal[-1] | None = None
     """Time limit; None keeps the registered one (a class has none); -1: never, as in Gymnasium."""
     vectorization: Literal["sync", "subprocess", "vector"] = "sync"
     """sync: one row after the other in this process, fastest for light environments. subprocess:
@@ -123,3 +129,16 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
 
 def _frozen_wrapper(wrapper: Wrapper) -> Wrapper:
     return wrapper if isinstance(wrapper, str) else (wrapper[0], FrozenMapping(wrapper[1]))
+
+
+def _names_in(value: object) -> Iterator[str]:
+    """Every text in a description that may name code, as `module:name`."""
+    match value:
+        case str():
+            if ":" in value:
+                yield value
+        case Mapping():
+            yield from _names_in(list(value.values()))
+        case list() | tuple():
+            for part in value:
+                yield from _names_in(part)

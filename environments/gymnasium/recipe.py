@@ -5,14 +5,16 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import FunctionType
-from typing import Any, get_origin, get_type_hints
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, how_to_install
 from coach_rl.core.frozen import FrozenMapping, thawed
+
+T = TypeVar("T")
 
 EXTRAS = {
     "Box2D": "box2d",
@@ -26,7 +28,7 @@ _ENV = "gymnasium.Env"
 _OTHER_ADAPTER = " (PettingZoo's are described by PettingZooParameters)"
 
 Env = gymnasium.Env[Any, Any]
-Wrapper = str | tuple[str, Mapping[str, Any]]
+Wrapper = str | tuple[str, Mapping[str, object]]
 """`module:Class`, or that and the class's keyword arguments."""
 
 
@@ -40,7 +42,7 @@ class Recipe:
 
     level: str
     """A registered id, `module:Id-v0` or `module:Class`."""
-    kwargs: Mapping[str, Any] = FrozenMapping[str]()
+    kwargs: Mapping[str, object] = FrozenMapping[str]()
     """Keyword arguments of the environment."""
     wrappers: tuple[Wrapper, ...] = ()
     """Applied in this order, the last is outermost."""
@@ -64,7 +66,7 @@ class Recipe:
         made: Env = wrapped(env, self.wrappers)
         return made
 
-    def _bare(self) -> Any:
+    def _bare(self) -> object:
         if self.spec is not None:
             _import_entry_point(self.spec)
             return gymnasium.make(
@@ -82,7 +84,7 @@ class Recipe:
 def resolved(
     level: str,
     *,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     wrappers: tuple[Wrapper, ...],
     max_episode_steps: int | None,
 ) -> Recipe:
@@ -194,7 +196,7 @@ def entry_point(
     return found  # type: ignore[no-any-return]  # callable() cannot say what it returns
 
 
-def imported(module_name: str, *, kind: str) -> Any:
+def imported(module_name: str, *, kind: str) -> ModuleType:
     """The module of that name.
 
     Raises:
@@ -216,7 +218,7 @@ def imported(module_name: str, *, kind: str) -> Any:
 
 
 def wrapped(
-    env: Any, wrappers: tuple[Wrapper, ...], *, makes: tuple[type, ...] = (gymnasium.Env,)
+    env: object, wrappers: tuple[Wrapper, ...], *, makes: tuple[type, ...] = (gymnasium.Env,)
 ) -> Any:
     """The environment inside its wrappers, the last one outermost; see `entry_point`."""
     for wrapper in wrappers:
@@ -227,7 +229,7 @@ def wrapped(
     return env
 
 
-def guarded(make: Callable[..., Any], *arguments: Any, what: str, **kwargs: Any) -> Any:
+def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: object) -> T:
     """Return what `make` makes, and translate its errors.
 
     Raises:
@@ -261,7 +263,7 @@ def _public_name(kind: type) -> str:
     )
 
 
-def _returned(function: FunctionType) -> Any:
+def _returned(function: FunctionType) -> object:
     """The class a function is annotated to return; None where it isn't, or by an unknown name."""
     try:
         returned = get_type_hints(function).get("return")
@@ -300,7 +302,7 @@ def _missing(error: BaseException) -> tuple[str, str | None]:
     return "", None
 
 
-def _offers(module_name: str, module: Any) -> list[str]:
+def _offers(module_name: str, module: object) -> list[str]:
     classes = [
         name
         for name, value in vars(module).items()

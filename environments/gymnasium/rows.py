@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.state import State
 from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
+
+T = TypeVar("T")
 
 
 class RowsAnswer(NamedTuple):
@@ -126,7 +128,7 @@ class LocalRows:
         for row in rows:
             row.env.close()
 
-    def _layout_like_first(self, env: Any) -> Layout:
+    def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""
         layout = layout_of(
             getattr(env, "observation_space", None),
@@ -138,7 +140,7 @@ class LocalRows:
         require_one_layout(layout, self._layout, level=self._level)
         return self._layout
 
-    def _guarded(self, index: int, verb: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _guarded(self, index: int, verb: str, call: Callable[..., T], *arguments: object) -> T:
         """The call's result; any error becomes a fault that names the row."""
         try:
             return call(*arguments)
@@ -181,7 +183,7 @@ class Row:
         """The last seed given; None when there never was one."""
         self._start: State | None = None
         """The generator before the episode's unseeded reset; None when it began with the seed."""
-        self._actions: list[tuple[Any, ...]] = []
+        self._actions: list[tuple[object, ...]] = []
         self._rewards = 0.0
         self._last: Leaves = []
 
@@ -200,7 +202,7 @@ class Row:
         self._layout.check_kinds(self._last)
         return self._last, flat_info(info) if info else {}
 
-    def step(self, leaves: tuple[Any, ...]) -> Stepped:
+    def step(self, leaves: tuple[object, ...]) -> Stepped:
         """One step with the action that has these flat parts; the caller resets after an end."""
         self._actions.append(leaves)
         observation, given, terminated, truncated, info = self.env.step(
@@ -313,13 +315,13 @@ def _write(observation: Observation, place: int, leaves: Leaves) -> None:
         values[place] = leaf
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(left: object, right: object) -> bool:
     """Return whether two generator states agree; some kinds hold arrays."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    return bool(np.array_equal(left, right))
+    return bool(np.array_equal(np.asarray(left), np.asarray(right)))
 
 
-def _equal(left: Any, right: Any) -> bool:
+def _equal(left: Array | np.generic, right: Array | np.generic) -> bool:
     floating = np.issubdtype(left.dtype, np.inexact)
     return np.array_equal(left, right, equal_nan=floating)

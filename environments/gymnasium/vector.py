@@ -10,7 +10,7 @@ What a vector environment does when an episode ends is its autoreset mode; each 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
@@ -22,7 +22,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
     EnvironmentFault,
 )
-from coach_rl.core.frozen import thawed
+from coach_rl.core.frozen import Arguments, thawed
 from coach_rl.core.records import (
     Action,
     Array,
@@ -33,7 +33,7 @@ from coach_rl.core.records import (
     Observation,
     take,
 )
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.environments.gymnasium.environment import response_of
 from coach_rl.environments.gymnasium.layout import (
@@ -53,6 +53,10 @@ from coach_rl.environments.gymnasium.recipe import (
 from coach_rl.environments.gymnasium.rows import RowsAnswer, fault
 from coach_rl.environments.inbox import Inbox, row_seeds
 
+T = TypeVar("T")
+
+BatchInfo = Mapping[str, Any]
+"""Arrays by name, beside masks of the rows that they hold for."""
 Vector = VectorEnv[Any, Any, Any]
 
 
@@ -61,8 +65,8 @@ class VectorEnvironment:
 
     Its rows cannot be sent to one by one: `recv` raises `ActionError` until every row that is not
     held back was sent. Whether a row's life depends on the other rows is up to the vector
-    environment. It cannot be saved: use single environments (`sync`, `subprocess`) where runs must
-    be resumed exactly.
+    environment. It cannot be saved, so a resumed run begins its open episodes anew: use single
+    environments (`sync`, `subprocess`) where runs must be resumed exactly.
 
     Args:
         vector: The vector environment; owned from now on.
@@ -142,8 +146,8 @@ class VectorEnvironment:
     def state_dict(self) -> State:
         """Refused: Gymnasium has no way to save a vector environment."""
         raise CheckpointError(
-            f"'{self._level}' is a ready vector environment, which cannot be saved; "
-            "use vectorization='sync' or 'subprocess' for runs with checkpoints"
+            f"'{self._level}' is a ready vector environment, which has no way to be saved; "
+            "vectorization='sync' and 'subprocess' have"
         )
 
     def load_state_dict(self, state: State) -> None:  # noqa: ARG002 - there is no such state
@@ -180,7 +184,7 @@ class VectorEnvironment:
         return self._released(answer, ended)
 
     def _ends(
-        self, now: Observation, ended: BoolArray, info: Mapping[str, Any]
+        self, now: Observation, ended: BoolArray, info: BatchInfo
     ) -> tuple[Observation, Observation]:
         """The observation that each row's step led to, and what it acts on next, [N, ...] each."""
         if not ended.any() or self._mode is AutoresetMode.NEXT_STEP:
@@ -229,7 +233,7 @@ class VectorEnvironment:
             infos=[answer.infos[row] for row in answered.tolist()],
         )
 
-    def _step_info(self, info: Mapping[str, Any], row: int) -> Info:
+    def _step_info(self, info: BatchInfo, row: int) -> Info:
         """One row's info of the step, also where the row was reset in the same step."""
         final = info.get("final_info")
         masks = info.get("_final_info")
@@ -237,7 +241,7 @@ class VectorEnvironment:
             return _row_info(final, row)
         return _row_info(info, row)
 
-    def _final(self, info: Mapping[str, Any], row: int) -> list[Any]:
+    def _final(self, info: BatchInfo, row: int) -> list[object]:
         """The true last observation of a row that was reset in the same step."""
         final = info.get("final_obs")
         masks = info.get("_final_obs")
@@ -266,7 +270,7 @@ class VectorEnvironment:
                 )
         return arrays
 
-    def _guarded(self, verb: str, call: Callable[[], Any]) -> Any:
+    def _guarded(self, verb: str, call: Callable[[], T]) -> T:
         try:
             return call()
         except Exception as error:
@@ -275,7 +279,7 @@ class VectorEnvironment:
 
 
 def vector_environment(
-    level: str, *, kwargs: Mapping[str, Any], wrappers: tuple[Wrapper, ...], num_envs: int
+    level: str, *, kwargs: Arguments, wrappers: tuple[Wrapper, ...], num_envs: int
 ) -> VectorEnvironment:
     """The vector environment that a level names.
 
@@ -333,14 +337,14 @@ def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
         ) from error
 
 
-def _parts(layout: Layout) -> list[Any]:
+def _parts(layout: Layout) -> list[Space]:
     space = layout.spaces.action
     return list(space.spaces.values()) if isinstance(space, gymnasium.spaces.Dict) else [space]
 
 
-def _row_info(info: Mapping[str, Any], row: int) -> Info:
+def _row_info(info: BatchInfo, row: int) -> Info:
     """One row of a vector environment's info; `_name` says which rows have `name`."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, values in info.items():
         is_mask = name.startswith("_") and name[1:] in info
         if is_mask or name in ("final_obs", "final_info"):

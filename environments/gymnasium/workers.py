@@ -6,14 +6,19 @@ closes because this process is gone.
 """
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,8 +36,12 @@ from coach_rl.environments.gymnasium.recipe import Recipe, wrapper_name
 from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer, require_one_layout
 from coach_rl.environments.processors import usable_processors
 
+T = TypeVar("T")
+
 PATIENCE_SECONDS = 5.0
 """Time a worker may take to end by itself."""
+_LEFT_TO_THE_RUN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+"""Signals to the whole process group that the main process answers: it saves what is here first."""
 
 
 class WorkerTraceback(Exception):
@@ -67,7 +76,8 @@ class Worker:
         self._waiting = True
         """True if a reply is due; the first is the layout."""
         try:
-            self._process.start()
+            with _signals_held():
+                self._process.start()
         except Exception as error:
             self._connection.close()
             raise ConfigurationError(
@@ -77,7 +87,7 @@ class Worker:
         finally:
             theirs.close()
 
-    def request(self, verb: Callable[..., Any], *arguments: Any) -> None:
+    def request(self, verb: Callable[..., object], *arguments: object) -> None:
         """Ask for a method of `LocalRows`; a reply that a Ctrl-C left behind is dropped."""
         try:
             if self._waiting:
@@ -111,12 +121,9 @@ class Worker:
                 try:
                     self._connection.send(None)
                 except OSError:
-                    self._process.terminate()
+                    self._process.kill()
             self._connection.close()
         self._process.join(PATIENCE_SECONDS)
-        if self._process.is_alive():
-            self._process.terminate()
-            self._process.join(PATIENCE_SECONDS)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -204,12 +211,12 @@ class WorkerRows:
         for worker in self._workers:
             worker.close()
 
-    def _ask_all(self, verb: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
+    def _ask_all(self, verb: Callable[..., T], values: Sequence[object]) -> list[T]:
         """Ask every worker, with the values of its own rows; return one reply per worker."""
         shares = {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         return self._ask(verb, shares)
 
-    def _ask(self, verb: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+    def _ask(self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]) -> list[T]:
         """Ask these workers and return their replies; raises an error only after the last reply."""
         asked = {
             number: _outcome(self._workers[number].request, verb, *given)
@@ -229,7 +236,8 @@ def serve(
 ) -> None:
     """Run a worker process: make its rows, then answer requests until it has to stop.
 
-    Ctrl-C is for the main process, which wants to save what is here.
+    Signals are for the main process, which wants to save what is here. A worker ends soon after it,
+    even where an environment hangs.
 
     Args:
         connection: To the main process.
@@ -238,7 +246,10 @@ def serve(
         inherited: The main process's ends that a fork copied; while they are open here, no worker
             would notice that the main process is gone.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _LEFT_TO_THE_RUN:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_THE_RUN)
+    threading.Thread(target=_end_after_main_process, daemon=True).start()
     for copied in inherited:
         copied.close()
     try:
@@ -260,6 +271,26 @@ def serve(
         local.close()
 
 
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Start processes inside that hold these signals back until `serve` ignores them."""
+    resource_tracker.ensure_running()  # which would let them through again when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _LEFT_TO_THE_RUN)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_after_main_process() -> None:
+    """End this worker when it has outlived the main process for long enough to close its rows."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    time.sleep(PATIENCE_SECONDS)
+    os._exit(1)
+
+
 def _plain(error: Exception) -> CoachError:
     """The error as one that can be sent: a class that is made from its message alone."""
     for kind in (SpaceError, ConfigurationError, CheckpointError):
@@ -268,7 +299,7 @@ def _plain(error: Exception) -> CoachError:
     return EnvironmentFault(str(error))
 
 
-def _outcome(call: Callable[..., Any], *arguments: Any) -> Any:
+def _outcome(call: Callable[..., object], *arguments: object) -> Any:
     """Return the call's result, or the error it raises."""
     try:
         return call(*arguments)

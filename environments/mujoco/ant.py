@@ -1,12 +1,13 @@
 """Ant-v5: walk forward on four legs."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
@@ -15,12 +16,12 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_normal,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Range, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Range, Scene
 
 _CAMERA = FrozenMapping[str]({"distance": 4.0})
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Ant(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's Ant-v5."""
 
@@ -29,13 +30,13 @@ class Ant(GymnasiumTask):
     xml_file: str = "ant.xml"
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _CAMERA
-    forward_reward_weight: float = 1
+    forward_reward_weight: Number = 1
     """Reward per metre and second of forward velocity."""
-    ctrl_cost_weight: float = 0.5
+    ctrl_cost_weight: Number = 0.5
     """Cost of the squared action."""
-    contact_cost_weight: float = 5e-4
+    contact_cost_weight: Number = 5e-4
     """Cost of the squared, clipped contact forces."""
-    healthy_reward: float = 1.0
+    healthy_reward: Number = 1.0
     """Reward for each step that ends healthy."""
     main_body: int | str = 1
     """The body whose velocity counts, by index or name."""
@@ -45,7 +46,7 @@ class Ant(GymnasiumTask):
     """Healthy range of the torso's height, in metres."""
     contact_force_range: Range = (-1.0, 1.0)
     """Range to which contact forces are clipped."""
-    reset_noise_scale: float = 0.1
+    reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x and y position out of the observation."""
@@ -75,7 +76,7 @@ class Ant(GymnasiumTask):
         low, high = self.healthy_z_range
         height = after.qpos[:, 2]
         healthy = (low <= height) & (height <= high)
-        forward: Any = velocity[:, 0] * self.forward_reward_weight
+        forward: Array = velocity[:, 0] * self.forward_reward_weight
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, action)
         forces = clip(after.cfrc_ext, *self.contact_force_range)

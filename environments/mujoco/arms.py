@@ -1,21 +1,21 @@
 """Reacher-v5 and Pusher-v5: bring a fingertip, or an object, to a target."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask, norm
-from coach_rl.environments.mujoco.task import MujocoState, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 _REACHER_CAMERA = FrozenMapping[str]({"trackbodyid": 0})
 _PUSHER_CAMERA = FrozenMapping[str]({"trackbodyid": -1, "distance": 4.0})
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Reacher(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's Reacher-v5."""
 
@@ -25,9 +25,9 @@ class Reacher(GymnasiumTask):
     xml_file: str = "reacher.xml"
     frame_skip: int = 2
     default_camera_config: FrozenMapping[str] | None = _REACHER_CAMERA
-    reward_dist_weight: float = 1
+    reward_dist_weight: Number = 1
     """Cost per metre between fingertip and target."""
-    reward_control_weight: float = 1
+    reward_control_weight: Number = 1
     """Cost of the squared action."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
@@ -59,13 +59,13 @@ class Reacher(GymnasiumTask):
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
         """Minus the distance to the target, minus the squared action; never terminated."""
         del before
-        distance: Any = -norm(_offset(after, "fingertip", "target")) * self.reward_dist_weight
+        distance: Array = -norm(_offset(after, "fingertip", "target")) * self.reward_dist_weight
         control = _action_cost(action, self.reward_control_weight)
         info = {"reward_dist": distance, "reward_ctrl": control}
         return distance + control, np.zeros(len(action), np.bool_), info
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Pusher(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's Pusher-v5."""
 
@@ -75,11 +75,11 @@ class Pusher(GymnasiumTask):
     xml_file: str = "pusher_v5.xml"
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _PUSHER_CAMERA
-    reward_near_weight: float = 0.5
+    reward_near_weight: Number = 0.5
     """Cost per metre between arm and object."""
-    reward_dist_weight: float = 1
+    reward_dist_weight: Number = 1
     """Cost per metre between object and goal."""
-    reward_control_weight: float = 0.1
+    reward_control_weight: Number = 0.1
     """Cost of the squared action."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
@@ -103,8 +103,8 @@ class Pusher(GymnasiumTask):
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
         """Minus the distances arm to object and object to goal, minus the squared action."""
         del before
-        near: Any = -norm(_offset(after, "object", "tips_arm")) * self.reward_near_weight
-        distance: Any = -norm(_offset(after, "object", "goal")) * self.reward_dist_weight
+        near: Array = -norm(_offset(after, "object", "tips_arm")) * self.reward_near_weight
+        distance: Array = -norm(_offset(after, "object", "goal")) * self.reward_dist_weight
         control = _action_cost(action, self.reward_control_weight)
         info = {"reward_dist": distance, "reward_ctrl": control, "reward_near": near}
         return distance + control + near, np.zeros(len(action), np.bool_), info
@@ -116,8 +116,8 @@ def _offset(state: MujocoState, tip: str, target: str) -> Array:
     return np.asarray(state.xpos[:, body(tip)] - state.xpos[:, body(target)])
 
 
-def _action_cost(action: FloatArray, weight: float) -> Any:
-    return -np.add.reduce(np.square(action), axis=1) * weight
+def _action_cost(action: FloatArray, weight: float) -> Array:
+    return np.asarray(-np.add.reduce(np.square(action), axis=1) * weight)
 
 
 def _cylinder_position(rng: np.random.Generator) -> FloatArray:

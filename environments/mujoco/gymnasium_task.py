@@ -1,19 +1,19 @@
 """The shared half of Gymnasium's eleven tasks."""
 
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import mujoco
 import numpy as np
 
-from coach_rl.core.errors import UnknownNameError, require
+from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray
 from coach_rl.environments.mujoco.task import MujocoTask, Scene
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class GymnasiumTask(MujocoTask):
     """A task whose fields are the keyword arguments of the Gymnasium class, with its defaults.
 
@@ -21,18 +21,8 @@ class GymnasiumTask(MujocoTask):
     equal to the last bit.
     """
 
-    render_mode: str | None = None
+    render_mode: Literal["rgb_array"] | None = None
     """None or rgb_array; frames come from `MujocoBatch.render` either way."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.render_mode in (None, "rgb_array"),
-            f"{type(self).__name__}.render_mode must be None or 'rgb_array', "
-            f"got {self.render_mode!r}; frames come from render(row)",
-        )
-        scale = getattr(self, "reset_noise_scale", 0.0)
-        require(scale >= 0, f"{type(self).__name__}.reset_noise_scale must be >= 0, got {scale}")
 
     def _path(self) -> Path:
         """A bare name stands for a file that Gymnasium ships, as in Gymnasium itself."""
@@ -63,10 +53,10 @@ def start_normal(scene: Scene, data: mujoco.MjData, rng: np.random.Generator, sc
     data.qvel[:] = scene.init_qvel + scale * rng.standard_normal(model.nv)
 
 
-def weighted_squares(weight: float, values: FloatArray) -> Any:
+def weighted_squares(weight: float, values: FloatArray) -> Array:
     """The weight times each row's sum of squares, [R], in the precision of `values`."""
     flat = values if values.ndim == 2 else values.reshape(len(values), -1)
-    return weight * np.add.reduce(np.square(flat), axis=1)
+    return np.asarray(weight * np.add.reduce(np.square(flat), axis=1))
 
 
 def clip(values: Array, low: float, high: float) -> Array:

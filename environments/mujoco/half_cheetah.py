@@ -1,35 +1,34 @@
 """HalfCheetah-v5: run forward, cheaply."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
     start_normal,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 _CAMERA = FrozenMapping[str]({"distance": 4.0})
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HalfCheetah(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's HalfCheetah-v5."""
 
     xml_file: str = "half_cheetah.xml"
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _CAMERA
-    forward_reward_weight: float = 1.0
+    forward_reward_weight: Number = 1.0
     """Reward per metre and second of forward velocity."""
-    ctrl_cost_weight: float = 0.1
+    ctrl_cost_weight: Number = 0.1
     """Cost of the squared action."""
-    reset_noise_scale: float = 0.1
+    reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x position out of the observation."""
@@ -49,7 +48,7 @@ class HalfCheetah(GymnasiumTask):
         """Forward velocity less the control cost; never terminated."""
         x_position = after.qpos[:, 0]
         x_velocity = (x_position - before.qpos[:, 0]) / after.scene.dt
-        forward: Any = self.forward_reward_weight * x_velocity
+        forward: Array = self.forward_reward_weight * x_velocity
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
             "x_position": x_position,

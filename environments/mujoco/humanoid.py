@@ -1,12 +1,13 @@
 """Humanoid-v5 and HumanoidStandup-v5: walk, or get up."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
@@ -15,7 +16,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_uniform,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Range, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Range, Scene
 
 _WALK_CAMERA = FrozenMapping[str](
     {"trackbodyid": 1, "distance": 4.0, "lookat": (0.0, 0.0, 2.0), "elevation": -20.0}
@@ -25,7 +26,7 @@ _STANDUP_CAMERA = FrozenMapping[str](
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class _HumanoidBody(GymnasiumTask):
     """The shared half of both humanoid tasks: the robot, its observation, and its start."""
 
@@ -42,9 +43,9 @@ class _HumanoidBody(GymnasiumTask):
     )
 
     frame_skip: int = 5
-    ctrl_cost_weight: float = 0.1
+    ctrl_cost_weight: Number = 0.1
     """Cost of the squared action."""
-    reset_noise_scale: float = 1e-2
+    reset_noise_scale: NonNegative[float] = 1e-2
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x and y position out of the observation."""
@@ -77,7 +78,7 @@ class _HumanoidBody(GymnasiumTask):
         return np.concatenate(parts, axis=1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Humanoid(_HumanoidBody):
     """Keyword arguments, defaults and numbers of Gymnasium's Humanoid-v5."""
 
@@ -85,13 +86,13 @@ class Humanoid(_HumanoidBody):
 
     xml_file: str = "humanoid.xml"
     default_camera_config: FrozenMapping[str] | None = _WALK_CAMERA
-    forward_reward_weight: float = 1.25
+    forward_reward_weight: Number = 1.25
     """Reward per metre and second of forward velocity."""
-    contact_cost_weight: float = 5e-7
+    contact_cost_weight: Number = 5e-7
     """Cost of the squared contact forces."""
     contact_cost_range: Range = (-np.inf, 10.0)
     """Range to which the contact cost is clipped."""
-    healthy_reward: float = 5.0
+    healthy_reward: Number = 5.0
     """Reward for each step that ends healthy."""
     terminate_when_unhealthy: bool = True
     """If True, an unhealthy state ends the episode."""
@@ -107,7 +108,7 @@ class Humanoid(_HumanoidBody):
         low, high = self.healthy_z_range
         height = after.qpos[:, 2]
         healthy = (low < height) & (height < high)
-        forward: Any = self.forward_reward_weight * velocity[:, 0]
+        forward: Array = self.forward_reward_weight * velocity[:, 0]
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, after.ctrl)
         contact = weighted_squares(self.contact_cost_weight, after.cfrc_ext)
@@ -135,15 +136,15 @@ class Humanoid(_HumanoidBody):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class HumanoidStandup(_HumanoidBody):
     """Keyword arguments, defaults and numbers of Gymnasium's HumanoidStandup-v5."""
 
     xml_file: str = "humanoidstandup.xml"
     default_camera_config: FrozenMapping[str] | None = _STANDUP_CAMERA
-    uph_cost_weight: float = 1
+    uph_cost_weight: Number = 1
     """Taken and, as in Gymnasium, without effect."""
-    impact_cost_weight: float = 0.5e-6
+    impact_cost_weight: Number = 0.5e-6
     """Cost of the squared contact forces."""
     impact_cost_range: Range = (-np.inf, 10.0)
     """Range to which the contact cost is clipped."""

@@ -1,13 +1,13 @@
 """Parameters of the MuJoCo tasks: which task, and how many threads step it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import field, fields, replace
-from typing import Any
+from dataclasses import field, replace
+from typing import Literal
 
-from coach_rl.core.errors import UnknownNameError, require
-from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
@@ -46,31 +46,17 @@ TASKS: dict[str, type[GymnasiumTask]] = {
 class SimulationParameters(ABC):
     """Settings of simulation and rendering, for any task."""
 
-    max_episode_steps: int | None = None
+    max_episode_steps: Positive[int] | Literal[-1] | None = None
     """Steps after which an episode is truncated; None: the task's own number.
 
     -1: never, as in `gymnasium.make`.
     """
-    threads: int | None = None
+    threads: Positive[int] | None = None
     """Threads that step, the calling one included; None: one per processor this process may use."""
-    render_width: int | None = None
+    render_width: Positive[int] | None = None
     """Frame width in pixels; None: the task's own."""
-    render_height: int | None = None
+    render_height: Positive[int] | None = None
     """Frame height in pixels; None: the task's own."""
-
-    def __post_init__(self) -> None:
-        limit = self.max_episode_steps
-        require(
-            limit is None or limit == -1 or limit >= 1,
-            f"{type(self).__name__}.max_episode_steps must be 1 or more, -1 for never or None, "
-            f"got {limit}",
-        )
-        for name in ("threads", "render_width", "render_height"):
-            value = getattr(self, name)
-            require(
-                value is None or value >= 1,
-                f"{type(self).__name__}.{name} must be 1 or more or None, got {value}",
-            )
 
     @property
     @abstractmethod
@@ -109,17 +95,16 @@ class MujocoParameters(SimulationParameters):
 
     level: str = field(metadata={ADVICE: name_of_class})
     """A Gymnasium id such as `HalfCheetah-v5`, or a short name such as `half_cheetah`."""
-    kwargs: Mapping[str, Any] = FrozenMapping[str]()
+    kwargs: Arguments = FrozenMapping[str]()
     """Keyword arguments of the Gymnasium class, e.g. `forward_reward_weight`."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.level not in TASKS:
             raise UnknownNameError(
                 "MuJoCo task", self.level, TASKS, "see MujocoTaskParameters for your own"
             )
         object.__setattr__(self, "kwargs", frozen(self.kwargs))
-        check_task(TASKS[self.level], self.level, self.kwargs)
+        TASKS[self.level](**self.kwargs)  # refuses what does not fit
 
     @property
     def task(self) -> MujocoTask:
@@ -146,18 +131,3 @@ class MujocoTaskParameters(SimulationParameters):
     def task(self) -> MujocoTask:
         """The task itself."""
         return self.own_task
-
-
-def check_task(kind: type[MujocoTask], level: str, kwargs: Mapping[str, Any]) -> None:
-    """Raise `ConfigurationError` unless the task takes these keyword arguments.
-
-    Args:
-        kind: The class of the task.
-        level: Its name, for messages.
-        kwargs: Its fields.
-    """
-    known = [field.name for field in fields(kind)]
-    for name in kwargs:
-        if name not in known:
-            raise UnknownNameError(f"parameter of {level}", name, known)
-    kind(**kwargs)  # refuses wrong values

@@ -1,12 +1,13 @@
 """InvertedPendulum-v5 and InvertedDoublePendulum-v5: balance poles on a cart."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
@@ -14,19 +15,19 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_normal,
     start_uniform,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 _CAMERA = FrozenMapping[str]({"trackbodyid": 0, "distance": 2.04})
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class InvertedPendulum(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's InvertedPendulum-v5."""
 
     xml_file: str = "inverted_pendulum.xml"
     frame_skip: int = 2
     default_camera_config: FrozenMapping[str] | None = _CAMERA
-    reset_noise_scale: float = 0.01
+    reset_noise_scale: NonNegative[float] = 0.01
     """Size of the noise on the first pose."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
@@ -48,7 +49,7 @@ class InvertedPendulum(GymnasiumTask):
         return survive.astype(np.float64), terminated, {"reward_survive": survive}
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class InvertedDoublePendulum(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's InvertedDoublePendulum-v5."""
 
@@ -56,9 +57,9 @@ class InvertedDoublePendulum(GymnasiumTask):
 
     xml_file: str = "inverted_double_pendulum.xml"
     frame_skip: int = 5
-    healthy_reward: float = 10.0
+    healthy_reward: Number = 10.0
     """Reward for each step that does not terminate."""
-    reset_noise_scale: float = 0.1
+    reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:

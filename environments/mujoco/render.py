@@ -4,7 +4,6 @@ import importlib
 import os
 import platform
 from collections.abc import Sequence
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -123,7 +122,7 @@ def _camera(model: mujoco.MjModel, task: MujocoTask) -> mujoco.MjvCamera:
     return camera
 
 
-def _gl_context(width: int, height: int) -> Any:
+def _gl_context(width: int, height: int) -> mujoco.GLContext:
     """An OpenGL context: of the kind MUJOCO_GL names, or the first kind that works here."""
     asked = os.environ.get("MUJOCO_GL", "").lower()
     usual = ("cgl",) if platform.system() == "Darwin" else ("egl", "glfw", "osmesa")

@@ -1,11 +1,10 @@
 """Swimmer-v5: swim forward."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import mujoco
 import numpy as np
 
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
@@ -13,20 +12,20 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_uniform,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Swimmer(GymnasiumTask):
     """Keyword arguments, defaults and numbers of Gymnasium's Swimmer-v5."""
 
     xml_file: str = "swimmer.xml"
     frame_skip: int = 4
-    forward_reward_weight: float = 1.0
+    forward_reward_weight: Number = 1.0
     """Reward per metre and second of forward velocity."""
-    ctrl_cost_weight: float = 1e-4
+    ctrl_cost_weight: Number = 1e-4
     """Cost of the squared action."""
-    reset_noise_scale: float = 0.1
+    reset_noise_scale: NonNegative[float] = 0.1
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x and y position out of the observation."""
@@ -45,7 +44,7 @@ class Swimmer(GymnasiumTask):
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
         """Forward velocity less the control cost; never terminated."""
         velocity = (after.qpos[:, :2] - before.qpos[:, :2]) / after.scene.dt
-        forward: Any = self.forward_reward_weight * velocity[:, 0]
+        forward: Array = self.forward_reward_weight * velocity[:, 0]
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
             **self.reset_info(after),

@@ -1,19 +1,21 @@
 """The protocol of a MuJoCo task: a model, how an episode starts, and the reward of its states."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, require
-from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.marks import Place
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive, Rising
 from coach_rl.core.records import Array, BoolArray, FloatArray
 
-Range = tuple[float, float]
+Number = float | int
+"""A number that stays an integer where it was given as one, as with Gymnasium: results show it."""
+Range = Annotated[tuple[float, float], Rising(strictly=False)]
 """Lower and upper bound."""
 
 
@@ -76,7 +78,7 @@ class MujocoState:
         return MujocoState(self.scene, arrays)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class MujocoTask:
     """A task on an MJCF model; subclass it for a task of your own.
 
@@ -95,7 +97,7 @@ class MujocoTask:
 
     Empty only for a task that overrides `load` and builds its model itself.
     """
-    frame_skip: int = 1
+    frame_skip: Positive[int] = 1
     """Simulator steps per step of the environment."""
     default_camera_config: FrozenMapping[str] | None = None
     """`mujoco.MjvCamera` attributes for rendering, e.g. distance, elevation, trackbodyid."""
@@ -103,24 +105,17 @@ class MujocoTask:
     """Render from this camera of the model; None: see `camera_name`."""
     camera_name: str | None = None
     """Render from this camera of the model; None: a free camera that follows the robot."""
-    width: int = 480
+    width: Positive[int] = 480
     """Frame width in pixels."""
-    height: int = 480
+    height: Positive[int] = 480
     """Frame height in pixels."""
-    max_geom: int = 1000
+    max_geom: Positive[int] = 1000
     """Most geometries drawn in a frame."""
     visual_options: FrozenMapping[int] | None = None
     """`mujoco.mjtVisFlag` switches for rendering; None: MuJoCo's own."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = frozen(getattr(self, field.name))
-            object.__setattr__(self, field.name, value)
-            _check(f"{type(self).__name__}.{field.name}", value, field.type)
         require(len(self.reads) > 0, f"{type(self).__name__}.reads must name an MjData array")
-        for name in ("frame_skip", "width", "height", "max_geom"):
-            value = getattr(self, name)
-            require(value >= 1, f"{type(self).__name__}.{name} must be 1 or more, got {value}")
         require(
             self.camera_id is None or self.camera_name is None,
             f"{type(self).__name__} takes camera_id or camera_name, got both",
@@ -209,47 +204,3 @@ class MujocoTask:
         path = Path(self.xml_file).expanduser()
         require(path.is_file(), f"{type(self).__name__}.xml_file '{self.xml_file}' does not exist")
         return path
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-    """Raise `ParameterError` unless a field's value is of the plain kind its annotation names."""
-    if kind in _PLAIN_KINDS:
-        fits, expected = _PLAIN_KINDS[kind]
-        require(fits(value), f"{name} must be {expected}, got {value!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_range(value: Any) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and all(_is_number(bound) for bound in value)
-        and bool(value[0] <= value[1])
-    )
-
-
-_PLAIN_KINDS: dict[Any, tuple[Any, str]] = {
-    bool: (lambda value: isinstance(value, bool), "True or False"),
-    int: (_is_integer, "a whole number"),
-    float: (_is_number, "a number"),
-    str: (lambda value: isinstance(value, str), "a string"),
-    Range: (_is_range, "a pair (low, high) with low <= high"),
-    FrozenMapping[str] | None: (
-        lambda value: value is None or isinstance(value, Mapping),
-        "a mapping or None",
-    ),
-    FrozenMapping[int] | None: (
-        lambda value: value is None or isinstance(value, Mapping),
-        "a mapping or None",
-    ),
-    int | str: (lambda value: isinstance(value, str) or _is_integer(value), "a number or a name"),
-    int | None: (lambda value: value is None or _is_integer(value), "a whole number or None"),
-    str | None: (lambda value: value is None or isinstance(value, str), "a string or None"),
-}

@@ -1,12 +1,11 @@
 """Hopper-v5 and Walker2d-v5: walk forward without falling."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.gymnasium_task import (
     GymnasiumTask,
@@ -14,7 +13,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     start_uniform,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Range, Scene
+from coach_rl.environments.mujoco.task import MujocoState, Number, Range, Scene
 
 _HOPPER_CAMERA = FrozenMapping[str](
     {"trackbodyid": 2, "distance": 3.0, "lookat": (0.0, 0.0, 1.15), "elevation": -20.0}
@@ -24,20 +23,20 @@ _WALKER_CAMERA = FrozenMapping[str](
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class _PlanarWalker(GymnasiumTask):
     """The shared half of hopper and walker: a torso at height qpos[1] and angle qpos[2]."""
 
     frame_skip: int = 4
-    forward_reward_weight: float = 1.0
+    forward_reward_weight: Number = 1.0
     """Reward per metre and second of forward velocity."""
-    ctrl_cost_weight: float = 1e-3
+    ctrl_cost_weight: Number = 1e-3
     """Cost of the squared action."""
-    healthy_reward: float = 1.0
+    healthy_reward: Number = 1.0
     """Reward for each step that ends healthy."""
     terminate_when_unhealthy: bool = True
     """If True, an unhealthy state ends the episode."""
-    reset_noise_scale: float = 5e-3
+    reset_noise_scale: NonNegative[float] = 5e-3
     """Size of the noise on the first pose."""
     exclude_current_positions_from_observation: bool = True
     """Leave the x position out of the observation."""
@@ -62,7 +61,7 @@ class _PlanarWalker(GymnasiumTask):
         x_position = after.qpos[:, 0]
         x_velocity = (x_position - before.qpos[:, 0]) / after.scene.dt
         healthy = self.is_healthy(after)
-        forward: Any = self.forward_reward_weight * x_velocity
+        forward: Array = self.forward_reward_weight * x_velocity
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
@@ -83,7 +82,7 @@ class _PlanarWalker(GymnasiumTask):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Hopper(_PlanarWalker):
     """Keyword arguments, defaults and numbers of Gymnasium's Hopper-v5."""
 
@@ -108,7 +107,7 @@ class Hopper(_PlanarWalker):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameter_class
 class Walker2d(_PlanarWalker):
     """Keyword arguments, defaults and numbers of Gymnasium's Walker2d-v5."""
 

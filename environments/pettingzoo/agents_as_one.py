@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.core import RenderFrame
 
 from coach_rl.core.agent_info import AGENTS, REWARD, TERMINATED, TRUNCATED
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
@@ -50,7 +51,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         self.metadata = dict(getattr(parallel, "metadata", {}))
         self._limit = np.inf if max_episode_steps is None else max_episode_steps
         self._elapsed = 0
-        self._seen: dict[str, Any] = {}
+        self._seen: dict[str, object] = {}
         self._terminated: dict[str, bool] = {}
         self._truncated: dict[str, bool] = {}
 
@@ -60,12 +61,12 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         return getattr(self.parallel.unwrapped, "np_random", None)
 
     @np_random.setter
-    def np_random(self, value: Any) -> None:
+    def np_random(self, value: np.random.Generator) -> None:
         self.parallel.unwrapped.np_random = value
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
+    ) -> tuple[dict[str, object], dict[str, object]]:
         """Begin an episode.
 
         Raises:
@@ -85,8 +86,8 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         return dict(self._seen), self._info(dict.fromkeys(self.names, 0.0), infos)
 
     def step(
-        self, action: dict[str, Any]
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        self, action: dict[str, object]
+    ) -> tuple[dict[str, object], float, bool, bool, dict[str, object]]:
         """Let the agents that are still there act.
 
         Raises:
@@ -112,9 +113,10 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         info = self._info(own, infos)
         return dict(self._seen), sum(own.values()), over and not cut, cut, info
 
-    def render(self) -> Any:
+    def render(self) -> RenderFrame | list[RenderFrame] | None:
         """A frame, as the parallel environment draws it."""
-        return self.parallel.render()
+        frame: RenderFrame | list[RenderFrame] | None = self.parallel.render()
+        return frame
 
     def close(self) -> None:
         """Close the parallel environment."""
@@ -144,7 +146,9 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
                 "agents may leave early, but they cannot come back"
             )
 
-    def _info(self, rewards: dict[str, float], infos: dict[str, Any]) -> dict[str, Any]:
+    def _info(
+        self, rewards: dict[str, float], infos: dict[str, dict[str, object]]
+    ) -> dict[str, object]:
         """Return the info of each agent, by the names of `core.agent_info`."""
         return {
             AGENTS: {

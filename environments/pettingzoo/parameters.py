@@ -24,7 +24,7 @@ MAKER = "parallel_env"
 
 @parameter_class
 class PettingZooParameters(SingleEnvironmentsParameters):
-    """Any parallel environment of PettingZoo's kind: agents by name that act at the same time.
+    """A parallel environment of PettingZoo's kind: agents by name that act at the same time.
 
     Its spaces are Dicts by the agents' names, for an `AgentGroup` to give out.
     """
@@ -37,6 +37,11 @@ class PettingZooParameters(SingleEnvironmentsParameters):
     """
     vectorization: Literal["sync", "subprocess"] = "sync"
     """sync: one row after the other in this process. subprocess: rows spread over workers."""
+
+    def code_names(self) -> tuple[str, ...]:
+        """Return the level, also where it is a module, and wrappers."""
+        named = () if ":" in self.level else (f"{self.level}:{MAKER}",)
+        return (*named, *super().code_names())
 
     def recipe(self) -> Recipe:
         """Return the recipe of each row's environment."""

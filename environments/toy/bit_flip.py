@@ -6,13 +6,13 @@ Gymnasium goal convention: `observation`, `achieved_goal`, `desired_goal`, `comp
 `is_success`.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
@@ -24,11 +24,8 @@ class BitFlipParameters:
 
     level: ClassVar[str] = "bit_flip"
 
-    bits: int = 8
+    bits: Positive[int] = 8
     """n; without hindsight about 13 can be learnt, with it 40 and more."""
-
-    def __post_init__(self) -> None:
-        require(self.bits >= 1, f"BitFlipParameters.bits must be 1 or more, got {self.bits}")
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""
@@ -51,7 +48,7 @@ class BitFlip:
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
-        """Any bits and any goal; they may be equal, as in the paper."""
+        """Random bits and a random goal; they may be equal, as in the paper."""
         bits, goal = np.split((uniform >= 0.5).astype(np.float32), 2, axis=1)
         return {"bits": bits, "goal": goal}
 
@@ -79,7 +76,7 @@ class BitFlip:
         self,
         achieved_goal: Array,
         desired_goal: Array,
-        info: Any = None,  # noqa: ARG002 - part of the convention
+        info: object = None,  # noqa: ARG002 - part of the convention
     ) -> FloatArray:
         """0 where all bits are as wanted, else -1, float64 [...].
 

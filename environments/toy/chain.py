@@ -5,13 +5,14 @@ begins at the second state, reward is 0.001 in the first state and 1 in the last
 takes `length + 9` steps.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from annotated_types import Ge, Interval
 from gymnasium import spaces
 
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
@@ -23,27 +24,14 @@ class ChainParameters:
 
     level: ClassVar[str] = "chain"
 
-    length: int = 10
+    length: Annotated[int, Ge(2)] = 10
     """Number of states, 2 or more; the search gets exponentially harder for random walks."""
-    slip: float = 0.0
+    slip: Annotated[float, Interval(ge=0, lt=1)] = 0.0
     """Probability that a step goes the other way, in [0, 1)."""
     observation: Literal["one_hot", "thermometer", "index"] = "thermometer"
     """thermometer: ones up to the state (generalises best); one_hot; index: a Discrete space."""
-    max_episode_steps: int | None = None
+    max_episode_steps: Positive[int] | None = None
     """Length of an episode; None takes the paper's `length + 9`."""
-
-    def __post_init__(self) -> None:
-        require(self.length >= 2, f"ChainParameters.length must be 2 or more, got {self.length}")
-        require(0 <= self.slip < 1, f"ChainParameters.slip must lie in [0, 1), got {self.slip}")
-        require(
-            self.observation in ("one_hot", "thermometer", "index"),
-            "ChainParameters.observation must be one_hot, thermometer or index, "
-            f"got '{self.observation}'",
-        )
-        require(
-            self.max_episode_steps is None or self.max_episode_steps >= 1,
-            f"ChainParameters.max_episode_steps must be 1 or more, got {self.max_episode_steps}",
-        )
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""

@@ -4,13 +4,13 @@ Follows the Gymnasium goal convention: `observation`, `achieved_goal`, `desired_
 `compute_reward` over any number of rows, and `is_success` in the info.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.toy.point_mass import motion_space, observed_motion, pushed
@@ -23,29 +23,14 @@ class GoalPointMassParameters:
 
     level: ClassVar[str] = "goal_point_mass"
 
-    threshold: float = 0.1
+    threshold: Positive[float] = 0.1
     """Distance at which the goal is reached; the square's side is 2."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the distance."""
     terminate: bool = False
     """If True, reaching the goal ends the episode; Gymnasium-Robotics continues by default."""
-    max_episode_steps: int = 50
+    max_episode_steps: Positive[int] = 50
     """Length of an episode."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.threshold > 0,
-            f"GoalPointMassParameters.threshold must be more than 0, got {self.threshold}",
-        )
-        require(
-            self.reward in ("sparse", "dense"),
-            f"GoalPointMassParameters.reward must be sparse or dense, got '{self.reward}'",
-        )
-        require(
-            self.max_episode_steps >= 1,
-            "GoalPointMassParameters.max_episode_steps must be 1 or more, "
-            f"got {self.max_episode_steps}",
-        )
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""
@@ -101,7 +86,7 @@ class GoalPointMass:
         self,
         achieved_goal: Array,
         desired_goal: Array,
-        info: Any = None,  # noqa: ARG002 - part of the convention
+        info: object = None,  # noqa: ARG002 - part of the convention
     ) -> FloatArray:
         """Return the reward of being at one place when another is desired, float64 [...].
 

@@ -3,8 +3,8 @@
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import World, WorldEnvironment, WorldState, WorldStep
@@ -14,14 +14,11 @@ from coach_rl.environments.world import World, WorldEnvironment, WorldState, Wor
 class OneStepParameters:
     """Show a context, reward the action that matches it, end the episode."""
 
-    size: int = 4
+    size: Positive[int] = 4
     """Number of contexts (and actions), or of dimensions when continuous."""
     continuous: bool = False
     """False: a one-hot context, Discrete actions, reward 1 for the same index, else 0.
     True: a point in [-1, 1] per dimension, Box actions, reward 1 minus the mean squared error."""
-
-    def __post_init__(self) -> None:
-        require(self.size >= 1, f"OneStepParameters.size must be 1 or more, got {self.size}")
 
     @property
     def level(self) -> str:

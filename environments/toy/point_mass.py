@@ -5,8 +5,8 @@ from typing import ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
@@ -25,15 +25,8 @@ class PointMassParameters:
 
     level: ClassVar[str] = "point_mass"
 
-    max_episode_steps: int = 50
+    max_episode_steps: Positive[int] = 50
     """Length of an episode."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.max_episode_steps >= 1,
-            "PointMassParameters.max_episode_steps must be 1 or more, "
-            f"got {self.max_episode_steps}",
-        )
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         """A new environment with that many rows."""

@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
@@ -22,7 +23,7 @@ class SteadyPayParameters:
 
     level: ClassVar[str] = "steady_pay"
 
-    max_episode_steps: int = 10
+    max_episode_steps: Positive[int] = 10
     """Length of an episode, which is always truncated, never terminated."""
     low: float = -1.0
     """Lower bound of the one action."""
@@ -30,11 +31,6 @@ class SteadyPayParameters:
     """Upper bound of the one action; by default 0 is not the middle."""
 
     def __post_init__(self) -> None:
-        require(
-            self.max_episode_steps >= 1,
-            "SteadyPayParameters.max_episode_steps must be 1 or more, "
-            f"got {self.max_episode_steps}",
-        )
         require(
             -np.inf < self.low < self.high < np.inf,
             "SteadyPayParameters.low must lie below high, and both be finite, "

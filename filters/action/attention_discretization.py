@@ -5,11 +5,11 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.bins import (
     bins_per_dimension,
-    check_num_bins,
     combinations,
     even_points,
     is_whole,
@@ -28,13 +28,10 @@ class AttentionDiscretization:
     cells along y + j`.
     """
 
-    num_bins: int | tuple[int, int]
+    num_bins: Positive[int] | tuple[Positive[int], Positive[int]]
     """Cells along x and y, 1 or more: one number for both or one for each."""
     force_int_bins: bool = False
     """Round the cells' borders to whole numbers (pixels); always done for an integer Box."""
-
-    def __post_init__(self) -> None:
-        check_num_bins("AttentionDiscretization", self.num_bins, smallest=1)
 
     def build(self, space: Space) -> StatelessActionStage:
         """Build the filter for a Box of shape (4,) with finite bounds, equal for both corners."""

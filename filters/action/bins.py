@@ -4,19 +4,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.records import Array, IntArray
 
 _LARGEST_PRODUCT = 2**31
-
-
-def check_num_bins(owner: str, num_bins: int | tuple[int, ...], smallest: int) -> None:
-    """Raise `ParameterError` unless every number of bins is at least `smallest`."""
-    numbers = (num_bins,) if isinstance(num_bins, int) else num_bins
-    require(
-        len(numbers) > 0 and all(number >= smallest for number in numbers),
-        f"{owner}.num_bins must be {smallest} or more for every dimension, got {num_bins}",
-    )
 
 
 def bins_per_dimension(

@@ -1,14 +1,17 @@
 """Let an agent with discrete actions act in a Box."""
 
+from typing import Annotated
+
 import numpy as np
+from annotated_types import Ge
 from gymnasium import spaces
 
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.action.bins import (
     bins_per_dimension,
-    check_num_bins,
     combinations,
     even_points,
     is_whole,
@@ -26,13 +29,10 @@ class BoxDiscretization:
     dimension varies fastest.
     """
 
-    num_bins: int | tuple[int, ...]
+    num_bins: Annotated[int, Ge(2)] | NonEmpty[tuple[Annotated[int, Ge(2)], ...]]
     """Values per dimension, 2 or more: one number for all dimensions or one for each."""
     force_int_bins: bool = False
     """Round the values to whole numbers; always done for an integer Box."""
-
-    def __post_init__(self) -> None:
-        check_num_bins("BoxDiscretization", self.num_bins, smallest=2)
 
     def build(self, space: Space) -> StatelessActionStage:
         """Build the filter for a Box with finite bounds."""

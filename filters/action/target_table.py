@@ -1,7 +1,5 @@
 """A list of actions and its numbering, shared by the two discrete maps."""
 
-from typing import Any
-
 import numpy as np
 from gymnasium import spaces
 
@@ -11,7 +9,7 @@ from coach_rl.core.spaces import Space, check_actions
 from coach_rl.filters.space_requirements import describe
 from coach_rl.filters.stages import StatelessActionStage
 
-TargetAction = int | float | tuple[Any, ...]
+TargetAction = int | float | tuple[object, ...]
 """One action: a number for Discrete, (nested) tuples in the shape of any other space."""
 
 

@@ -1,7 +1,5 @@
 """Clip observations to a range."""
 
-from typing import Any
-
 import numpy as np
 
 from coach_rl.core.errors import SpaceError, require
@@ -42,8 +40,7 @@ class ObservationClippingFilter:
                         f"ObservationClippingFilter needs whole bounds for {source.dtype}, "
                         f"got {bound}"
                     )
-            dtype: Any = source.dtype
-            limits = np.iinfo(dtype)
+            limits = np.iinfo(np.dtype(source.dtype).name)
             low, high = (min(max(bound, limits.min), limits.max) for bound in (low, high))
         lowest, highest = (np.asarray(bound).astype(source.dtype) for bound in (low, high))
         return StatelessInputStage(

@@ -2,6 +2,7 @@
 
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of
@@ -12,7 +13,7 @@ from coach_rl.filters.stages import StatelessInputStage
 class ObservationCropFilter:
     """Keep the elements from `low` up to, but without, `high`, axis by axis."""
 
-    low: tuple[int, ...]
+    low: tuple[NonNegative[int], ...]
     """First index kept, one per axis of the observation, 0 or more."""
     high: tuple[int | None, ...]
     """First index no longer kept, one per axis; None keeps the axis up to its end."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError, require
+from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of, describe
@@ -24,10 +24,6 @@ class ObservationReductionBySubPartsNameFilter:
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        require(
-            self.method in ("keep", "discard"),
-            f"{owner}.method must be 'keep' or 'discard', got {self.method!r}",
-        )
         for name in self.sub_parts:
             if name not in self.names:
                 raise UnknownNameError("sub-part", name, set(self.names), f"{owner}.names has them")

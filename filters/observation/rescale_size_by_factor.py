@@ -1,7 +1,8 @@
 """Shrink or enlarge images by a factor."""
 
-from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.spaces import Space
 from coach_rl.filters.image_resizing import resizing_stage
 from coach_rl.filters.space_requirements import image_of
@@ -12,14 +13,8 @@ from coach_rl.filters.stages import StatelessInputStage
 class ObservationRescaleSizeByFactorFilter:
     """Height and width times `factor`, rounded to whole pixels; bilinear with antialiasing."""
 
-    factor: float
+    factor: Positive[float]
     """0.5 halves height and width."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.factor > 0,
-            f"ObservationRescaleSizeByFactorFilter.factor must be above 0, got {self.factor}",
-        )
 
     def build(self, space: Space) -> StatelessInputStage:
         """Build the filter for images, channels last or none."""

@@ -3,8 +3,9 @@
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of
@@ -20,16 +21,10 @@ class ObservationStackingFilter:
     costs least, as filters behind it would treat each observation `stack_size` times.
     """
 
-    stack_size: int = 4
+    stack_size: Positive[int] = 4
     """Observations shown at once, 1 or more."""
     axis: int = -1
     """Position of the new axis in the output, counted without the row axis."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.stack_size >= 1,
-            f"ObservationStackingFilter.stack_size must be 1 or more, got {self.stack_size}",
-        )
 
     def build(self, space: Space) -> "ObservationStack":
         """Build the filter for any Box with at least as many axes as `axis` needs."""

@@ -1,9 +1,12 @@
 """Subtract an exponentially weighted moving average from rewards."""
 
+from typing import Annotated
+
 import numpy as np
+from annotated_types import Interval
 from gymnasium import spaces
 
-from coach_rl.core.errors import NonFiniteError, require
+from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.spaces import Space
@@ -20,14 +23,8 @@ class RewardEwmaNormalizationFilter:
     rewards seen are scaled to sum to 1, so the first rewards aren't held against 0.
     """
 
-    alpha: float = 0.01
+    alpha: Annotated[float, Interval(gt=0, le=1)] = 0.01
     """Weight of a new reward, in (0, 1]."""
-
-    def __post_init__(self) -> None:
-        require(
-            0 < self.alpha <= 1,
-            f"RewardEwmaNormalizationFilter.alpha must lie in (0, 1], got {self.alpha}",
-        )
 
     def build(self, space: Space) -> "EwmaSubtraction":
         """Build the filter for a reward."""

@@ -3,8 +3,8 @@
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.spaces import Space
@@ -22,26 +22,12 @@ class RewardReturnScalingFilter:
     ends; the standard deviation is taken over all G of all rows.
     """
 
-    discount: float = 0.99
+    discount: UnitInterval = 0.99
     """Discount of the sum, in [0, 1]; usually the agent's own."""
-    clip: float | None = 10.0
+    clip: Positive[float] | None = 10.0
     """Largest magnitude that comes out; None for no limit."""
-    epsilon: float = 1e-8
+    epsilon: Positive[float] = 1e-8
     """Added to the variance."""
-
-    def __post_init__(self) -> None:
-        require(
-            0 <= self.discount <= 1,
-            f"RewardReturnScalingFilter.discount must lie in [0, 1], got {self.discount}",
-        )
-        require(
-            self.clip is None or self.clip > 0,
-            f"RewardReturnScalingFilter.clip must be above 0 or None, got {self.clip}",
-        )
-        require(
-            self.epsilon > 0,
-            f"RewardReturnScalingFilter.epsilon must be above 0, got {self.epsilon}",
-        )
 
     def build(self, space: Space) -> "ReturnScaling":
         """Build the filter for a reward."""

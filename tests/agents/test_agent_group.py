@@ -578,7 +578,9 @@ def test_a_level_without_action_keys_is_refused():
 def test_members_need_different_names():
     with pytest.raises(ParameterError, match="need different names, got \\['left', 'left'\\]"):
         AgentGroupParameters(members=(LEFT, replace(RIGHT, agent=ddpg("left"))))
-    with pytest.raises(ParameterError, match="needs at least one member"):
+    with pytest.raises(
+        ParameterError, match=r"members must be tuple\[GroupMember, \.\.\.\] of length >= 1"
+    ):
         AgentGroupParameters(members=())
 
 

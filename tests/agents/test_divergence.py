@@ -1,6 +1,8 @@
 """An agent whose numbers cease to be finite stops at once and says why."""
 
+import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.optimizers import AdamParameters
+from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import DivergedError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
@@ -28,6 +31,7 @@ from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 HUGE = AdamParameters(learning_rate=1e38)
 SMALL = ReplayMemoryParameters(capacity=500)
+PRIORITISED = ReplayMemoryParameters(capacity=500, prioritised=PrioritisedParameters())
 SOON = LearningParameters(batch=8, learning_starts=8, report_every=20)
 ROLLOUT = PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=8, epochs=4)
 
@@ -53,12 +57,13 @@ def continuous(kind):
     )
 
 
-def manager(agent, environment, steps=2_000, **schedule):
+def manager(agent, environment, steps=2_000, divergence=STOP, **schedule):
     return BasicRLGraphManager(
         BasicGraphParameters(
             agent=agent,
             environment=environment,
             num_envs=4,
+            divergence=divergence,
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(steps),
                 evaluation_episodes=EnvironmentEpisodes(1),
@@ -77,7 +82,7 @@ def diverging(agent, environment, **schedule):
         return str(caught.value), graph_manager.clock.environment_steps
 
 
-def test_ppo_with_discrete_actions_stops_in_the_round_that_diverges():
+def test_ppo_with_discrete_actions_stops_in_the_update_that_diverges():
     message, steps = diverging(ppo(), OneStepParameters())
     assert steps <= 2 * ROLLOUT.rollout.count
     assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
@@ -86,17 +91,15 @@ def test_ppo_with_discrete_actions_stops_in_the_round_that_diverges():
     assert "Lower the learning rate, scale the rewards down" in message
 
 
-def test_dqn_stops_within_report_every_steps():
+def test_dqn_stops_in_the_update_that_diverges():
     message, steps = diverging(dqn(), OneStepParameters())
-    assert steps <= SOON.learning_starts + 4 + 4 * SOON.report_every
-    assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
+    assert steps <= SOON.learning_starts + 8
+    assert "'me' of level 'main' has diverged: at gradient step 1 its parameter_norm was" in message
     assert "reward up to " in message
-    assert "q_loss" in message
 
 
 def test_prioritised_dqn_gives_the_same_diagnosis():
-    memory = ReplayMemoryParameters(capacity=500, prioritised=PrioritisedParameters())
-    message, _ = diverging(dqn(memory=memory), OneStepParameters())
+    message, _ = diverging(dqn(memory=PRIORITISED), OneStepParameters())
     assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
 
 
@@ -140,6 +143,52 @@ def test_nan_parameters_are_neither_evaluated_nor_saved(agent, environment):
             graph_manager.state_dict()
         graph_manager.load_state_dict(state)  # the agent itself is sound
         assert graph_manager.evaluate(EnvironmentEpisodes(1))
+
+
+@pytest.mark.parametrize(
+    ("agent", "environment"),
+    [
+        (ppo(), OneStepParameters()),
+        (dqn(), OneStepParameters()),
+        (dqn(memory=PRIORITISED), OneStepParameters()),
+        (continuous(DDPGAgentParameters), PointMassParameters()),
+        (continuous(TD3AgentParameters), PointMassParameters()),
+        (continuous(SACAgentParameters), PointMassParameters()),
+    ],
+    ids=["ppo", "dqn", "prioritised dqn", "ddpg", "td3", "sac"],
+)
+def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted(
+    agent, environment, monkeypatch
+):
+    skip = DivergenceParameters(response="skip", most_skipped=300)
+    steps = 400
+    with manager(with_usual_rates(agent), environment, steps, divergence=skip) as graph_manager:
+        graph_manager.create_graph(TaskParameters(seed=1, device="cpu"))
+        agent, calls = graph_manager.graph.agents["main"], itertools.count(1)
+        usual = agent.input_filter.reward
+
+        def spoilt(*arguments, **options):
+            reward = usual(*arguments, **options).copy()
+            if next(calls) % 40 == 0:
+                reward[0] = np.nan
+            return reward
+
+        monkeypatch.setattr(agent.input_filter, "reward", spoilt)
+        told = [
+            record.scalars["train/skipped_updates"]
+            for record in graph_manager.improve()
+            if "train/skipped_updates" in record.scalars
+        ]
+        assert told
+        assert sum(told) == graph_manager.clock.skipped_updates
+        assert sum(told) < graph_manager.clock.training_steps / 2
+        assert graph_manager.state_dict()  # everything in it is finite
+
+
+def with_usual_rates(agent):
+    """The agent with learning rates by which it learns."""
+    names = [name for name in vars(agent) if name.endswith("optimizer")]
+    return replace(agent, **dict.fromkeys(names, AdamParameters()))
 
 
 def poisoned(state):

@@ -458,7 +458,7 @@ def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
 def test_wrong_parameters():
     with pytest.raises(ParameterError, match="SAC's values count entropy"):
         agent("sac", bound_values=True)
-    with pytest.raises(ParameterError, match=r"testing_rate must lie in \[0, 1\], got 2"):
+    with pytest.raises(ParameterError, match=r"testing_rate must be float in \[0, 1\], got 2"):
         parameters(testing_rate=2.0)
     unbounded = agent(actions=HindsightActionParameters(penalty=-3.0), bound_values=False)
     assert unbounded.learner.critic.bounds is None

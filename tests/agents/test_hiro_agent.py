@@ -675,8 +675,8 @@ def test_filters_that_change_goals_are_refused(filters):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be 2 or more"),
-        (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be 0 or more"),
+        (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be int >= 2"),
+        (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be float >= 0"),
         (
             lambda: top_agent(
                 memory=ReplayMemoryParameters(

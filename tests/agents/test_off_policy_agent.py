@@ -145,13 +145,13 @@ def test_a_long_run_loses_no_update_to_rounding():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch": 0}, "batch must be 1 or more, got 0"),
-        ({"updates_per_step": 0.0}, "updates_per_step must be more than 0 and finite, got 0.0"),
-        ({"updates_per_step": float("inf")}, "updates_per_step must be more than 0 and finite"),
-        ({"updates_per_step": float("nan")}, "updates_per_step must be more than 0 and finite"),
-        ({"updates_per_step": 1e-12}, "updates_per_step must be more than 0 and finite"),
-        ({"learning_starts": 0}, "learning_starts must be 1 or more, got 0"),
-        ({"report_every": 0}, "report_every must be 1 or more, got 0"),
+        ({"batch": 0}, "batch must be int > 0, got 0"),
+        ({"updates_per_step": 0.0}, r"updates_per_step must be float in \[1e-09, inf\), got 0\.0"),
+        ({"updates_per_step": float("inf")}, r"updates_per_step must be float in \[1e-09, inf\)"),
+        ({"updates_per_step": float("nan")}, r"updates_per_step must be float in \[1e-09, inf\)"),
+        ({"updates_per_step": 1e-12}, r"updates_per_step must be float in \[1e-09, inf\)"),
+        ({"learning_starts": 0}, "learning_starts must be int > 0, got 0"),
+        ({"report_every": 0}, "report_every must be int > 0, got 0"),
     ],
 )
 def test_learning_that_makes_no_sense_is_refused(changes, message):
@@ -162,7 +162,7 @@ def test_learning_that_makes_no_sense_is_refused(changes, message):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("clip", [0.0, -5.0])
 def test_a_clip_that_leaves_nothing_is_refused(kind, clip):
-    with pytest.raises(ParameterError, match="normalise_observations must be more than 0 or None"):
+    with pytest.raises(ParameterError, match=r"normalise_observations must be float > 0 \| None"):
         parameters(kind, normalise_observations=clip)
 
 

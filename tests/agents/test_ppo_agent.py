@@ -477,8 +477,10 @@ def test_schedules_are_read_where_the_rollout_began():
     )
     bandit, seen = Bandit(agent, flat_pay), []
     for began in (0, 50, 50, 150):  # and eight steps later the rollout is full
-        scalars = bandit.round(Clock(environment_steps=began + 8, planned_steps=100)).metrics
-        used = [float(agent.engine._scalars[name]) for name in ("learning_rate", "clip")]
+        scalars = bandit.round(
+            Clock(environment_steps=began + 8, planned=EnvironmentSteps(100))
+        ).metrics
+        used = [float(agent.engine.scalars[name]) for name in ("learning_rate", "clip")]
         assert used == pytest.approx([scalars["train/learning_rate"], scalars["train/clip"]])
         seen.append(used)
     expected = [[0.01, 0.4], [0.0075, 0.3], [0.0075, 0.3], [0.0025, 0.2]]
@@ -492,7 +494,7 @@ def test_the_last_round_learns_where_the_learning_rate_falls_to_zero():
     bandit, rates = Bandit(agent, flat_pay), []
     for steps in (8, 16, 24, 32):
         before = agent.network.online.clone()
-        report = bandit.round(Clock(environment_steps=steps, planned_steps=32))
+        report = bandit.round(Clock(environment_steps=steps, planned=EnvironmentSteps(32)))
         rates.append(report.metrics["train/learning_rate"])
         assert not torch.equal(agent.network.online, before)
     assert rates == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
@@ -502,7 +504,7 @@ def test_schedules_count_the_environment_steps_of_decisions_that_last():
     agent = build(rate=0.01, learning_rate_schedule=LinearSchedule(start=1.0, end=0.0))
     for x in range(4):
         store(agent, [0, 1], x=[x, x], next_x=[x + 1, x + 1], duration=5)
-    report = agent.train(Clock(environment_steps=100, planned_steps=100))
+    report = agent.train(Clock(environment_steps=100, planned=EnvironmentSteps(100)))
     assert report.metrics["train/learning_rate"] == pytest.approx(0.01 * 40 / 100)
 
 
@@ -521,7 +523,7 @@ def test_the_kl_coefficient_adapts_after_each_round_and_is_used_in_the_next(targ
     for number in range(3):
         scalars = bandit.round().metrics
         assert scalars["train/approx_kl"] > 1e-9
-        assert float(agent.engine._scalars["kl_coefficient"]) == 3.0 * factor**number
+        assert float(agent.engine.scalars["kl_coefficient"]) == 3.0 * factor**number
         assert scalars["train/kl_coefficient"] == 3.0 * factor ** (number + 1)
 
 
@@ -755,15 +757,18 @@ def test_the_description_says_what_it_consists_of():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epochs": 0}, "epochs must be 1 or more, got 0"),
-        ({"minibatch": 0}, "minibatch must be 1 or more, got 0"),
-        ({"rollout": EnvironmentSteps(1)}, "rollout must be 2 steps or more, got 1"),
-        ({"discount": 1.1}, r"discount must lie in \[0, 1\], got 1.1"),
-        ({"gae_lambda": -0.1}, r"gae_lambda must lie in \[0, 1\], got -0.1"),
-        ({"clip": 0.0}, "clip must be more than 0, got 0.0"),
+        ({"epochs": 0}, "epochs must be int > 0, got 0"),
+        ({"minibatch": 0}, "minibatch must be int > 0, got 0"),
+        (
+            {"rollout": EnvironmentSteps(1)},
+            r"rollout must be EnvironmentSteps >= 2, got EnvironmentSteps\(count=1\)",
+        ),
+        ({"discount": 1.1}, r"discount must be float in \[0, 1\], got 1.1"),
+        ({"gae_lambda": -0.1}, r"gae_lambda must be float in \[0, 1\], got -0.1"),
+        ({"clip": 0.0}, "clip must be float > 0, got 0.0"),
         ({"objective": "both"}, "objective must be 'clip' or 'kl', got 'both'"),
-        ({"stop_at_kl": 0.0}, "stop_at_kl must be more than 0 or None, got 0.0"),
-        ({"value_clip": -1.0}, "value_clip must be more than 0 or None, got -1.0"),
+        ({"stop_at_kl": 0.0}, r"stop_at_kl must be float > 0 \| None, got 0.0"),
+        ({"value_clip": -1.0}, r"value_clip must be float > 0 \| None, got -1.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):

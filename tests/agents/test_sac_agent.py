@@ -284,9 +284,9 @@ def test_its_parameters_survive_json():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"discount": -0.5}, r"discount must lie in \[0, 1\], got -0.5"),
-        ({"initial_temperature": 0.0}, "initial_temperature must be more than 0, got 0.0"),
-        ({"huber": -1.0}, "huber must be more than 0 or None, got -1.0"),
+        ({"discount": -0.5}, r"discount must be float in \[0, 1\], got -0.5"),
+        ({"initial_temperature": 0.0}, "initial_temperature must be float > 0, got 0.0"),
+        ({"huber": -1.0}, r"huber must be float > 0 \| None, got -1.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):
@@ -295,5 +295,5 @@ def test_settings_that_make_no_sense_are_refused(changes, message):
 
 
 def test_there_are_no_fewer_candidates_than_none():
-    with pytest.raises(ParameterError, match="greedy_candidates must be 0 or more, got -1"):
+    with pytest.raises(ParameterError, match="greedy_candidates must be int >= 0, got -1"):
         SACAgentParameters(greedy_candidates=-1)

@@ -244,15 +244,15 @@ def test_its_parameters_survive_json():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"discount": 1.1}, r"discount must lie in \[0, 1\], got 1.1"),
-        ({"policy_delay": 0}, "policy_delay must be 1 or more, got 0"),
-        ({"target_noise": -0.1}, "target_noise must be 0 or more, got -0.1"),
-        ({"target_noise_clip": -0.1}, "target_noise_clip must be 0 or more, got -0.1"),
+        ({"discount": 1.1}, r"discount must be float in \[0, 1\], got 1.1"),
+        ({"policy_delay": 0}, "policy_delay must be int > 0, got 0"),
+        ({"target_noise": -0.1}, "target_noise must be float >= 0, got -0.1"),
+        ({"target_noise_clip": -0.1}, "target_noise_clip must be float >= 0, got -0.1"),
         (
             {"target_noise_unit": "box"},
             "target_noise_unit must be 'half_range' or 'raw', got 'box'",
         ),
-        ({"huber": 0.0}, "huber must be more than 0 or None, got 0.0"),
+        ({"huber": 0.0}, r"huber must be float > 0 \| None, got 0.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):

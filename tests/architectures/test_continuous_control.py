@@ -313,11 +313,27 @@ def test_the_same_generator_makes_the_same_networks_and_torch_s_own_is_left_alon
 @pytest.mark.parametrize(
     ("params", "changes", "message"),
     [
-        (ActorParameters, {"log_std_bounds": (2.0, -20.0)}, r"log_std_bounds must rise, got \(2.0"),
-        (ActorParameters, {"log_std_bounds": (1.0, 1.0)}, "log_std_bounds must rise"),
-        (ActorParameters, {"final_bound": -1.0}, "ActorParameters.final_bound must be 0 or more"),
-        (CriticParameters, {"final_bound": -1.0}, "CriticParameters.final_bound must be 0 or more"),
-        (CriticParameters, {"action_layers": ()}, r"layers from 0 to 2, one at least, got \(\)"),
+        (
+            ActorParameters,
+            {"log_std_bounds": (2.0, -20.0)},
+            r"log_std_bounds must be tuple\[float, float\] with low < high, got \(2\.0, -20\.0\)",
+        ),
+        (
+            ActorParameters,
+            {"log_std_bounds": (1.0, 1.0)},
+            r"log_std_bounds must be tuple\[float, float\] with low < high",
+        ),
+        (ActorParameters, {"final_bound": -1.0}, "ActorParameters.final_bound must be float >= 0"),
+        (
+            CriticParameters,
+            {"final_bound": -1.0},
+            "CriticParameters.final_bound must be float >= 0",
+        ),
+        (
+            CriticParameters,
+            {"action_layers": ()},
+            r"action_layers must be tuple\[int, \.\.\.\] of length >= 1, got \(\)",
+        ),
         (CriticParameters, {"action_layers": (0, 3)}, r"layers from 0 to 2.*got \(0, 3\)"),
         (CriticParameters, {"action_unit": "share"}, "must be 'half_range' or 'raw', got 'share'"),
     ],

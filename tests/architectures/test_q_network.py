@@ -166,10 +166,13 @@ def test_parameters_survive_json(head):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: QuantileHead(count=0), "count must be 1 or more, got 0"),
-        (lambda: CategoricalHead(atoms=1), "atoms must be 2 or more, got 1"),
+        (lambda: QuantileHead(count=0), "count must be int > 0, got 0"),
+        (lambda: CategoricalHead(atoms=1), "atoms must be int >= 2, got 1"),
         (lambda: CategoricalHead(low=2.0, high=2.0), "low must lie below high, got 2.0 and 2.0"),
-        (lambda: QNetworkParameters(streams=(8, 0)), r"streams must be more than 0, got \(8, 0\)"),
+        (
+            lambda: QNetworkParameters(streams=(8, 0)),
+            r"streams must be tuple\[int > 0, \.\.\.\], got \(8, 0\)",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make, message):

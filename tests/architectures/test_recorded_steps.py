@@ -3,6 +3,7 @@ from typing import NamedTuple
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._dynamo.exc import TorchDynamoException
 
 from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -152,7 +153,7 @@ def test_a_cpp_compiler_ended_by_ctrl_c_is_started_again_once(monkeypatch, failu
         def step(*arguments):
             calls.append("compile")
             if len(calls) <= failures:
-                raise torch._dynamo.exc.TorchDynamoException("CppCompileError: C++ compile error")
+                raise TorchDynamoException("CppCompileError: C++ compile error")
             return function(*arguments)
 
         return step

@@ -137,8 +137,8 @@ def test_any_key_may_be_observed(key):
     [
         ({"convolutions": "medum"}, UnknownNameError, "did you mean 'medium'"),
         ({"activation": "rely"}, ParameterError, "did you mean 'relu'"),
-        ({"middleware": (64, 0)}, ParameterError, "layer sizes must be more than 0"),
-        ({"embedder": (-1,)}, ParameterError, "layer sizes must be more than 0"),
+        ({"middleware": (64, 0)}, ParameterError, r"middleware must be tuple\[int > 0, \.\.\.\]"),
+        ({"embedder": (-1,)}, ParameterError, r"embedder must be tuple\[int > 0, \.\.\.\]"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(changes, error, message):
@@ -261,9 +261,12 @@ def test_images_that_could_be_misread_are_refused(shape, dtype, message):
     [
         (
             {"convolutions": ((32, 3),)},
-            r"convolutions must be str \| tuple\[tuple\[int, int",
+            r"convolutions must be str \| tuple\[tuple\[int > 0, int > 0, int > 0\], \.\.\.\]",
         ),
-        ({"convolutions": ((32, 0, 1),)}, r"must be \(channels, kernel, stride\) of 1 or more"),
+        (
+            {"convolutions": ((32, 0, 1),)},
+            r"convolutions must be str \| tuple\[tuple\[int > 0, int > 0, int > 0\], \.\.\.\]",
+        ),
         ({"images": "rgb"}, "images must be 'auto' or 'channels_last' or .*, got 'rgb'"),
     ],
 )

@@ -11,8 +11,10 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import update_modes
+from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.update_modes import compiler_present
+from coach_rl.testing import assert_same_state
 
 CPU = torch.device("cpu")
 CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), epsilon=1e-5, max_gradient_norm=0.5)
@@ -177,10 +179,10 @@ def test_the_first_number_that_is_not_finite_is_named_with_its_gradient_step():
         engine.step(columns, index)
     assert engine.drain_metrics()["error"] > 0
     columns.y[5] = torch.inf
-    for index in ([0, 1], [2, 3], [4, 5], [6, 7]):
+    for index in ([0, 1], [2, 3]):
         engine.step(columns, torch.tensor(index))
     with pytest.raises(DivergedError) as caught:
-        engine.drain_metrics()
+        engine.step(columns, torch.tensor([4, 5]))
     message = str(caught.value)
     assert "has diverged: at gradient step 6 its error was inf" in message
     assert f"{network.size} of {network.size} parameters" in message
@@ -194,10 +196,9 @@ def test_a_gradient_that_is_not_finite_is_told_where_clipping_kept_the_parameter
     network, engine = made()
     columns = data()
     columns.y[5] = 1e30  # its squared error is more than float32 holds
-    engine.step(columns, torch.tensor([4, 5]))
-    assert torch.isfinite(network.online).all()
     with pytest.raises(DivergedError, match=r"error was inf, .* gradients clipped at 0\.5"):
-        engine.drain_metrics()
+        engine.step(columns, torch.tensor([4, 5]))
+    assert torch.isfinite(network.online).all()
 
 
 def test_a_restored_engine_counts_its_gradient_steps_on():
@@ -209,9 +210,85 @@ def test_a_restored_engine_counts_its_gradient_steps_on():
     again.load_state_dict(state, steps=3)
     columns = data()
     columns.inputs["x"][:] = torch.nan
-    again.step(columns, torch.arange(8))
     with pytest.raises(DivergedError, match="at gradient step 4 its error was nan"):
-        again.drain_metrics()
+        again.step(columns, torch.arange(8))
+
+
+def spoilt(kind, **options):
+    """An engine whose next step breaks in one place alone; the network, the engine, a batch."""
+    network = NetworkWrapper(module(), device=CPU, with_target=True)
+
+    def loss(flat, batch, scalars):
+        y = batch.y.mean()
+        value = (flat**2).sum()
+        if kind == "loss":
+            value = value + y.exp()  # whose gradient is finite
+        if kind == "gradient_norm":
+            distance = flat[0] - flat[0].detach()
+            value = value + (distance**2 + 100 - y).sqrt()  # has no slope at 0
+        return value, {"y": y}
+
+    engine = UpdateEngine(
+        (Objective(network=network, loss=loss, optimizer=AdamParameters()),),
+        targets=((network, TargetSync(rate=0.1)),),
+        planned_updates=0,
+        **options,
+    )
+    sound, bad = (Examples({}, torch.tensor([y])) for y in (0.0, 100.0))
+    engine.step(sound)
+    if kind == "parameter_norm":
+        engine.set_scalars(learning_rate=3e38)
+    return network, engine, bad
+
+
+KINDS = ["loss", "gradient_norm", "parameter_norm"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loss_gradient_or_parameter_that_is_not_finite_stops_in_its_own_step(kind):
+    _, engine, bad = spoilt(kind, mode="eager")
+    with pytest.raises(DivergedError, match=rf"at gradient step 2 its {kind} was (inf|nan)"):
+        engine.step(bad)
+
+
+MODES = [
+    "eager",
+    pytest.param(
+        "compiled",
+        marks=[
+            pytest.mark.slow,
+            pytest.mark.timeout(240),
+            pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning"),
+            pytest.mark.skipif(not compiler_present(), reason="needs a C++ compiler"),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_skipped_step_changes_nothing_and_is_counted(kind, mode):
+    skip = DivergenceParameters(response="skip", most_skipped=3)
+    network, engine, bad = spoilt(kind, mode=mode, divergence=skip)
+    before = copy.deepcopy((network.state_dict(), engine.state_dict()["optimizers"]))
+    engine.step(bad)
+    engine.step(bad)
+    assert_same_state((network.state_dict(), engine.state_dict()["optimizers"]), before)
+    metrics = engine.drain_metrics()
+    assert (metrics["skipped_updates"], metrics["y"]) == (2.0, 0.0)  # y of the sound step alone
+    with pytest.raises(DivergedError, match="3 steps in a row have been skipped"):
+        engine.step(bad)
+
+
+def test_sound_steps_are_the_same_where_others_would_be_skipped():
+    skip = DivergenceParameters(response="skip", most_skipped=1)
+    engines = [engine_for(NetworkWrapper(module(), device=CPU), divergence=d) for d in (STOP, skip)]
+    for index in minibatches(5):
+        for engine in engines:
+            engine.step(data(), index)
+    first, second = (engine.state_dict() for engine in engines)
+    assert_same_state(first["optimizers"], second["optimizers"])
+    assert engines[0].drain_metrics() == engines[1].drain_metrics()
 
 
 def test_parameters_that_are_not_finite_are_not_saved():

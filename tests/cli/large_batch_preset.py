@@ -30,8 +30,10 @@ class StoppedGraphManager(GraphManager):
         super().__init__(parameters)
         self._sigterm_at = parameters.sigterm_at
 
-    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
-        for record in super().improve(is_stopped=is_stopped):
+    def improve(
+        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+    ) -> Iterator[LogRecord]:
+        for record in super().improve(is_stopped=is_stopped, is_paused=is_paused):
             if record.kind == "train" and record.environment_steps == self._sigterm_at:
                 os.kill(os.getpid(), signal.SIGTERM)
             yield record

@@ -18,9 +18,10 @@ import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
-from coach_rl.cli.settings import Changes, Film, Output, Train
-from coach_rl.cli.shell import program
+from coach_rl.cli.settings import Changes, Film, Keeping, Length, Output, Train
+from coach_rl.cli.shell import program, word
 from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
 
@@ -60,22 +61,33 @@ def test_windows_is_refused_in_one_line(
         "",
         "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
     )
-    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_folder", raising=False)
+    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock", raising=False)
     with pytest.raises(ConfigurationError, match="on Windows use WSL"):
-        importlib.import_module("coach_rl.experiment.run_folder")
+        importlib.import_module("coach_rl.experiment.run_lock")
 
 
 def test_every_flag_reads_into_its_field() -> None:
     words = (
         "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
         "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
-        "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high"
+        "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high --hours 0.5 "
+        "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
+        "--best length_mean --no_checkpoints --no_memories"
     )
     film = Film(dump_gifs=True, dump_mp4=True, video_frames=60, video_skip=2)
     assert parse_arguments(words.split()) == Train(
         preset="x",
         changes=Changes(level="l", num_envs=4, custom_parameter="a=1;b=2"),
-        steps=1_000_000,
+        length=Length(steps=1_000_000, hours=0.5, until_solved="reward=475"),
+        keeping=Keeping(
+            checkpoint_seconds=60.0,
+            checkpoint_steps=5_000,
+            keep=3,
+            keep_every=10,
+            best="length_mean",
+            no_checkpoints=True,
+            no_memories=True,
+        ),
         inspect="i",
         seed=3,
         device="cuda:1",
@@ -84,7 +96,6 @@ def test_every_flag_reads_into_its_field() -> None:
         experiment_name="name",
         experiment_path=Path("some/path"),
         output=Output(
-            checkpoint_seconds=60.0,
             no_tensorboard=True,
             film=film,
             plain=True,
@@ -102,6 +113,12 @@ def test_every_flag_reads_into_its_field() -> None:
         ("-crd run --evaluate", "evaluate run"),
         ("--evaluate 5 -crd run", "evaluate --episodes 5 run"),
         ("-p x --evaluate", "evaluate -p x"),
+        (
+            "-crd run --evaluate 5 -n 2 -lvl y --sampling",
+            "evaluate run --episodes 5 -n 2 -lvl y --sampling",
+        ),
+        ("-crd run --last_good --drop_later", "resume run --last-good --drop-later"),
+        ("fork run --as x", "fork -crd run -e x"),
         ("describe -p x", "describe x"),
         ("-l", "list"),
         ("-l mujoco", "list mujoco"),
@@ -165,6 +182,15 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-p FAKE --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
         ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
         ("-crd run --seed 1", "`coach resume` ignores --seed"),
+        ("-crd run -cp a=1", "`coach resume` ignores -cp"),
+        ("-crd run --sampling", "`coach resume` ignores --sampling"),
+        ("-p FAKE --last-good", "`coach train` ignores --last-good: it begins a new run"),
+        ("evaluate run --drop-later", "`coach evaluate` ignores --drop-later"),
+        ("fork", "`coach fork` needs a run: coach fork RUN[@STEP] --as NAME"),
+        ("fork run", "a fork needs a name of its own, for the folder above it: --as NAME"),
+        ("fork run --as x -n 3", "`coach fork` ignores -n: a fork continues from the run's state"),
+        ("fork run --as x -cp steps", "cannot read the override 'steps'"),
+        ("evaluate run -lvl a -cp environment.level=b", "is given twice, by a flag and by -cp"),
         ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
         ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
         ("-l --plain", "`coach list` ignores --plain"),
@@ -234,7 +260,7 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert coach("-crd", run) == 2
     assert "nothing left to train: step_60" in capsys.readouterr().err
     del manifest["parameters"]["num_envs"]
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(RunFolder(run), manifest)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert coach("-crd", run, "--steps", 80, "-ntb") == 0
@@ -255,7 +281,7 @@ def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[st
     for run in runs.iterdir():  # both may be of the same second
         manifest = json.loads((run / "manifest.json").read_text())
         created = {"created": f"2026-05-01T10:00:{10 + (run == newest)}+00:00"}
-        (run / "manifest.json").write_text(json.dumps(manifest | created))
+        write_manifest(RunFolder(run), manifest | created)
     capsys.readouterr()
     assert coach("evaluate", runs, "--episodes", 2) == 0
     assert coach("-crd", runs, "--steps", 40, "-ntb") == 0
@@ -304,7 +330,9 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert re.search(r"^  learning_rate +float +0\.1", out, re.MULTILINE)
     assert re.search(r"^  agent\.learning_rate +0\.5", out, re.MULTILINE)
-    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Environment", out, re.M)
+    assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Length", out, re.M)
+    allowed = r"^  schedule\.progress_interval .*; allowed: EnvironmentSteps > 0$"
+    assert re.search(allowed, out, re.MULTILINE)
     assert "level main: walk" in out
     assert list(Path().iterdir()) == []
 
@@ -326,7 +354,8 @@ def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]
     checkpoint = only_run() / "checkpoints" / "step_20"
     assert said == (
         "coach: error: the loss is NaN. The run had done 30 environment steps; "
-        f"its last checkpoint, {checkpoint}, was written before\n"
+        f"its last checkpoint, {checkpoint}, was written before; "
+        f"resume with: {program('coach')} -crd {word(only_run())}\n"
     )
 
 
@@ -342,7 +371,8 @@ def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(
     checkpoint = only_run() / "checkpoints" / "step_20"
     assert capsys.readouterr().err == (
         "coach: error: interrupted. The run had done 30 environment steps; "
-        f"its last checkpoint, {checkpoint}, was written before\n"
+        f"its last checkpoint, {checkpoint}, was written before; "
+        f"resume with: {program('coach')} -crd {word(only_run())}\n"
     )
 
 

@@ -25,7 +25,7 @@ def coach(*words: Any) -> int:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("levels.1.horizon=0", "level 'low': horizon must be 1 or more, got 0"),
+        ("levels.1.horizon=0", "('low'): levels.1.horizon must be int > 0 | None, got 0"),
         ("levels.1.goal_space.elements=None", "level 'low': the goal has 2 elements"),
         (
             "levels.1.goal_space.elements=(0,)",
@@ -37,7 +37,10 @@ def coach(*words: Any) -> int:
         ("lower=False", "LevelParameters of 'low' lacks agent; write LevelParameters(agent=...)"),
         ("upper=dqn", "level 'top': this agent chooses among Discrete actions, got Box"),
         ("upper=ddpg; options=3", "level 'top': this agent acts in a flat Box"),
-        ("levels.0.testing_rate=2.0", "level 'top': testing_rate must lie in [0, 1], got 2.0"),
+        (
+            "levels.0.testing_rate=2.0",
+            "('top'): levels.0.testing_rate must be float in [0, 1] | None, got 2.0",
+        ),
         ("levels.1.load=nowhere", "level 'low' cannot be loaded from nowhere: "),
         ("levels.1.loadd=x", "unknown parameter of 'levels.1' 'loadd'; did you mean 'load'"),
     ],

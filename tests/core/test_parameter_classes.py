@@ -1,6 +1,6 @@
 """Parameter classes say in one line what is wrong with what they are given."""
 
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import EnvironmentSteps
 
@@ -17,14 +18,14 @@ class Walk:
     """A walk."""
 
     name: str
-    stride: float = 0.5
+    stride: Positive[float] = 0.5
     limit: EnvironmentSteps | None = None
-    legs: tuple[int, ...] = (2,)
+    legs: tuple[Positive[int], ...] = (2,)
     gait: Literal["walk", "run"] = "walk"
     pace: Schedule | None = None
 
     def __post_init__(self) -> None:
-        require(self.stride > 0, f"stride must be above 0, got {self.stride}")
+        require(len(self.legs) > 1 or self.gait == "walk", "only two legs can run")
 
 
 @parameter_class
@@ -32,6 +33,14 @@ class Hike(Walk):
     """A longer one."""
 
     height: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stroll(Walk):
+    """A user's own, without the decorator; its stride is declared anew."""
+
+    stride: float = 0.3
+    stops: Positive[int] = 1
 
 
 @pytest.mark.parametrize(
@@ -56,13 +65,15 @@ def test_values_that_lose_nothing_are_converted_to_the_declared_type(given, fiel
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"stride": "1e-3"}, r"^Walk.stride of 'w' must be float, got '1e-3'$"),
-        ({"stride": True}, r"^Walk.stride of 'w' must be float, got True$"),
+        ({"stride": "1e-3"}, r"^Walk.stride of 'w' must be float > 0, got '1e-3'$"),
+        ({"stride": True}, r"^Walk.stride of 'w' must be float > 0, got True$"),
         ({"limit": 0.5}, r"got 0.5; write a whole number, or EnvironmentSteps\(3000\)$"),
         ({"gait": "hop"}, r"^Walk.gait of 'w' must be 'walk' or 'run', got 'hop'$"),
         ({"pace": 0.5}, r"^Walk.pace of 'w' must be Schedule | None, got 0.5"),
         ({"pace": ConstantSchedule}, r"the class ConstantSchedule; write ConstantSchedule\(\.\.\."),
-        ({"stride": -1}, r"^stride must be above 0, got -1.0$"),
+        ({"stride": -1}, r"^Walk.stride of 'w' must be float > 0, got -1$"),
+        ({"legs": (2, 0)}, r"^Walk.legs of 'w' must be tuple\[int > 0, \.\.\.\], got \(2, 0\)$"),
+        ({"gait": "run"}, r"^only two legs can run$"),
     ],
 )
 def test_a_value_of_another_type_is_refused_by_name(given, message):
@@ -70,6 +81,21 @@ def test_a_value_of_another_type_is_refused_by_name(given, message):
         Walk(name="w", **given)
     with pytest.raises(ParameterError, match=message):
         replace(Walk(name="w"), **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stride": 0}, "Stroll.stride of 'w' must be float > 0, got 0"),
+        ({"legs": (0,)}, "Stroll.legs of 'w' must be tuple"),
+        ({"stops": 0}, "Stroll.stops of 'w' must be int > 0, got 0"),
+        ({"gait": "run"}, "only two legs can run"),
+    ],
+)
+def test_a_plain_dataclass_inherits_ranges_and_rules(given, message):
+    with pytest.raises(ParameterError, match=message):
+        Stroll(name="w", **given)
+    assert Stroll(name="w", limit=5).limit == EnvironmentSteps(5)
 
 
 def test_an_unknown_keyword_gets_the_nearest_name():

@@ -5,6 +5,7 @@ import pytest
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Directive, End, EnvResponse, take
+from coach_rl.core.steps import EnvironmentSteps
 
 
 def response(rows):
@@ -112,12 +113,20 @@ def test_take_picks_rows_of_every_key_by_numbers_masks_and_slices():
 
 def test_a_clock_restores_its_phase_and_counters_but_keeps_its_own_plan():
     clock = Clock(
-        phase=Phase.HEATUP, environment_steps=5, episodes=2, training_steps=7, planned_steps=100
+        phase=Phase.HEATUP,
+        environment_steps=5,
+        episodes=2,
+        training_steps=7,
+        planned=EnvironmentSteps(100),
     )
     state = clock.state_dict()
     clock.environment_steps += 1
-    other = Clock(planned_steps=400)
+    other = Clock(planned=EnvironmentSteps(400))
     other.load_state_dict(state)
     assert other == Clock(
-        phase=Phase.HEATUP, environment_steps=5, episodes=2, training_steps=7, planned_steps=400
+        phase=Phase.HEATUP,
+        environment_steps=5,
+        episodes=2,
+        training_steps=7,
+        planned=EnvironmentSteps(400),
     )

@@ -12,7 +12,7 @@ from coach_rl.core.steps import EnvironmentSteps
 
 
 def at(steps, planned=0):
-    return Clock(environment_steps=steps, planned_steps=planned)
+    return Clock(environment_steps=steps, planned=EnvironmentSteps(planned))
 
 
 def test_a_constant_never_changes():
@@ -65,8 +65,14 @@ def test_the_value_depends_on_progress_and_not_on_how_often_it_is_asked():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: LinearSchedule(start=1, end=0, over=EnvironmentSteps(0)), "over must be more"),
-        (lambda: ExponentialSchedule(start=1, end=0, decay=0.0), r"decay must lie in \(0, 1\]"),
+        (
+            lambda: LinearSchedule(start=1, end=0, over=EnvironmentSteps(0)),
+            r"over must be EnvironmentSteps .*Hours > 0 \| None",
+        ),
+        (
+            lambda: ExponentialSchedule(start=1, end=0, decay=0.0),
+            r"decay must be float in \(0, 1\]",
+        ),
         (lambda: ExponentialSchedule(start=1, end=0, decay=1.1), "got 1.1"),
         (lambda: PiecewiseSchedule(points=()), r"strictly rising steps, got \[\]"),
         (lambda: PiecewiseSchedule(points=((5, 1.0), (5, 2.0))), r"got \[5, 5\]"),

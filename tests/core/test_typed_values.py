@@ -8,7 +8,14 @@ import pytest
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.schedules import LinearSchedule
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, StepUnit, TrainingSteps
+from coach_rl.core.steps import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    Hours,
+    RunLength,
+    StepUnit,
+    TrainingSteps,
+)
 from coach_rl.core.typed_values import declared_types, describe_type, fit
 
 
@@ -28,6 +35,11 @@ from coach_rl.core.typed_values import declared_types, describe_type, fit
         (None, EnvironmentSteps | None, EnvironmentSteps(1), None),
         (5, StepUnit, TrainingSteps(1), TrainingSteps(5)),
         (5, EnvironmentSteps | EnvironmentEpisodes, EnvironmentEpisodes(1), EnvironmentEpisodes(5)),
+        (5, EnvironmentSteps | EnvironmentEpisodes | None, None, EnvironmentSteps(5)),
+        (5, RunLength, Hours(1), Hours(5)),
+        (1.5, RunLength, Hours(1), Hours(1.5)),
+        (2, Hours | None, None, Hours(2)),
+        (TrainingSteps(7), RunLength, EnvironmentSteps(1), TrainingSteps(7)),
         ([64, 32], tuple[int, ...], (1,), (64, 32)),
         ((), tuple[int, ...], (1,), ()),
         ((1, 2), tuple[float, ...], (), (1.0, 2.0)),
@@ -68,12 +80,8 @@ def test_fits(value: object, annotation: Any, current: object, expected: object)
         ("none", int | None, 1, "rate must be int | None, got 'none'; write None"),
         (-1, EnvironmentSteps, EnvironmentSteps(1), "rate must be EnvironmentSteps, got -1"),
         (1.5, EnvironmentSteps, EnvironmentSteps(1), "rate must be EnvironmentSteps, got 1.5"),
-        (
-            5,
-            EnvironmentSteps | EnvironmentEpisodes | None,
-            None,
-            "rate must be EnvironmentSteps | EnvironmentEpisodes | None, got 5",
-        ),
+        (1.5, RunLength, EnvironmentSteps(1), "write a whole number, or EnvironmentSteps(3000)"),
+        (-1.5, Hours, Hours(1), "rate must be Hours, got -1.5; write a number of hours"),
         ((1, "a"), tuple[int, ...], (), "rate must be tuple[int, ...], got (1, 'a')"),
         ((1,), tuple[int, int], (), "rate must be tuple[int, int], got (1,)"),
         ("dance", Literal["sparse", "dense"], "sparse", "must be 'sparse' or 'dense'"),

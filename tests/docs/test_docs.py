@@ -118,7 +118,7 @@ def understand(line):
         described = isinstance(read, Train | Describe)
         if described and not read.preset.partition(":")[0].endswith(".py"):
             preset = load_preset(find_preset(read.preset))
-            preset.configure(overrides_of(read.changes, preset, read.steps))
+            preset.configure(overrides_of(read.changes, preset, read.length, read.keeping))
 
 
 @pytest.mark.parametrize(

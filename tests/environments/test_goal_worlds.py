@@ -163,32 +163,32 @@ def test_time_limits():
         (
             lambda: parameters("goal_pendulum", kwargs={"long": 1.0}),
             UnknownNameError,
-            "unknown parameter of goal_pendulum 'long'; did you mean 'length'",
+            "unknown parameter of GoalPendulum 'long'; did you mean 'length'",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"mass": 0.0}),
             ParameterError,
-            r"GoalPendulum\.mass must be more than 0, got 0",
+            r"GoalPendulum\.mass must be float > 0, got 0",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"damping": -1.0}),
             ParameterError,
-            "damping must be 0 or more",
+            "damping must be float >= 0",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"threshold": (0.1, 0.1)}),
             ParameterError,
-            r"threshold must be 3 numbers above 0, got \(0.1, 0.1\)",
+            r"threshold must have 3 numbers, got \(0.1, 0.1\)",
         ),
         (
             lambda: parameters("angle_goal_pendulum", kwargs={"threshold": (0.1, 0.0)}),
             ParameterError,
-            "threshold must be 2 numbers above 0",
+            r"threshold must be tuple\[float > 0, \.\.\.\]",
         ),
         (
             lambda: parameters("point_maze_u", kwargs={"reward_type": "denser"}),
             ParameterError,
-            "reward_type must be sparse or dense, got 'denser'",
+            "reward_type must be 'sparse' or 'dense', got 'denser'",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"start_angle": (1.0, 0.0)}),

@@ -304,7 +304,7 @@ def test_closed_environments_say_so():
             ParameterError,
             "'spawn' or 'forkserver' or 'fork'",
         ),
-        ("CartPole-v1", {"processes": 0}, ParameterError, "processes must be 1 or more"),
+        ("CartPole-v1", {"processes": 0}, ParameterError, "processes must be int > 0"),
         ("CartPole-v1", {"max_episode_steps": 0}, ParameterError, "max_episode_steps must be"),
         (
             "CartPole-v1",

@@ -282,8 +282,8 @@ def test_a_turn_based_environment_can_be_made_parallel_by_a_wrapper():
     [
         ({"vectorization": "vector"}, "must be 'sync' or 'subprocess', got 'vector'"),
         ({"start_method": "thread"}, "must be 'spawn' or 'forkserver' or 'fork', got 'thread'"),
-        ({"max_episode_steps": 0}, "must be 1 or more, -1 for never, or None, got 0"),
-        ({"processes": 0}, "must be 1 or more, or None, got 0"),
+        ({"max_episode_steps": 0}, r"must be int > 0 \| -1 \| None, got 0"),
+        ({"processes": 0}, r"processes must be int > 0 \| None, got 0"),
     ],
 )
 def test_wrong_parameters_are_refused(change, message):

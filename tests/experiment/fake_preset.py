@@ -9,16 +9,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium import spaces
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
+from coach_rl.core.divergence import STOP, DivergenceParameters
+from coach_rl.core.errors import ConfigurationError, DivergedError, NonFiniteError, require
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import ScheduleParameters
+from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
@@ -43,9 +47,12 @@ class WalkParameters:
     environment: WalkEnvironment = field(default_factory=WalkEnvironment)
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     num_envs: int = 1
-    validation: None = None
+    divergence: DivergenceParameters = STOP
+    validation: ValidationParameters | None = None
+    checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
     signal_at: int | None = None
     fail_at: int | None = None
+    diverge_at: int | None = None
     seconds_per_step: float = 0.0
 
     @property
@@ -67,14 +74,29 @@ class WalkGraphManager(GraphManager):
         return 1.0
 
     @property
+    def spaces(self) -> EnvironmentSpaces:
+        place = spaces.Dict({"observation": spaces.Box(-1, 1)})
+        return EnvironmentSpaces(observation=place, action=spaces.Discrete(2))
+
+    @property
     def clock(self) -> Clock:
         return self._clock
+
+    @property
+    def ending(self) -> str | None:
+        training = self.parameters.schedule.training
+        return training.noun if training.is_reached(self._clock) else None
+
+    @property
+    def solved_at(self) -> int | None:
+        return None
 
     def create_graph(
         self,
         task: TaskParameters | None = None,
         *,
         training: bool = True,
+        evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         task = task or TaskParameters()
@@ -84,14 +106,16 @@ class WalkGraphManager(GraphManager):
         self._weights = torch.zeros(3)
         self._history = np.zeros(0)
 
-    def improve(self, *, is_stopped: Callable[[], bool] = never) -> Iterator[LogRecord]:
+    def improve(
+        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+    ) -> Iterator[LogRecord]:
         p, clock = self.parameters, self._clock
         while True:
             due = clock.environment_steps // p.schedule.evaluation_interval.count
             if self._evaluated < due:
                 self._evaluated = due
                 yield self.evaluate(p.schedule.evaluation_episodes)
-            if clock.environment_steps >= p.schedule.training.count:
+            if clock.environment_steps >= p.schedule.training.count or is_stopped() or is_paused():
                 return
             yield from self._tick()
 
@@ -106,6 +130,8 @@ class WalkGraphManager(GraphManager):
             os.kill(os.getpid(), signal.SIGTERM)
         if clock.environment_steps == p.fail_at:
             raise NonFiniteError("the loss is NaN")
+        if clock.environment_steps == p.diverge_at and not clock.roll_backs:
+            raise DivergedError("the walk has diverged")
         if clock.environment_steps % 10 == 0:
             clock.episodes += 1
             yield self._record("episode", {"episode/reward": float(self._weights.sum())})
@@ -115,6 +141,7 @@ class WalkGraphManager(GraphManager):
         episodes: EnvironmentEpisodes,
         *,
         seed: int | None = None,
+        sampling: bool = False,
         is_stopped: Callable[[], bool] = never,
     ) -> Evaluation:
         self.evaluation_seeds.append(seed)
@@ -134,9 +161,9 @@ class WalkGraphManager(GraphManager):
     def evaluation_begins(self) -> LogRecord:
         return self._record("phase", {})
 
-    def require_savable(self) -> None: ...
+    def warn_of_restarts(self) -> None: ...
 
-    def load_agents(self, state: State) -> None:
+    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
         self.load_state_dict(state)
 
     def description(self) -> str:
@@ -151,7 +178,7 @@ class WalkGraphManager(GraphManager):
             "evaluated": self._evaluated,
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         self._clock.load_state_dict(state["clock"])
         load_generator_state(self._rng, state["rng"])
         self._weights = state["weights"].clone()
@@ -169,7 +196,7 @@ class WalkGraphManager(GraphManager):
             environment_steps=clock.environment_steps,
             training_steps=clock.training_steps,
             episodes=clock.episodes,
-            wall_seconds=0.0,
+            wall_seconds=0.1 * clock.environment_steps,
             scalars=scalars,
         )
 
@@ -180,6 +207,8 @@ def graph_manager(
     learning_rate: float = 0.1,
     signal_at: int | None = None,
     fail_at: int | None = None,
+    diverge_at: int | None = None,
+    response: str = "stop",
     seconds_per_step: float = 0.0,
 ) -> WalkGraphManager:
     """A random walk that pretends to learn.
@@ -190,6 +219,8 @@ def graph_manager(
         learning_rate: How fast.
         signal_at: Step at which it sends itself SIGTERM.
         fail_at: Step at which it breaks.
+        diverge_at: Step at which it diverges, unless it has been rolled back.
+        response: What it does then.
         seconds_per_step: How slow.
     """
     return WalkGraphManager(
@@ -203,6 +234,8 @@ def graph_manager(
             ),
             signal_at=signal_at,
             fail_at=fail_at,
+            diverge_at=diverge_at,
+            divergence=DivergenceParameters(response=response),
             seconds_per_step=seconds_per_step,
         )
     )

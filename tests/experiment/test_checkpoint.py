@@ -17,6 +17,7 @@ from coach_rl.core.errors import CheckpointError, UnknownNameError
 from coach_rl.core.seeding import generator, generator_state
 from coach_rl.experiment import checkpoint as checkpoints
 from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.experiment.strict_json import sealed
 
 
 def round_trip(state: Any, folder: Path) -> Any:
@@ -187,7 +188,9 @@ def damage_state(path: Path) -> None:
 
 def other_version(path: Path) -> None:
     about = json.loads((path / "checkpoint.json").read_text())
-    (path / "checkpoint.json").write_text(json.dumps(about | {"schema_version": 99}))
+    (path / "checkpoint.json").write_text(
+        json.dumps(sealed(about | {"schema_version": 99, "coach_rl": "7.0"}))
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +198,10 @@ def other_version(path: Path) -> None:
     [
         (damage_tensors, "is damaged: tensors.safetensors does not match its checksum"),
         (damage_state, "is damaged: state.json does not match its checksum"),
-        (other_version, "has schema version 99, this version of coach_rl reads 4"),
+        (
+            other_version,
+            "schema version 99, this version of coach_rl reads 5; upgrade to coach_rl 7.0 or later",
+        ),
         (lambda path: (path / "state.json").unlink(), "lacks its file state.json"),
         (
             lambda path: (path / "tensors.safetensors").unlink(),
@@ -203,7 +209,7 @@ def other_version(path: Path) -> None:
         ),
         (lambda path: (path / "checkpoint.json").unlink(), "cannot read"),
         (lambda path: (path / "checkpoint.json").write_text("{"), "is not valid JSON"),
-        (lambda path: (path / "checkpoint.json").write_text("{}"), "has schema version None"),
+        (lambda path: (path / "checkpoint.json").write_text("{}"), "has schema version null"),
         (lambda path: path.rename(path.with_name("gone")), "there is no checkpoint"),
     ],
 )

@@ -165,7 +165,7 @@ def test_a_filter_is_added_where_there_was_none() -> None:
         ),
         (
             "agent.network.head=QuantileHead(count=many)",
-            "agent.network.head: QuantileHead.count must be int, got 'many'",
+            "agent.network.head: QuantileHead.count must be int > 0, got 'many'",
         ),
         (
             "agent.exploration=EpsilonGreedy(epsilon=LinearSchedule(start=1))",

@@ -5,17 +5,21 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
     EventAccumulator,
 )
 
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -31,6 +35,7 @@ from coach_rl.experiment.runner import (
     resume_experiment,
     run_experiment,
 )
+from coach_rl.exploration_policies import Greedy
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -38,6 +43,8 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
+from coach_rl.graph_managers import graph_manager as graph_manager_module
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.telemetry import ConsoleSink
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
@@ -148,9 +155,8 @@ def uninstall(modules: Path) -> None:
 def test_a_training_environment_that_cannot_be_replayed_does_not_stand_in_the_way(
     tmp_path: Path, folder_of_modules: Path
 ) -> None:
-    result = run(described(GymnasiumParameters(level="restless:Restless")), tmp_path)
-    with pytest.raises(CheckpointError, match="the environment is not reproducible"):
-        resume_experiment(result.folder.path, steps=EnvironmentSteps(200))
+    with pytest.warns(CoachWarning, match="open episodes of 'restless:Restless' cannot be saved"):
+        result = run(described(GymnasiumParameters(level="restless:Restless")), tmp_path)
     evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
     assert evaluation.scalars["evaluation/reward_mean"] == 40.0
 
@@ -193,13 +199,6 @@ def test_a_preset_that_cannot_be_loaded_any_more_is_done_without_where_nothing_n
 
 VECTOR = GymnasiumParameters(level="CartPole-v1", vectorization="vector")
 SINGLE = GymnasiumParameters(level="CartPole-v1")
-
-
-def test_a_ready_vector_environment_is_refused_before_the_run_begins(tmp_path: Path) -> None:
-    message = r"'CartPole-v1' is a ready vector environment, .*; use vectorization='sync' or 'sub"
-    with pytest.raises(ConfigurationError, match=message):
-        run(described(VECTOR), tmp_path)
-    assert not (tmp_path / "runs").exists()
 
 
 def test_a_ready_vector_environment_trains_and_evaluates_where_nothing_is_saved() -> None:
@@ -283,3 +282,94 @@ def test_a_resumed_run_makes_its_final_evaluation_anew(tmp_path: Path) -> None:
     (line,) = [line for line in lines_of(result.folder.path) if line["kind"] == "final_evaluation"]
     assert line["environment_steps"] == 150
     assert len(table(result.folder.path / "final_evaluation.csv")) == 1
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of PPO on CartPole."""
+    return run(described(SINGLE), tmp_path_factory.mktemp("trained")).folder.path
+
+
+def test_a_run_is_evaluated_in_another_environment(trained: Path) -> None:
+    overrides = {"environment.level": "CartPole-v0", "environment.max_episode_steps": 7}
+    evaluation, file = evaluate_run(trained, episodes=EPISODES, overrides=overrides, num_envs=2)
+    assert evaluation.scalars["evaluation/length_mean"] <= 7
+    assert file is not None
+    document = json.loads(file.read_text())
+    assert (document["level"], document["overrides"]) == ("CartPole-v0", overrides)
+    assert json.loads((trained / "manifest.json").read_text())["level"] == "CartPole-v1"
+
+
+def test_an_evaluation_environment_of_its_own_is_the_one_that_changes(tmp_path: Path) -> None:
+    folder = run(described(SINGLE, VECTOR), tmp_path).folder.path
+    for name in ("environment", "evaluation_environment"):
+        changed = {f"{name}.level": "CartPole-v0", f"{name}.vectorization": "sync"}
+        evaluation, _ = evaluate_run(folder, episodes=EPISODES, overrides=changed)
+        assert evaluation.scalars["evaluation/episodes"] == 3
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            {"environment.level": "Pendulum-v1"},
+            r"know the observation .*\(4,\).* it is .*\(3,",
+        ),
+        ({"environment.level": "MountainCar-v0"}, r"know the observation space Dict"),
+        ({"environment.levell": "x"}, "unknown parameter of 'environment' 'levell'"),
+        ({"agent.update_mode": "eager"}, "an evaluation cannot change 'agent.update_mode'"),
+        ({"num_envs": 3}, "an evaluation cannot change 'num_envs'"),
+        ({"environments": 3}, "an evaluation cannot change 'environments'"),
+    ],
+)
+def test_what_does_not_fit_the_agents_is_refused(
+    trained: Path, overrides: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        evaluate_run(trained, episodes=EPISODES, overrides=overrides)
+
+
+def test_agents_sample_when_asked_and_learn_nothing(trained: Path) -> None:
+    before = {path: path.read_bytes() for path in (trained / "checkpoints").rglob("*.*")}
+    greedy, _ = evaluate_run(trained, episodes=EPISODES)
+    sampled, file = evaluate_run(trained, episodes=EPISODES, sampling=True)
+    again, _ = evaluate_run(trained, episodes=EPISODES, sampling=True)
+    assert sampled.scalars == again.scalars
+    assert not np.array_equal(sampled.arrays["episode/reward"], greedy.arrays["episode/reward"])
+    assert file is not None
+    assert json.loads(file.read_text())["sampling"] is True
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_agents_that_explore_nothing_say_so(tmp_path: Path) -> None:
+    agent = DQNAgentParameters(
+        learning=LearningParameters(batch=8, learning_starts=8),
+        memory=ReplayMemoryParameters(capacity=100),
+        exploration=Greedy(),
+    )
+    experiment = described(SINGLE)
+    experiment = type(experiment)(replace(experiment.parameters, agent=agent))
+    folder = run(experiment, tmp_path).folder.path
+    with pytest.raises(ConfigurationError, match=r"nothing to sample: agent .* of level .main"):
+        evaluate_run(folder, episodes=EPISODES, sampling=True)
+    stack = load_preset(find_preset(str(STACK))).build()
+    top, low = stack.parameters.levels
+    frozen = replace(stack.parameters, levels=(top, replace(low, frozen=True)))
+    with pytest.warns(CoachWarning, match=r"agent '\w+' of level 'low' explored nothing"):
+        evaluate_untrained(type(stack)(frozen), TASK, episodes=EPISODES, sampling=True)
+
+
+def test_rows_are_those_of_the_final_evaluation_unless_there_are_many_episodes(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[int] = []
+    play = graph_manager_module.play
+
+    def noting(stack: Any, *arguments: Any, **more: Any) -> Any:
+        rows.append(stack.num_envs)
+        return play(stack, *arguments, **more)
+
+    monkeypatch.setattr(graph_manager_module, "play", noting)
+    for episodes, num_envs in ((20, None), (21, None), (40, 5)):
+        evaluate_run(trained, episodes=EnvironmentEpisodes(episodes), num_envs=num_envs)
+    assert rows == [2, 16, 5]

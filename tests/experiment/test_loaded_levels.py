@@ -1,24 +1,26 @@
 """A level takes over what one of another run has learned, and nothing else."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.architectures import ActorCriticParameters, TorsoParameters
+from coach_rl.cli.main import main
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_untrained
+from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.runner import (
     Audience,
     RunSettings,
@@ -27,12 +29,15 @@ from coach_rl.experiment.runner import (
 )
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
     GraphParameters,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
 )
+from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 TASK = TaskParameters(seed=7, device="cpu")
@@ -124,11 +129,11 @@ def states_at_start(graph_manager, tmp_path):
 
 
 def same(one, other):
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    return bool(np.array_equal(one, other))
+    try:
+        assert_same_state(one, other)
+    except AssertionError:
+        return False
+    return True
 
 
 def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tmp_path):
@@ -145,7 +150,10 @@ def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tm
     assert same(state["top"], fresh["top"])
     manifest = json.loads(folder.manifest.read_text())
     checkpoint = find_checkpoint(trained / "checkpoints")
-    assert manifest["loaded"] == {"low": {"checkpoint": str(checkpoint), "level": "low"}}
+    entry = manifest["loaded"]["low"]
+    assert (entry["checkpoint"], entry["level"]) == (str(checkpoint), "low")
+    assert "networks/actor/target/torso.middleware.0.weight" in entry["taken"]
+    assert entry["left"] == {}
 
 
 def test_an_on_policy_level_takes_over_filters_and_the_critics_scale(trained, tmp_path):
@@ -268,3 +276,127 @@ def test_a_home_directory_is_understood(trained, tmp_path, monkeypatch):
     found, _ = states_at_start(graph(load=f"~/{trained.name}:low"), tmp_path)
     assert same(found["low"]["networks"], saved_agent(trained, "low")["networks"])
     assert Path(f"~/{trained.name}").exists() is False
+
+
+def flat(obs_filter=NORMALISED, *, middleware=(64, 64), **more):
+    """One agent pushes a point mass; its observation and its network may be others."""
+    network = ActorCriticParameters(torso=TorsoParameters(middleware=middleware))
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=ppo(input_filter=obs_filter, network=network),
+            environment=PointMassParameters(),
+            num_envs=4,
+            schedule=ScheduleParameters(training=EnvironmentSteps(120), evaluation_interval=None),
+            **more,
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def flat_run(tmp_path_factory):
+    return run(flat(), tmp_path_factory.mktemp("flat")).path
+
+
+def test_a_flat_agent_starts_from_another_run(flat_run, tmp_path):
+    state, folder = states_at_start(flat(load=str(flat_run)), tmp_path)
+    theirs = saved_agent(flat_run, "main")
+    for part in ("network", "filters", "returns"):
+        assert same(state["main"][part], theirs[part]), part
+    assert state["main"]["memory"]["length"] == 0
+    loaded = json.loads(folder.manifest.read_text())["loaded"]
+    count = len(loaded["main"]["taken"])
+    assert loading_report(loaded) == [
+        f"level 'main': all {count} parts of 'main' in {find_checkpoint(flat_run / 'checkpoints')}"
+    ]
+
+
+def test_the_memory_of_the_other_run_is_not_read(trained, tmp_path):
+    other = Path(shutil.copytree(trained, tmp_path / "other"))
+    entries = list(find_checkpoint(other / "checkpoints").glob("rows_*.bin"))
+    assert entries
+    for file in entries:
+        file.unlink()
+    state, _ = states_at_start(graph(load=str(other)), tmp_path / "b")
+    assert same(state["low"]["networks"], saved_agent(trained, "low")["networks"])
+
+
+def test_another_network_is_refused_unless_a_part_of_it_may_be_taken(flat_run, tmp_path):
+    message = r"should have the shape .*; load_partly=True would take the \d+ of \d+ parts that fit"
+    with pytest.raises(ConfigurationError, match=message):
+        run(flat(middleware=(64, 32), load=str(flat_run)), tmp_path)
+    other = flat(middleware=(64, 32), load=str(flat_run), load_partly=True)
+    state, folder = states_at_start(other, tmp_path)
+    mine, theirs = (
+        each["network"]["online"] for each in (state["main"], saved_agent(flat_run, "main"))
+    )
+    loaded = json.loads(folder.manifest.read_text())["loaded"]
+    taken, left = loaded["main"]["taken"], loaded["main"]["left"]
+    for name, value in mine.items():
+        fits = value.shape == theirs[name].shape
+        assert same(value, theirs[name]) == fits or not value.any()
+        assert (f"network/online/{name}" in taken) == fits
+        assert (f"network/online/{name}" in left) != fits
+    reason = left["network/online/actor_torso.middleware.2.weight"]
+    assert reason == "float32 (64, 64) there, float32 (32, 64) here"
+    report = loading_report(loaded)
+    assert f"{len(taken)} of {len(taken) + len(left)} parts" in report[0]
+    assert len(report) == 1 + len(left)
+
+
+def test_a_statistic_comes_whole_or_not_at_all(flat_run, tmp_path):
+    """A mean without its count means nothing; a filter that is not there stays as it is."""
+    unfiltered = run(flat(None), tmp_path / "a").path
+    state, folder = states_at_start(flat(load=str(unfiltered), load_partly=True), tmp_path / "b")
+    left = json.loads(folder.manifest.read_text())["loaded"]["main"]["left"]
+    assert list(left.values()) == ["not there"]
+    fresh, _ = states_at_start(flat(), tmp_path / "c")
+    assert same(state["main"]["filters"], fresh["main"]["filters"])
+    assert same(state["main"]["network"], saved_agent(unfiltered, "main")["network"])
+    _, folder = states_at_start(flat(None, load=str(flat_run), load_partly=True), tmp_path / "d")
+    left = json.loads(folder.manifest.read_text())["loaded"]["main"]["left"]
+    assert set(left.values()) == {"not here"}
+
+
+def test_an_agent_of_which_nothing_fits_is_refused_even_partly(trained, tmp_path):
+    wrong = graph(load=f"{trained}:top", load_partly=True)
+    with pytest.raises(ConfigurationError, match=r"cannot be loaded from .*: nothing of it fits"):
+        run(wrong, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_load_from_the_command_line_reports_once_what_it_took(flat_run, tmp_path, capsys):
+    preset = tmp_path / "push.py"
+    preset.write_text(PUSH)
+    words = ["--plain", "-c", "--no_tensorboard", "-ep", str(tmp_path / "e")]
+    change = f"load={flat_run}; agent.optimizer.learning_rate=1e-5"
+    assert main(["-p", str(preset), "-cp", change, *words]) == 0
+    said = capsys.readouterr().out
+    assert said.count("loaded:") == 1
+    assert re.search(r"loaded:     level 'main': all \d+ parts of 'main' in .*step_\d+", said)
+    (folder,) = (tmp_path / "e").glob("*/*/manifest.json")
+    assert main(["-crd", str(folder.parent), "--steps", "80", *words[:3]]) == 0
+    assert "loaded:" not in capsys.readouterr().out
+    assert main(["-p", str(preset), "-cp", f"load={flat_run}:mian", *words]) == 2
+    assert "unknown level there 'mian'; did you mean 'main'" in capsys.readouterr().err
+
+
+PUSH = """
+from coach_rl import (
+    BasicGraphParameters, BasicRLGraphManager, EnvironmentEpisodes, EnvironmentSteps, InputFilter,
+    ObservationNormalizationFilter, PointMassParameters, PPOAgentParameters, PPOAlgorithmParameters,
+    ScheduleParameters,
+)
+
+def graph_manager():
+    algorithm = PPOAlgorithmParameters(
+        rollout=EnvironmentSteps(16), epochs=1, minibatch=8, scale_returns=True
+    )
+    seen = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
+    return BasicRLGraphManager(BasicGraphParameters(
+        agent=PPOAgentParameters(algorithm=algorithm, input_filter=seen),
+        environment=PointMassParameters(),
+        schedule=ScheduleParameters(
+            training=EnvironmentSteps(40), evaluation_episodes=EnvironmentEpisodes(1)
+        ),
+    ))
+"""

@@ -13,6 +13,7 @@ from coach_rl.cli.main import main
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import RunFolder, write_manifest
 
 DOCKING = """
 import gymnasium
@@ -143,7 +144,7 @@ def test_runs_from_before_neighbours_were_recorded_can_be_rebuilt(docking: Path)
     (run,) = Path("experiments/docking").iterdir()
     manifest = json.loads((run / "manifest.json").read_text())
     del manifest["preset"]["neighbours"]
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(RunFolder(run), manifest)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert coach("-crd", run, "--evaluate", 1) == 0

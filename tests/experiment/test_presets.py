@@ -145,7 +145,7 @@ def graph_manager():
         ),
         ({"line": "agent = PPOAgentParameters"}, "; write PPOAgentParameters(...)"),
         ({"schedule": "training=2.5"}, "ScheduleParameters.training must be EnvironmentSteps"),
-        ({"algorithm": "clip='0.1'"}, "PPOAlgorithmParameters.clip must be float, got '0.1'"),
+        ({"algorithm": "clip='0.1'"}, "PPOAlgorithmParameters.clip must be float > 0, got '0.1'"),
         ({"algorithm": "roll_out=5"}, "'roll_out'; did you mean 'rollout'?"),
         ({"line": "from coach_rl import Adam"}, "cannot import name 'Adam' from 'coach_rl'"),
     ],

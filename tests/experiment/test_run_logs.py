@@ -9,20 +9,24 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.experiment.checkpoint import Checkpoint
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import cut_event_files, event_file_lengths
+from coach_rl.experiment.run_logs import log_notes, planned_cuts
 from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
 PRESET = load_preset(find_preset(str(STACK)))
-OFTEN = RunSettings(checkpoint_seconds=1e-9, final_episodes=EnvironmentEpisodes(0))
+OFTEN = RunSettings(
+    checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(0)
+)
 """A checkpoint whenever one can be taken."""
 
 
@@ -152,17 +156,54 @@ def test_a_run_killed_before_its_first_checkpoint_leaves_no_event_files_behind(
     assert curves(folder) == curves(uninterrupted)
 
 
+def cut(folder: Path, notes: Any) -> None:
+    checkpoint = Checkpoint(path=Path("step_1"), state={}, notes=notes)
+    for each in planned_cuts(folder, checkpoint):
+        each.make()
+
+
 def test_event_files_are_cut_to_the_bytes_they_had(tmp_path: Path) -> None:
     first, second = (tmp_path / f"events.out.tfevents.{number}" for number in (1, 2))
     first.write_bytes(b"12345")
-    lengths = event_file_lengths(tmp_path)
-    assert lengths == {first.name: 5}
+    notes = log_notes(tmp_path)
+    assert notes["event_files"] == {first.name: 5}
     first.write_bytes(b"1234567")
     second.write_bytes(b"12")
     (tmp_path / "mine.txt").write_bytes(b"kept")
-    cut_event_files(tmp_path, lengths)
+    cut(tmp_path, notes)
     assert first.read_bytes() == b"12345"
     assert sorted(path.name for path in tmp_path.iterdir()) == [first.name, "mine.txt"]
     first.write_bytes(b"123")
     with pytest.raises(CheckpointError, match="has 3 bytes, but had 5 when the checkpoint"):
-        cut_event_files(tmp_path, lengths)
+        cut(tmp_path, notes)
+
+
+def test_text_is_cut_to_the_lines_it_had(tmp_path: Path) -> None:
+    log, table = tmp_path / "log.jsonl", tmp_path / "a.csv"
+    log.write_text("1\n2\nhalf")
+    notes = log_notes(tmp_path)
+    log.write_text("1\n2\n3\n")
+    table.write_text("x\n1\n")
+    assert notes["logs"] == {"log.jsonl": 2}
+    cut(tmp_path, notes)
+    assert log.read_text() == "1\n2\n"
+    assert not table.exists()
+
+
+def test_nothing_is_cut_where_any_log_is_damaged(tmp_path: Path) -> None:
+    log, table = tmp_path / "log.jsonl", tmp_path / "a.csv"
+    log.write_text("1\n2\n")
+    table.write_text("x\n1\n")
+    notes = log_notes(tmp_path)
+    table.write_text("x\n1\n2\n")
+    log.write_text("1\n3\n")
+    with pytest.raises(CheckpointError, match=r"log\.jsonl is damaged or has been edited"):
+        cut(tmp_path, notes)
+    log.write_text("1\n")
+    with pytest.raises(CheckpointError, match=r"has 1 whole lines, but had 2 .*; move it out of"):
+        cut(tmp_path, notes)
+    assert table.read_text() == "x\n1\n2\n"
+    log.unlink()
+    with pytest.warns(CoachWarning, match=r"has lost log\.jsonl"):
+        cut(tmp_path, notes)
+    assert table.read_text() == "x\n1\n"

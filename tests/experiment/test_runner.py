@@ -17,12 +17,12 @@ import torch
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, NonFiniteError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, cut_logs, find_run, locked, log_lengths
+from coach_rl.experiment.run_folder import RunFolder, find_run, write_manifest
+from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.runner import (
     Audience,
     RunResult,
@@ -31,6 +31,7 @@ from coach_rl.experiment.runner import (
     run_experiment,
 )
 from coach_rl.experiment.stop_requests import StopRequests
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
@@ -160,7 +161,7 @@ def test_changed_versions_are_warned_of_when_resuming(tmp_path: Path) -> None:
     manifest = json.loads(part.folder.manifest.read_text())
     torch_now = manifest["versions"]["torch"]
     manifest["versions"] |= {"torch": "2.0.0"}
-    part.folder.manifest.write_text(json.dumps(manifest))
+    write_manifest(part.folder, manifest)
     changed = re.escape(f"was made with torch 2.0.0, now {torch_now}; its numbers may differ")
     with pytest.warns(CoachWarning, match=changed):
         evaluate_run(part.folder.path, episodes=EnvironmentEpisodes(1))
@@ -180,13 +181,25 @@ def test_resuming_further_equals_training_further_at_once(tmp_path: Path) -> Non
     assert manifest["parameters"]["schedule"]["training"]["count"] == 200
 
 
-def test_resuming_from_a_named_checkpoint_drops_what_came_after(tmp_path: Path) -> None:
+def test_resuming_from_a_named_checkpoint_drops_later_ones_only_when_asked(tmp_path: Path) -> None:
     whole = run(tmp_path / "a")
-    again = run(tmp_path / "b", RunSettings(tensorboard=False, checkpoint_seconds=1e-9))
+    again = run(
+        tmp_path / "b",
+        RunSettings(tensorboard=False, checkpoints=CheckpointParameters(every_seconds=1e-9)),
+    )
     steps = [path.name for path in list_checkpoints(again.folder.checkpoints)]
     assert len(steps) >= 10
     named = again.folder.checkpoints / "step_30"
-    resumed = resume_experiment(named, settings=SETTINGS)
+    before = {path: path.read_bytes() for path in again.folder.path.rglob("*") if path.is_file()}
+    message = (
+        r"has gone on from step_30 to step_100\w*; .* coach fork .*@step_30 --as NAME; .*--drop"
+    )
+    for run_or_checkpoint in (named, Path(f"{again.folder.path}@30")):
+        with pytest.raises(ConfigurationError, match=message):
+            resume_experiment(run_or_checkpoint, settings=SETTINGS)
+    after = {path: path.read_bytes() for path in again.folder.path.rglob("*") if path.is_file()}
+    assert before == after
+    resumed = resume_experiment(named, settings=SETTINGS, drop_later=True)
     assert_equal_states(state_of(whole), state_of(resumed))
     assert log_of(whole.folder) == log_of(resumed.folder)
     assert whole.best is not None
@@ -377,7 +390,7 @@ def test_a_run_from_before_threads_were_remembered_takes_the_default(tmp_path: P
     result = run_with(TaskParameters(threads=2), tmp_path, settings.audience)
     manifest = json.loads(result.folder.manifest.read_text())
     del manifest["task"]["threads"]
-    result.folder.manifest.write_text(json.dumps(manifest))
+    write_manifest(result.folder, manifest)
     more = EnvironmentSteps(result.environment_steps + 10)
     with pytest.warns(CoachWarning, match="before TaskParameters had the field threads; it takes"):
         resume_experiment(
@@ -394,12 +407,12 @@ def test_what_the_process_has_set_is_remembered_and_compared(tmp_path: Path) -> 
     assert set_then["deterministic_algorithms"] is False
     changed = set_then | {"numpy_threads": 64, "deterministic_algorithms": True}
     manifest["settings"] = changed
-    result.folder.manifest.write_text(json.dumps(manifest))
+    write_manifest(result.folder, manifest)
     now = f"numpy threads 64, now {set_then['numpy_threads']}, deterministic algorithms True, now F"
     with pytest.warns(CoachWarning, match=now):
         evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
     del manifest["settings"]  # as in older runs
-    result.folder.manifest.write_text(json.dumps(manifest))
+    write_manifest(result.folder, manifest)
     evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
 
 
@@ -429,9 +442,10 @@ def test_what_is_no_run_is_said(tmp_path: Path) -> None:
 def test_a_broken_manifest_is_said(tmp_path: Path) -> None:
     result = run(tmp_path)
     manifest = json.loads(result.folder.manifest.read_text())
+    manifest.pop("checksum")  # as who edits it on purpose does
     for change, message in (
         ({"schema_version": 9}, "has schema version 9"),
-        ({"graph_manager": "os:getcwd"}, "which is no GraphManager"),
+        ({"graph_manager": "coach_rl.core.steps:EnvironmentSteps"}, "which is no GraphManager"),
     ):
         result.folder.manifest.write_text(json.dumps(manifest | change))
         with pytest.raises((CheckpointError, ConfigurationError), match=message):
@@ -444,42 +458,10 @@ def test_a_broken_manifest_is_said(tmp_path: Path) -> None:
         resume_experiment(result.folder.path)
 
 
-def test_ties_keep_the_earlier_best_and_nan_is_never_best(tmp_path: Path) -> None:
-    keeper = CheckpointKeeper(RunFolder(tmp_path), dict, period_seconds=None)
-    assert not keeper.is_best(float("nan"))
-    assert keeper.is_best(-5.0)
-    keeper.save("best", 10, -5.0)
-    assert not keeper.is_best(-5.0)
-    assert keeper.is_best(-4.9)
-    assert keeper.due() is None
-
-
-def test_only_best_last_and_periodic_checkpoints_stay(tmp_path: Path) -> None:
-    keeper = CheckpointKeeper(RunFolder(tmp_path), dict, period_seconds=1000)
-    keeper.save("best", 10, 1.0)
-    keeper.save("last", 20)
-    keeper.save("periodic", 30)
-    keeper.save("best", 40, 2.0)
-    keeper.save("last", 40)
-    names = [path.name for path in list_checkpoints(tmp_path / "checkpoints")]
-    assert names == ["step_30", "step_40", "step_40_2"]
-
-
-def test_cutting_logs(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_text("1\n2\n3\nhalf")
-    (tmp_path / "a.csv").write_text("x\n1\n")
-    assert log_lengths(tmp_path) == {"a.csv": 2, "log.jsonl": 3}
-    cut_logs(tmp_path, {"log.jsonl": 2})
-    assert (tmp_path / "log.jsonl").read_text() == "1\n2\n"
-    assert not (tmp_path / "a.csv").exists()
-    with pytest.raises(CheckpointError, match="has 2 whole lines, but had 5"):
-        cut_logs(tmp_path, {"log.jsonl": 5})
-
-
 def test_the_second_signal_stops_at_once() -> None:
     said: list[str] = []
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with StopRequests(said.append) as stop:
+    with StopRequests(said.append) as stop, stop.patient():
         assert stop.signal is None
         os.kill(os.getpid(), signal.SIGINT)
         assert stop.signal == signal.SIGINT

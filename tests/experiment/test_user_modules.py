@@ -36,6 +36,8 @@ from coach_rl import (
 )
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.experiment.parameters_json import decode, encode
+from coach_rl.experiment.run_folder import RunFolder, write_manifest
+from coach_rl.experiment.trust import Trust
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 
@@ -126,7 +128,7 @@ def test_own_modules_are_described_in_the_manifest_and_rebuilt_from_it() -> None
         described = parameters(name, 60)
         document = json.loads(json.dumps(encode(described)))
         assert f"{__name__}:Net" in json.dumps(document)
-        assert decode(document) == described
+        assert decode(document, trust=Trust(modules=frozenset({__name__}))) == described
 
 
 def test_a_manifest_s_module_that_is_none_is_not_called(tmp_path: Path) -> None:
@@ -136,8 +138,8 @@ def test_a_manifest_s_module_that_is_none_is_not_called(tmp_path: Path) -> None:
     for module in ("os:system", {"$reference": "os:system"}):
         torso = manifest["parameters"]["agent"]["actor"]["torso"]
         torso |= {"module": module, "arguments": {"command": f"touch {told}"}}
-        (folder / "manifest.json").write_text(json.dumps(manifest))
-        with pytest.raises(ConfigurationError, match=r"torch\.nn\.Module") as caught:
+        write_manifest(RunFolder(folder), manifest)
+        with pytest.raises(ConfigurationError, match=r"os:system.*add --trust os") as caught:
             resume_experiment(folder, steps=EnvironmentSteps(20), settings=SETTINGS)
         assert "\n" not in str(caught.value)
         assert not told.exists()

@@ -176,11 +176,11 @@ def test_json_rebuilds_it():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"initial_scale": 0.0}, "initial_scale must be more than 0 and finite, got 0.0"),
-        ({"target_distance": -1.0}, "target_distance must be more than 0"),
-        ({"target_distance": math.inf}, "target_distance must be more than 0 and finite"),
-        ({"adaptation": 0.99}, "adaptation must be 1 or more"),
-        ({"adapt_every": 0}, "adapt_every must be 1 or more"),
+        ({"initial_scale": 0.0}, r"initial_scale must be float in \(0, inf\), got 0.0"),
+        ({"target_distance": -1.0}, r"target_distance must be float in \(0, inf\)"),
+        ({"target_distance": math.inf}, r"target_distance must be float in \(0, inf\)"),
+        ({"adaptation": 0.99}, r"adaptation must be float in \[1, inf\)"),
+        ({"adapt_every": 0}, "adapt_every must be int > 0"),
     ],
 )
 def test_bad_parameters(fields, line):

@@ -86,7 +86,7 @@ def test_ewma_keeps_out_what_is_not_finite():
     with pytest.raises(NonFiniteError, match="finite rewards"):
         ewma([1.0, np.nan])
     np.testing.assert_array_equal(ewma([3.0], learn=False), [3.0])
-    with pytest.raises(ParameterError, match="alpha must lie in"):
+    with pytest.raises(ParameterError, match=r"alpha must be float in \(0, 1\]"):
         RewardEwmaNormalizationFilter(alpha=0.0)
 
 

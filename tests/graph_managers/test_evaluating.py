@@ -7,6 +7,7 @@ import pytest
 from small_runs import parameters
 
 from coach_rl.core.clock import Phase
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
@@ -93,7 +94,13 @@ def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_st
     for manager in (stopped, straight):
         manager.create_graph(TASK)
     expected = list(straight.improve())
-    records = list(stopped.improve(is_stopped=asked(60)))  # the first takes 50 steps
+    amid = asked(10)
+    at_the_second = 240
+    records = list(
+        stopped.improve(
+            is_stopped=lambda: stopped.clock.environment_steps == at_the_second and amid()
+        )
+    )
     assert stopped.is_settled
     last = records[-1]
     assert (last.kind, last.phase, last.environment_steps) == ("phase", Phase.TEST, 240)
@@ -118,3 +125,29 @@ def test_a_record_says_that_an_evaluation_begins():
             before = records[place - 1]
             assert (before.kind, before.phase) == ("phase", Phase.TEST)
             assert before.environment_steps == record.environment_steps
+
+
+@pytest.mark.parametrize("episodes", [3, 7])
+def test_an_evaluation_cuts_off_episodes_at_its_step_limit(episodes):
+    manager = BasicRLGraphManager(parameters(evaluation_step_limit=20))
+    manager.create_graph(TASK)
+    with pytest.warns(CoachWarning, match="cut off after 20 steps and count as truncated"):
+        record = manager.evaluate(EnvironmentEpisodes(episodes))
+    assert record.arrays["episode/length"].tolist() == [20] * episodes
+    assert record.scalars["evaluation/episodes_cut_off"] == episodes
+    # Rows begin anew after a cut: no episode is the rest of another.
+    assert len(set(record.arrays["episode/reward"].tolist())) == episodes
+    manager.close()
+
+
+def test_a_step_limit_that_no_episode_reaches_changes_nothing():
+    limited, free = (
+        BasicRLGraphManager(parameters(evaluation_step_limit=limit)) for limit in (51, None)
+    )
+    for manager in (limited, free):
+        manager.create_graph(TASK)
+    one, other = (manager.evaluate(EnvironmentEpisodes(7)) for manager in (limited, free))
+    assert one.scalars == other.scalars
+    assert "evaluation/episodes_cut_off" not in one.scalars
+    for manager in (limited, free):
+        manager.close()

@@ -22,7 +22,8 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.graph_managers.graph import Graph, warn_of_idle_learners
+from coach_rl.graph_managers.graph import Graph
+from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
 
 TASK = TaskParameters(seed=1, device="cpu")
 SLOW = ppo(rollout=EnvironmentSteps(401))
@@ -115,8 +116,9 @@ def test_a_graph_without_training_environments_has_no_training_stack():
     graph.close()
 
 
-def off_policy(starts, **more):
-    return DDPGAgentParameters(learning=LearningParameters(learning_starts=starts), **more)
+def off_policy(starts, batch=64, **more):
+    learning = LearningParameters(learning_starts=starts, batch=batch)
+    return DDPGAgentParameters(learning=learning, **more)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +129,10 @@ def off_policy(starts, **more):
         (
             replace(parameters(), agent=off_policy(400)),
             "waits for 400 transitions, the run has 400",
+        ),
+        (
+            replace(parameters(), agent=off_policy(5, batch=401)),
+            "draws batches of 401 from 400 transitions at most; lower learning.batch",
         ),
         (
             stacked(top=SLOW),

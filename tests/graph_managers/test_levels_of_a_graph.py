@@ -161,8 +161,11 @@ def test_an_agent_that_is_alone_is_not_named_by_its_level():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"horizon": 0}, "level 'low': horizon must be 1 or more, got 0"),
-        ({"testing_rate": 1.5}, r"level 'low': testing_rate must lie in \[0, 1\], got 1.5"),
+        ({"horizon": 0}, r"horizon of 'low' must be int > 0 \| None, got 0"),
+        (
+            {"testing_rate": 1.5},
+            r"testing_rate of 'low' must be float in \[0, 1\] \| None, got 1\.5",
+        ),
         (
             {"agent": None},
             "agent of 'low' must be AgentParameters, got None; describe one",

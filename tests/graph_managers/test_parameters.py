@@ -66,7 +66,7 @@ def test_what_a_flat_or_hac_graph_fills_in_itself_cannot_be_given(name):
 @pytest.mark.parametrize(
     ("levels", "message"),
     [
-        ((), "at least one level"),
+        ((), r"levels must be tuple\[LevelParameters, \.\.\.\] of length >= 1"),
         ((TOP, TOP), r"different names, got \['top', 'top'\]"),
         ((TOP, replace(LOW, goal_space=None)), "level 'low' needs a goal_space"),
     ],
@@ -92,7 +92,7 @@ def test_a_hac_stack_needs_goals_and_horizons_everywhere(change, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"num_envs": 0}, "num_envs must be 1 or more, got 0"),
+        ({"num_envs": 0}, "num_envs must be int > 0, got 0"),
         ({"environment": "CartPole-v1"}, r"write parameters\('CartPole-v1'\), with `from coach_rl"),
         (
             {"environment": PointMassParameters},
@@ -142,10 +142,10 @@ def test_plain_numbers_stand_for_step_units():
     ("change", "message"),
     [
         ({"training": 400, "heatup": 400}, "must be shorter than schedule.training"),
-        ({"training": 0}, "training must be more than 0 steps"),
-        ({"evaluation_interval": 0}, "evaluation_interval must be more than 0 steps"),
-        ({"evaluation_episodes": 0}, "evaluation_episodes must be more than 0"),
-        ({"progress_interval": 0}, "progress_interval must be more than 0 steps"),
+        ({"training": 0}, "training must be EnvironmentSteps .* > 0"),
+        ({"evaluation_interval": 0}, "evaluation_interval must be EnvironmentSteps .* > 0"),
+        ({"evaluation_episodes": 0}, "evaluation_episodes must be EnvironmentEpisodes > 0"),
+        ({"progress_interval": 0}, "progress_interval must be EnvironmentSteps > 0"),
     ],
 )
 def test_impossible_schedules_are_refused(change, message):

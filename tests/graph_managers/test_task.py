@@ -73,7 +73,7 @@ def test_torch_settings_are_put_back_where_computing_fails():
 
 @pytest.mark.parametrize("threads", [0, -1])
 def test_threads_must_be_positive(threads):
-    with pytest.raises(ParameterError, match=f"threads must be 1 or more, got {threads}"):
+    with pytest.raises(ParameterError, match=f"threads must be int > 0, got {threads}"):
         TaskParameters(threads=threads)
 
 

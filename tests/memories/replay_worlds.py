@@ -11,6 +11,8 @@ from coach_rl.memories import ReplayMemoryParameters
 CPU = torch.device("cpu")
 OBSERVED = spaces.Dict({"observation": spaces.Box(-np.inf, np.inf, (2,), np.float64)})
 ACTED = spaces.Box(-1, 1, (1,), np.float32)
+SIDE = 2
+"""Height and width of a frame."""
 
 
 def build(
@@ -96,3 +98,63 @@ def same_batches(left, right):
     for name, column in left.items():
         assert column.dtype == right[name].dtype, name
         np.testing.assert_array_equal(column, right[name], err_msg=name)
+
+
+def observed(size):
+    """Observations with a stack of so many frames."""
+    return spaces.Dict(
+        {
+            "camera": spaces.Box(0, 255, (SIDE, SIDE, size), np.uint8),
+            "speed": spaces.Box(-1, 1, (1,), np.float32),
+        }
+    )
+
+
+class Cameras:
+    """Rows that see stacks of random frames.
+
+    Episodes end at random; some of them only for the agent (a horizon, a goal), so that the stack
+    goes on into the next.
+    """
+
+    def __init__(self, num_rows, size, seed, *, starts_full=False):
+        self.rng, self.size, self.num_rows = np.random.default_rng(seed), size, num_rows
+        self.stacks = np.zeros((num_rows, SIDE, SIDE, size), np.uint8)
+        for row in range(num_rows):
+            self.reset(row)
+        if starts_full:  # something was seen before the memory is there
+            self.stacks = self.rng.integers(0, 256, self.stacks.shape).astype(np.uint8)
+
+    def frame(self):
+        return self.rng.integers(0, 256, (SIDE, SIDE)).astype(np.uint8)
+
+    def reset(self, row):
+        self.stacks[row] = self.frame()[..., None]
+
+    def step(self, rows):
+        rows = np.asarray(rows, np.int64)
+        before = self.stacks[rows].copy()
+        for row in rows:
+            self.stacks[row] = np.concatenate(
+                [self.stacks[row][..., 1:], self.frame()[..., None]], axis=-1
+            )
+        after = self.stacks[rows].copy()
+        kind = self.rng.random(len(rows))
+        terminated, truncated = kind < 0.15, (kind >= 0.15) & (kind < 0.35)
+        for row, ended, how in zip(rows, terminated | truncated, kind, strict=True):
+            if ended and how < 0.3:  # beyond: cut off for the agent only
+                self.reset(row)
+        speeds = self.rng.random((2, len(rows), 1)).astype(np.float32)
+        return Transition(
+            rows=rows,
+            observation={"camera": before, "speed": speeds[0]},
+            action=self.rng.random((len(rows), 1)).astype(np.float32),
+            reward=self.rng.random(len(rows)),
+            next_observation={"camera": after, "speed": speeds[1]},
+            terminated=terminated,
+            truncated=truncated,
+            duration=np.ones(len(rows), np.int64),
+        )
+
+    def some_rows(self):
+        return self.rng.permutation(self.num_rows)[: self.rng.integers(0, self.num_rows + 1)]

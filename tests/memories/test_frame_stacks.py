@@ -1,74 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_worlds import build, same_batches
+from replay_worlds import Cameras, build, observed, same_batches
 
 from coach_rl.core.errors import RunError, SpaceError
 from coach_rl.core.records import Transition
 from coach_rl.memories import PrioritisedParameters
-
-SIDE = 2
-
-
-def observed(size):
-    return spaces.Dict(
-        {
-            "camera": spaces.Box(0, 255, (SIDE, SIDE, size), np.uint8),
-            "speed": spaces.Box(-1, 1, (1,), np.float32),
-        }
-    )
-
-
-class Cameras:
-    """Rows that see stacks of random frames.
-
-    Episodes end at random; some of them only for the agent (a horizon, a goal), so that the stack
-    goes on into the next.
-    """
-
-    def __init__(self, num_rows, size, seed, *, starts_full=False):
-        self.rng, self.size, self.num_rows = np.random.default_rng(seed), size, num_rows
-        self.stacks = np.zeros((num_rows, SIDE, SIDE, size), np.uint8)
-        for row in range(num_rows):
-            self.reset(row)
-        if starts_full:  # something was seen before the memory is there
-            self.stacks = self.rng.integers(0, 256, self.stacks.shape).astype(np.uint8)
-
-    def frame(self):
-        return self.rng.integers(0, 256, (SIDE, SIDE)).astype(np.uint8)
-
-    def reset(self, row):
-        self.stacks[row] = self.frame()[..., None]
-
-    def step(self, rows):
-        rows = np.asarray(rows, np.int64)
-        before = self.stacks[rows].copy()
-        for row in rows:
-            self.stacks[row] = np.concatenate(
-                [self.stacks[row][..., 1:], self.frame()[..., None]], axis=-1
-            )
-        after = self.stacks[rows].copy()
-        kind = self.rng.random(len(rows))
-        terminated, truncated = kind < 0.15, (kind >= 0.15) & (kind < 0.35)
-        for row, ended, how in zip(rows, terminated | truncated, kind, strict=True):
-            if ended and how < 0.3:  # beyond: cut off for the agent only
-                self.reset(row)
-        speeds = self.rng.random((2, len(rows), 1)).astype(np.float32)
-        return Transition(
-            rows=rows,
-            observation={"camera": before, "speed": speeds[0]},
-            action=self.rng.random((len(rows), 1)).astype(np.float32),
-            reward=self.rng.random(len(rows)),
-            next_observation={"camera": after, "speed": speeds[1]},
-            terminated=terminated,
-            truncated=truncated,
-            duration=np.ones(len(rows), np.int64),
-        )
-
-    def some_rows(self):
-        return self.rng.permutation(self.num_rows)[: self.rng.integers(0, self.num_rows + 1)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -212,3 +153,24 @@ def test_stacks_that_cannot_be_put_together_again_are_refused():
 def test_keys_without_stacks_are_refused(key, message):
     with pytest.raises(SpaceError, match=message):
         build(observed=observed(3), frame_stack=(key,))
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_episodes_truncated_afterwards_are_as_if_they_had_been_truncated_at_once(n_step):
+    common = {"num_envs": 2, "observed": observed(3), "capacity": 24, "n_step": n_step}
+    told, later = build(**common), build(**common, frame_stack=("camera",))
+    cameras = Cameras(2, 3, seed=n_step)
+    for tick in range(60):
+        transition = cameras.step([0, 1])
+        later.add(transition)
+        if tick % 7 == 6:  # a gap: both rows begin anew
+            transition = replace(transition, truncated=~transition.terminated)
+            later.truncate_open_episodes()
+            later.truncate_open_episodes()  # nothing is open any more
+            for row in (0, 1):
+                cameras.reset(row)
+        told.add(transition)
+        same_batches(told.sample(12), later.sample(12))
+    left, right = told.trajectories(), later.trajectories()
+    for path, values in left.items():
+        np.testing.assert_array_equal(values, right[path], err_msg=path)

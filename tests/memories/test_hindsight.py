@@ -351,8 +351,8 @@ def test_observations_without_goals_are_refused(parameters, message):
     ("parameters", "message"),
     [
         ({"strategy": "past"}, "must be 'future' or 'final' or 'episode' or 'random', got 'past'"),
-        ({"ratio": -1.0}, "ratio must be 0 or more"),
-        ({"ratio": float("inf")}, "ratio must be 0 or more and finite, got inf"),
+        ({"ratio": -1.0}, r"ratio must be float in \[0, inf\)"),
+        ({"ratio": float("inf")}, r"ratio must be float in \[0, inf\), got inf"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(parameters, message):

@@ -260,7 +260,7 @@ def test_goals_rewarded_by_distance_take_a_penalty_that_is_given():
 
 
 def test_wrong_parameters():
-    with pytest.raises(ParameterError, match="penalty must be below 0 or None, got 1"):
+    with pytest.raises(ParameterError, match=r"penalty must be float < 0 \| None, got 1\.0"):
         HindsightActionParameters(penalty=1.0)
     with pytest.raises(ParameterError, match="hindsight_actions go with hindsight"):
         ReplayMemoryParameters(hindsight_actions=HindsightActionParameters())

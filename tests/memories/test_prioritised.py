@@ -130,10 +130,13 @@ def test_only_a_prioritised_memory_says_it_is():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": -1.0}, "alpha must be 0 or more"),
-        ({"beta": 1.5}, r"beta must lie in \[0, 1\]"),
-        ({"epsilon": 0.0}, "epsilon must be more than 0"),
-        ({"anneal_beta_over": EnvironmentSteps(0)}, "anneal_beta_over must be more than 0"),
+        ({"alpha": -1.0}, "alpha must be float >= 0"),
+        ({"beta": 1.5}, r"beta must be float in \[0, 1\]"),
+        ({"epsilon": 0.0}, "epsilon must be float > 0"),
+        (
+            {"anneal_beta_over": EnvironmentSteps(0)},
+            r"anneal_beta_over must be EnvironmentSteps > 0 \| None",
+        ),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(parameters, message):

@@ -15,7 +15,9 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.core.records import Transition
+from coach_rl.core.sizes import readable
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, memory_size
+from coach_rl.testing import assert_same_state
 
 
 def n_step_by_hand(history, number, n_step, discount, by_duration=False):
@@ -283,8 +285,8 @@ def test_device_storage_gives_the_same_batches():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"capacity": 0}, "capacity must be 1 or more, got 0"),
-        ({"n_step": 0}, "n_step must be 1 or more"),
+        ({"capacity": 0}, "capacity must be int > 0, got 0"),
+        ({"n_step": 0}, "n_step must be int > 0"),
         ({"storage": "gpu"}, "storage must be 'cpu' or 'pinned' or 'device' or 'none', got 'gpu'"),
         ({"prefill": "x-v0", "extras": ("value",)}, "exclude each other"),
     ],
@@ -350,7 +352,7 @@ def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch):
 
 
 def test_sizes_are_written_for_people():
-    assert [memory_size.readable(size) for size in (999, 1500, 2e6, 3.25e9, 4e12)] == [
+    assert [readable(size) for size in (999, 1500, 2e6, 3.25e9, 4e12)] == [
         "999 B",
         "1.5 kB",
         "2 MB",
@@ -414,21 +416,47 @@ def test_only_what_is_kept_is_saved():
     memory, stream = build(capacity=100_000), Stream(2)
     for _ in range(3):
         memory.add(stream.step())
-    store = memory.state_dict()["store"]
-    assert len(store["columns"]["/actions"]) == 6
-    assert len(store["ledger"]["/rewards"]) == len(store["ends"]) == 6
+    transitions = memory.state_dict()["store"]["transitions"]
+    parts = [(row, len(columns["/actions"])) for row, _, columns in transitions.parts()]
+    assert parts == [(0, 3), (1, 3)]
 
 
-def test_a_saved_state_shares_nothing_with_the_memory():
+def test_a_saved_state_stays_as_it_is_while_the_memory_goes_on():
+    memory, stream = build(capacity=20), Stream(2)
+    for _ in range(6):
+        memory.add(stream.step())
+    state = memory.state_dict()
+    before = memory.sample(5)
+    for _ in range(4):
+        memory.add(stream.step())
+    restored = build(capacity=20)
+    restored.load_state_dict(state)
+    same_batches(restored.sample(5), before)
+
+
+@pytest.mark.parametrize("forget", ["overwrite", "clear"])
+def test_a_saved_state_of_overwritten_transitions_says_so(forget):
     memory, stream = build(capacity=8), Stream(2)
+    for _ in range(6):
+        memory.add(stream.step())
+    state = memory.state_dict()
+    if forget == "clear":
+        memory.clear()
+    memory.add(stream.step())
+    with pytest.raises(RunError, match="has overwritten transitions that its state refers to"):
+        build(capacity=8).load_state_dict(state)
+
+
+def test_a_memory_takes_over_its_own_state():
+    memory, stream = build(capacity=20), Stream(2)
     for _ in range(6):
         memory.add(stream.step())
     state = memory.state_dict()
     before = memory.sample(5)
     memory.add(stream.step())
-    restored = build(capacity=8)
-    restored.load_state_dict(state)
-    same_batches(restored.sample(5), before)
+    memory.load_state_dict(state)
+    assert len(memory) == 12
+    same_batches(memory.sample(5), before)
 
 
 def test_a_state_of_another_shape_is_refused():
@@ -481,9 +509,11 @@ def test_bulk_adds_equal_single_ones():
         bulk.store.extend(
             0, {path: np.concatenate([each[path] for each in columns]) for path in columns[0]}
         )
-        left, right = single.state_dict()["store"], bulk.state_dict()["store"]
-        for name in ("counts", "row_begins", "begins", "ends"):
-            np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+        assert_same_state(single.state_dict()["store"], bulk.state_dict()["store"])
+        for left, right in zip(
+            *(each.store.episodes_of(each.store.kept()) for each in (single, bulk)), strict=True
+        ):
+            np.testing.assert_array_equal(left, right)
         same_batches(single.sample(50), bulk.sample(50))
 
 

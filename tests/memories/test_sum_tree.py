@@ -59,7 +59,7 @@ def test_updates_in_any_order_give_the_tree_that_filling_gives(seed, size):
     filled = SumTree(size)
     filled.set(np.arange(size), np.ones(size))
     filled.fill(np.arange(size), leaves)
-    np.testing.assert_array_equal(filled._nodes, tree._nodes)
+    np.testing.assert_array_equal(filled.nodes, tree.nodes)
 
 
 def test_a_leaf_of_nothing_is_never_found_even_at_the_very_end():
@@ -71,4 +71,4 @@ def test_a_leaf_of_nothing_is_never_found_even_at_the_very_end():
 
 @pytest.mark.parametrize(("size", "leaves"), [(1, 2), (2, 2), (3, 4), (1_000_000, 2**20)])
 def test_its_size_is_known_in_advance(size, leaves):
-    assert tree_bytes(size) == SumTree(size)._nodes.nbytes == 16 * leaves
+    assert tree_bytes(size) == SumTree(size).nodes.nbytes == 16 * leaves

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from coach_rl.core.clock import Phase
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.telemetry import ConsoleSink, LogRecord
 
 
@@ -37,7 +38,7 @@ def record(kind, steps, phase=Phase.TRAIN, **scalars):
 def sink_and_output(*, terminal, plain=False):
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=80, highlight=False)
-    return ConsoleSink(planned_steps=10_000, console=console, plain=plain), output
+    return ConsoleSink(planned=EnvironmentSteps(10_000), console=console, plain=plain), output
 
 
 def speak(sink):
@@ -219,7 +220,7 @@ def test_a_plan_that_comes_later(clock):
     output = io.StringIO()
     sink = ConsoleSink(console=Console(file=output, width=80))
     sink.write(record("phase", 100))
-    sink.plan(200)
+    sink.plan(EnvironmentSteps(200), None)
     sink.write(record("phase", 100))
     sink.close()
     first, second = output.getvalue().splitlines()

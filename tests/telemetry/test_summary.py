@@ -39,6 +39,10 @@ def summary(best="checkpoints/step_90000", levels=(), **scalars):
         steps_per_second=5000.0,
         best_checkpoint=best,
         last_checkpoint="checkpoints/step_100000",
+        best="reward_mean 1,250 at environment step 90,000",
+        ending="environment steps",
+        target="mean reward 475.0 within 100,000 steps: reached at step 90,000",
+        solved_at=90_000,
     )
 
 
@@ -65,8 +69,12 @@ def test_the_keys_of_summary_json():
             "success_any_rate": None,
         },
         "levels": {},
+        "ending": "environment steps",
+        "target": "mean reward 475.0 within 100,000 steps: reached at step 90,000",
+        "solved_at": 90_000,
         "best_checkpoint": "checkpoints/step_90000",
         "last_checkpoint": "checkpoints/step_100000",
+        "incidents": [],
     }
     assert summary().as_json() == document
     assert json.loads(json.dumps(summary().as_json())) == document
@@ -105,17 +113,22 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
 
 
 def test_the_table_has_what_one_quotes_and_fits_a_terminal():
-    text = shown(summary().table())
-    assert max(map(len, text.splitlines())) <= 80
+    table = shown(summary().table())
+    text = " ".join(table.replace("│", " ").split())
+    assert max(map(len, table.splitlines())) <= 80
     for part in (
         "1,234.50",
         "12.25",
-        "1,240.00  (95 % interval 1,230.00 to 1,250.00)",
+        "1,240.00 (95 % interval 1,230.00 to 1,250.00)",
         "100,000",
         "15,000",
         "5,000",
         "checkpoints/step_90000",
         "checkpoints/step_100000",
+        "ended by",
+        "environment steps",
+        "reached at step 90,000",
+        "reward_mean 1,250 at environment step 90,000",
     ):
         assert part in text
 

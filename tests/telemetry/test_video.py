@@ -131,11 +131,11 @@ def test_writing_again_replaces_and_a_failure_leaves_nothing(tmp_path, monkeypat
     [
         ({"formats": ("avi",)}, "formats must be .*gif.*mp4"),
         ({"formats": ()}, "formats must be .*gif.*mp4"),
-        ({"frame_skip": 0}, "video frame_skip must be 1 or more, got 0"),
-        ({"max_frames": 1}, "video max_frames must be 2 or more, got 1"),
-        ({"max_side": 8}, "video max_side must be 32 or more"),
-        ({"frames_per_second": 0}, "video frames_per_second must be 1 or more"),
-        ({"max_megabytes": 0.0}, "video max_megabytes must be above 0"),
+        ({"frame_skip": 0}, "frame_skip must be int > 0, got 0"),
+        ({"max_frames": 1}, "max_frames must be int >= 2, got 1"),
+        ({"max_side": 8}, "max_side must be int >= 32"),
+        ({"frames_per_second": 0}, "frames_per_second must be int > 0"),
+        ({"max_megabytes": 0.0}, "max_megabytes must be float > 0"),
     ],
 )
 def test_wrong_parameters_take_one_line(wrong, message):

@@ -1,0 +1,64 @@
+"""Trying an environment, and saying what was found: `coach check`."""
+
+import os
+import sys
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.environments import parameters
+from coach_rl.graph_managers.restoring import obstacle_to_restoring
+from coach_rl.testing import examine
+
+_SHORT_EPISODES = 25
+"""Time limit of the episodes that most checks play."""
+
+
+def level_parameters(level: str) -> EnvironmentParameters:
+    """Describe the environment of a level; modules in the working directory are found as well."""
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return parameters(level)
+
+
+def check_environment(environment: EnvironmentParameters) -> int:
+    """Print what an environment keeps of its promises, a line each.
+
+    Args:
+        environment: Which; where it takes a time limit, most checks play short episodes.
+
+    Returns:
+        The exit code: 1 if a promise is broken.
+
+    Raises:
+        ConfigurationError: It cannot be built.
+    """
+    with closing(environment.build(num_envs=1)) as built:
+        obstacle = obstacle_to_restoring(built, environment)
+    short = _with_short_episodes(environment)
+    print(f"checking {environment.level}")
+    verdicts: Counter[str] = Counter()
+    for finding in examine(
+        lambda num_envs: environment.build(num_envs=num_envs),
+        build_short=None if short is None else lambda num_envs: short.build(num_envs=num_envs),
+        obstacle_to_restoring=obstacle,
+        steps_together=getattr(environment, "vectorization", "") == "vector",
+    ):
+        verdicts[finding.verdict] += 1
+        text = f": {finding.text}" if finding.text else ""
+        print(f"{finding.verdict:<8} {finding.subject}{text}")
+    print(", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ("passed", "warned", "failed")))
+    return 1 if verdicts["failed"] else 0
+
+
+def _with_short_episodes(environment: EnvironmentParameters) -> EnvironmentParameters | None:
+    """The environment with a short time limit; None where it takes none."""
+    takes_limit = hasattr(environment, "max_episode_steps")
+    if not takes_limit or getattr(environment, "vectorization", "") == "vector":
+        return None
+    limited: Any = environment  # a dataclass with the field, which its protocol doesn't say
+    short: EnvironmentParameters = replace(limited, max_episode_steps=_SHORT_EPISODES)
+    return short

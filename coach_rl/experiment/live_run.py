@@ -1,0 +1,364 @@
+"""A run while it lasts: training, its files and checkpoints, signals, the evaluation at the end.
+
+LiveRun(graph_manager, task, folder, settings, audience, stop, keeper, videos, None).go()
+
+What goes wrong with files costs their lines; what goes wrong with learning is answered as the
+experiment's `divergence` says.
+"""
+
+import signal
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from coach_rl.core.activity import OnActivity, ignore_activity
+from coach_rl.core.errors import CheckpointError, CoachWarning, DivergedError, RunError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.experiment.best_evaluation import Best
+from coach_rl.experiment.checkpoint import (
+    BEST,
+    LAST,
+    POINTERS,
+    find_checkpoint,
+    list_checkpoints,
+    pointed,
+    read_checkpoint,
+)
+from coach_rl.experiment.checkpoint_keeper import (
+    CheckpointKeeper,
+    Reason,
+)
+from coach_rl.experiment.evaluation import (
+    FINAL_EPISODES,
+    Videos,
+    evaluation_json,
+    final_evaluation,
+)
+from coach_rl.experiment.manifest import now
+from coach_rl.experiment.roll_back import with_new_randomness
+from coach_rl.experiment.run_folder import (
+    RunFolder,
+)
+from coach_rl.experiment.run_logs import planned_cuts
+from coach_rl.experiment.run_sinks import RunSinks, trouble
+from coach_rl.experiment.stop_requests import Interrupted, StopRequests
+from coach_rl.experiment.strict_json import plain_json, write_json
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.evaluating import EvaluationStopped
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.telemetry.csv import CsvSink
+from coach_rl.telemetry.jsonl import JsonlSink
+from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.telemetry.resources import ResourceSampler
+from coach_rl.telemetry.sinks import Sink
+from coach_rl.telemetry.summary import Summary
+from coach_rl.telemetry.tensorboard import TensorBoardSink
+from coach_rl.telemetry.video import VideoParameters
+
+
+@parameter_class
+class RunSettings:
+    """Settings that don't change an experiment's numbers."""
+
+    checkpoints: CheckpointParameters | None = None
+    """Policy of its checkpoints: when, and which stay; None: as its own parameters say."""
+    final_episodes: EnvironmentEpisodes = FINAL_EPISODES
+    """Episodes of the evaluation at the end; 0 for none."""
+    tensorboard: bool = True
+    """If True, TensorBoard files are written."""
+    video: VideoParameters | None = None
+    """Settings of a video of every evaluation; None films none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """The result of a run."""
+
+    folder: RunFolder
+    """The run's folder."""
+    environment_steps: int
+    """Environment steps at the end of the run."""
+    ending: str | None
+    """Reason why training was over: `solved`, or the unit whose count was full, such as `hours`;
+    None when it was stopped before."""
+    solved_at: int | None
+    """Environment steps of the evaluation that reached the target; None if none has, or if there
+    is no target."""
+    signal: int | None
+    """The signal that stopped it; None when it was finished."""
+    summary: Summary | None
+    """The evaluation at the end and more; None when it was stopped or none was asked for."""
+    best: Best | None
+    """The best evaluation while training; None when there was none."""
+    unsaved: str | None = None
+    """Reason why the end of the run is in no checkpoint; None when it is, or none was wanted."""
+    incidents: tuple[str, ...] = ()
+    """Troubles that did not end the run, a line each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audience:
+    """Receivers of a run's records besides its own files."""
+
+    sinks: tuple[Sink, ...] = ()
+    """Further takers of log records; closed by whoever made them."""
+    on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
+    """Called once the graph is built and the folder exists; None for nobody to call."""
+    announce: Callable[[str], None] | None = None
+    """Called when a signal is taken, inside the signal handler; or None."""
+    on_activity: OnActivity = ignore_activity
+    """Called with what takes long: compiling, evaluating."""
+
+
+@dataclass
+class LiveRun:
+    """A run whose graph is built and whose folder exists."""
+
+    graph_manager: GraphManager
+    task: TaskParameters
+    folder: RunFolder
+    settings: RunSettings
+    audience: Audience
+    stop: StopRequests
+    keeper: CheckpointKeeper
+    videos: Videos | None
+    saved_at: int | None
+    """Environment steps of the newest checkpoint; None where there is none."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """Number of times that something could not be written, by what it was."""
+    unsaved: str | None = None
+    """Reason why the last attempt at a checkpoint failed; None if it did not."""
+
+    def go(self) -> RunResult:
+        """Train to the end or to a stop, save, evaluate."""
+        if self.audience.on_start is not None:
+            self.audience.on_start(self.graph_manager, self.task, self.folder)
+        summary = None
+        sinks = RunSinks(self.folder.path, self._files(), self.audience.sinks)
+        with closing(sinks), self.stop.patient():
+            try:
+                while not self._is_trained(sinks):
+                    pass
+                if self.stop.signal is None and self.settings.final_episodes.count > 0:
+                    summary = self._summarise(sinks)
+            except RunError as error:
+                raise type(error)(f"{error}. {self._progress_and_checkpoint()}") from error
+            except KeyboardInterrupt as error:
+                number = getattr(error, "signal", signal.SIGINT)
+                message = f"interrupted. {self._progress_and_checkpoint()}"
+                raise Interrupted(message, signal=number) from None
+        return RunResult(
+            folder=self.folder,
+            environment_steps=self.graph_manager.clock.environment_steps,
+            ending=self.graph_manager.ending,
+            solved_at=self.graph_manager.solved_at,
+            signal=self.stop.signal if summary is None else None,
+            summary=summary,
+            best=self.keeper.best,
+            unsaved=self.unsaved,
+            incidents=self._incidents(sinks),
+        )
+
+    def _is_trained(self, sinks: RunSinks) -> bool:
+        """Train to the end or to a stop; False if the run diverged and has been rolled back."""
+        try:
+            self._train(sinks)
+        except DivergedError as error:
+            most = self.graph_manager.parameters.divergence.most_roll_backs
+            is_left = self.graph_manager.clock.roll_backs < most
+            can_go_back = is_left and list_checkpoints(self.folder.checkpoints)
+            if not (self._rolls_back and can_go_back):
+                raise
+            self._roll_back(sinks, error)
+            return False
+        return True
+
+    @property
+    def _rolls_back(self) -> bool:
+        return self.graph_manager.parameters.divergence.response == "roll_back"
+
+    def _roll_back(self, sinks: RunSinks, error: DivergedError) -> None:
+        """Go back to the last checkpoint, as a resumed run does, with other random numbers."""
+        graph_manager, clock = self.graph_manager, self.graph_manager.clock
+        attempt, done = clock.roll_backs + 1, clock.environment_steps
+        checkpoint = read_checkpoint(find_checkpoint(self.folder.checkpoints))
+        sinks.close()
+        cuts = planned_cuts(self.folder.path, checkpoint)
+        self.keeper.restore(checkpoint)
+        for cut in cuts:
+            cut.make()
+        state = with_new_randomness(checkpoint.state, seed=self.task.seed, attempt=attempt)
+        graph_manager.load_state_dict(state)
+        clock.roll_backs = attempt
+        most = graph_manager.parameters.divergence.most_roll_backs
+        warnings.warn(
+            f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
+            f"new random numbers ({attempt} of {most} times)",
+            CoachWarning,
+            stacklevel=2,
+        )
+        scalars = {"divergence/environment_steps": float(done), "divergence/roll_backs": attempt}
+        sinks.write(self._record("roll_back", scalars))
+
+    def _train(self, sinks: RunSinks) -> None:
+        resources, stop = ResourceSampler(), self.stop
+        is_going_on = is_saved = True
+        while is_going_on:
+            for record in self.graph_manager.improve(
+                is_stopped=stop.is_requested, is_paused=stop.wants_checkpoint
+            ):
+                sinks.write(_with_resources(record, resources))
+                if self.videos is not None and record.kind == "evaluation":
+                    self._film(f"step_{record.environment_steps}")
+                is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
+                if stop.is_requested() and self.graph_manager.is_settled:
+                    break
+            is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
+            done = self.graph_manager.clock.environment_steps
+            if (not is_saved or self.saved_at != done) and self.keeper.is_enabled:
+                self._save({"last"}, self._record("checkpoint"), sinks)
+
+    def _save_if_due(self, record: LogRecord, sinks: RunSinks) -> bool:
+        reasons = self.keeper.reasons(record)
+        if self._rolls_back and not list_checkpoints(self.folder.checkpoints):
+            reasons.add("last")  # to have something to go back to
+        if reasons:
+            self._save(reasons, record, sinks)
+        return bool(reasons)
+
+    def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
+        """Say it, then do it, so that the line is among those the checkpoint keeps.
+
+        Where it cannot be written the run continues, and tries again when the next one is due.
+        """
+        steps = self.graph_manager.clock.environment_steps
+        said = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
+        if self.keeper.is_enabled:
+            sinks.write(said)
+        try:
+            if not self.folder.manifest.exists():
+                raise CheckpointError("the run's folder has lost its manifest")
+            self.keeper.save(reasons, record)
+        except CheckpointError as error:
+            why = trouble(error, self.folder.path)
+            self.unsaved = f"the checkpoint at {steps:,} environment steps: {why}"
+            self._note_failure("checkpoints", self.unsaved)
+            sinks.write(replace(said, kind="checkpoint_failed"))
+        else:
+            self.saved_at, self.unsaved = steps, None
+
+    def _film(self, name: str) -> None:
+        """Write the film of the last evaluation; a run continues without it."""
+        assert self.videos is not None
+        try:
+            self.videos.write(self.folder.videos / name)
+        except Exception as error:  # of whatever library encodes it
+            what = f"the video {name}: {trouble(error, self.folder.path)}"
+            self._note_failure("videos", what)
+
+    def _note_failure(self, what: str, message: str) -> None:
+        """Count what could not be written; the first of a kind is said."""
+        if what not in self.failures:
+            warnings.warn(f"cannot write {message}; the run continues", CoachWarning, stacklevel=2)
+        self.failures[what] = self.failures.get(what, 0) + 1
+
+    def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
+        clock = self.graph_manager.clock
+        counted = {
+            "updates skipped, for numbers that were not finite": clock.skipped_updates,
+            "roll-backs, after the run had diverged": clock.roll_backs,
+            **{f"{what} that could not be written": count for what, count in self.failures.items()},
+        }
+        return (*(f"{what}: {n:,}" for what, n in counted.items() if n), *sinks.incidents)
+
+    def _record(self, kind: Kind, scalars: Mapping[str, float] | None = None) -> LogRecord:
+        """A record about the whole run, of now."""
+        blank = self.graph_manager.evaluation_begins()
+        phase = self.graph_manager.clock.phase
+        return replace(blank, kind=kind, phase=phase, scalars=scalars or {})
+
+    def _progress_and_checkpoint(self) -> str:
+        """Return the progress of the run, and the checkpoint that remains of it."""
+        checkpoints = self.folder.checkpoints
+        kept = (
+            f"its last checkpoint, {find_checkpoint(checkpoints)}, was written before"
+            if list_checkpoints(checkpoints)
+            else "it had written no checkpoint"
+        )
+        done = self.graph_manager.clock.environment_steps
+        return f"The run had done {done} environment steps; {kept}"
+
+    def _summarise(self, sinks: RunSinks) -> Summary | None:
+        """The final evaluation, also written into the run's folder; None where it was stopped."""
+        sinks.write(self.graph_manager.evaluation_begins())
+        try:
+            evaluation = final_evaluation(
+                self.graph_manager,
+                self.task,
+                self.settings.final_episodes,
+                is_stopped=self.stop.is_requested,
+            )
+        except EvaluationStopped:
+            return None
+        for record in (*evaluation.levels, evaluation):
+            sinks.write(_as_final(record))
+        if self.videos is not None:
+            self._film(f"step_{evaluation.environment_steps}_final")
+        checkpoints, best = self.folder.checkpoints, self.keeper.best
+        seconds = self.graph_manager.training_seconds
+        target, ending = self.graph_manager.parameters.validation, self.graph_manager.ending
+        names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
+        paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
+        summary = Summary(
+            evaluation=evaluation,
+            steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
+            best_checkpoint=paths[BEST],
+            last_checkpoint=paths[LAST],
+            best="" if best is None else str(best),
+            ending=ending or "",
+            target="" if target is None else target.report(self.graph_manager.solved_at),
+            solved_at=self.graph_manager.solved_at,
+            incidents=self._incidents(sinks),
+        )
+        document = {
+            "created": now(),
+            "seed": self.task.seed,
+            **summary.as_json(),
+            "best_evaluation": None if best is None else vars(best),
+            "evaluated_episodes": evaluation_json(evaluation)["episodes"],
+        }
+        try:
+            write_json(self.folder.summary, plain_json(document))
+        except OSError as error:
+            self._note_failure("summaries", f"the summary: {trouble(error, self.folder.path)}")
+        return summary
+
+    def _files(self) -> dict[str, Callable[[], Sink]]:
+        """Makers of the sinks that write into the run's folder, by the files' names for people."""
+        folder, clock = self.folder.path, self.graph_manager.clock
+        files: dict[str, Callable[[], Sink]] = {
+            "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
+            "the CSV files": lambda: CsvSink(folder),
+        }
+        if self.settings.tensorboard:
+            files["TensorBoard's file"] = lambda: TensorBoardSink(
+                folder, resumed_at=clock.environment_steps or None
+            )
+        return files
+
+
+def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
+    """A progress record also says what the run takes of the machine, every few seconds."""
+    if record.kind != "progress" or not (taken := resources.sample_if_due()):
+        return record
+    return replace(record, scalars={**record.scalars, **taken})
+
+
+def _as_final(record: LogRecord) -> LogRecord:
+    """A record of the final evaluation under names of its own: its starts are not those before."""
+    kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
+    scalars = {f"final_{name}": value for name, value in record.scalars.items()}
+    return replace(record, kind=kind, scalars=scalars)

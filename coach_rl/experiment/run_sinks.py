@@ -1,0 +1,127 @@
+"""The sinks of a run: its own files, which may fail, and the audience's."""
+
+import contextlib
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from coach_rl.core.errors import CoachWarning
+from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.sinks import Sink
+
+RETRY_SECONDS = 10.0
+"""Time before a file that could not be written is tried again."""
+
+
+class RunSinks:
+    """Writes records to all sinks. A file that cannot be written costs its lines, not the run.
+
+    It is said once, tried again, and marked by a `gap` record where the lines continue.
+
+    Args:
+        folder: The run's folder.
+        files: What makes each sink that writes into it, by the file's name for people.
+        audience: Further sinks, closed by whoever made them.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Mapping[str, Callable[[], Sink]],
+        audience: Sequence[Sink] = (),
+    ) -> None:
+        self._files = [_File(folder, name, make) for name, make in files.items()]
+        self._audience = audience
+
+    @property
+    def incidents(self) -> list[str]:
+        """Losses, a line a file."""
+        return [each.loss for each in self._files if each.lost_in_all]
+
+    def write(self, record: LogRecord) -> None:
+        """Write it wherever that can be done."""
+        for sink in (*self._files, *self._audience):
+            sink.write(record)
+
+    def close(self) -> None:
+        """Close the run's own files; a later record opens them again."""
+        for each in self._files:
+            each.close()
+
+
+class _File:
+    """A sink that writes into the run's folder, opened when it is needed."""
+
+    def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
+        self._folder, self._name, self._make = folder, name, make
+        self._sink: Sink | None = None
+        """None before the first record, after `close`, and while it fails."""
+        self._retry_at = 0.0
+        self._lost = 0
+        """Records lost since the last one that was written."""
+        self.lost_in_all = 0
+        self._reason = ""
+
+    @property
+    def loss(self) -> str:
+        return f"{self._name} lost {self.lost_in_all:,} records ({self._reason})"
+
+    def write(self, record: LogRecord) -> None:
+        if self._lost and time.monotonic() < self._retry_at and record.kind != "checkpoint":
+            self._count()
+            return
+        try:
+            self._folder.stat()  # a folder that is gone is not made anew, without its manifest
+            if self._sink is None:
+                self._sink = self._make()
+            if self._lost:
+                scalars = {"log/lost_records": float(self._lost)}
+                gap = replace(record, kind="gap", level="", agent="", scalars=scalars, arrays={})
+                self._sink.write(gap)
+                self._lost = 0
+            self._sink.write(record)
+        except OSError as error:
+            self._fail(error)
+
+    def close(self) -> None:
+        if self._sink is not None:
+            try:
+                self._sink.close()
+            except OSError as error:
+                self._fail(error)
+            self._sink = None
+
+    def _fail(self, error: OSError) -> None:
+        failed, self._sink = self._sink, None
+        if failed is not None:
+            with contextlib.suppress(OSError):  # the same error once more
+                failed.close()
+        self._reason = error.strerror or str(error)
+        if not self.lost_in_all:
+            warnings.warn(
+                f"{self._name} cannot be written: {trouble(error, self._folder)}; the run "
+                "continues and its records are lost there until it can",
+                CoachWarning,
+                stacklevel=2,
+            )
+        self._count()
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+
+    def _count(self) -> None:
+        self._lost += 1
+        self.lost_in_all += 1
+
+
+def trouble(error: BaseException, folder: Path) -> str:
+    """The reason why a folder cannot be written to, its name and the space that is left."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    strerror = cause.strerror if isinstance(cause, OSError) else None
+    reason = strerror or str(cause or error)
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return f"{reason}; the folder {folder} is gone"
+    return f"{reason} in {folder}, which has {free / 1e9:.3f} GB free"

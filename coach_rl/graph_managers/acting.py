@@ -1,0 +1,143 @@
+"""Acting without an environment: observations come from outside, and the actions go there.
+
+    environment = OutsideParameters(level="CartPole-v1", spaces=spaces)     # instead of a real one
+    actor = Actor(graph_manager, num_envs=1, seed=0)
+    action = actor.act({"observation": observation}, greedy=True)           # [1]
+
+The levels are those of an evaluation and take the same decisions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from coach_rl.core.agents import InfoReader
+from coach_rl.core.clock import Phase
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.records import (
+    Action,
+    BoolArray,
+    Directive,
+    EnvResponse,
+    IntArray,
+    Observation,
+)
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State
+from coach_rl.graph_managers.graph import Graph
+from coach_rl.graph_managers.stack import build_stack
+
+
+@parameter_class
+class OutsideParameters:
+    """An environment that is somewhere else; known of it are its spaces."""
+
+    level: str
+    """The task's name."""
+    spaces: EnvironmentSpaces
+    """The spaces that it shows and takes."""
+
+    def build(self, *, num_envs: int) -> "OutsideEnvironment":
+        """Stand-ins for that many environments."""
+        return OutsideEnvironment(self.spaces, num_envs=num_envs)
+
+
+class OutsideEnvironment:
+    """Stands under a stack of levels: takes their actions, and shows them what it is given.
+
+    Args:
+        spaces: What it shows and takes.
+        num_envs: N.
+    """
+
+    def __init__(self, spaces: EnvironmentSpaces, *, num_envs: int) -> None:
+        self.spaces, self.num_envs = spaces, num_envs
+        self.first: Observation = {}
+        """The observation of an episode's start that `reset` shows, [N, ...] each."""
+        self.action: Action = np.empty(0)
+        """The actions that were sent last, [N, ...]."""
+
+    def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:  # noqa: ARG002 - outside
+        """Show what is in `first`."""
+        return EnvResponse.reset(self.first, num_envs=self.num_envs)
+
+    def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:  # noqa: ARG002 - all
+        """Keep the actions for whoever carries them out."""
+        self.action = directive.action if isinstance(directive, Directive) else directive
+
+    def recv(self) -> EnvResponse:
+        """Nothing: what comes of actions is heard outside."""
+        return EnvResponse.reset(self.first, num_envs=self.num_envs).empty_like()
+
+    def state_dict(self) -> State:
+        """Nothing."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Nothing to load."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Actor:
+    """The agents of a graph acting in N environments outside, without learning.
+
+    Args:
+        graph: Whose agents; its environment is an `OutsideParameters`.
+        num_envs: N.
+        seed: Seed of what is drawn where actions are sampled.
+    """
+
+    def __init__(self, graph: Graph, *, num_envs: int, seed: int) -> None:
+        agents = graph.agents
+        self._clock = replace(graph.clock, phase=Phase.TEST)
+        self._environment = OutsideEnvironment(
+            graph.evaluation.simulators.spaces, num_envs=num_envs
+        )
+        self._stack = build_stack(
+            graph.levels,
+            self._environment,
+            agent=lambda index, _spaces: agents[graph.levels[index].name],
+            clock=self._clock,
+            seed=seed,
+            purpose="acting",
+        )
+        readers = (agent for agent in agents.values() if isinstance(agent, InfoReader))
+        self._info = {key: np.zeros(num_envs) for agent in readers for key in agent.info_keys}
+        self._has_begun = False
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        return self._environment.num_envs
+
+    def act(self, observation: Observation, *, begins: BoolArray, greedy: bool) -> Action:
+        """Choose actions [N, ...].
+
+        Args:
+            observation: What the environments show, [N, ...] each.
+            begins: Where an episode begins with it, [N]; everywhere at the first call.
+            greedy: Whether to leave out exploration.
+        """
+        levels, environment = self._stack.levels, self._environment
+        self._clock.samples = not greedy
+        if self._has_begun:
+            answer = EnvResponse.step(
+                np.arange(self.num_envs),
+                observation=observation,
+                first_observation=observation,
+                reward=np.zeros(self.num_envs),
+                terminated=np.zeros(self.num_envs, np.bool_),
+                truncated=begins,
+                info=self._info,
+            )
+            for level in reversed(levels):
+                answer = level.take_in(answer)
+        else:
+            environment.first, self._has_begun = observation, True
+            levels[0].reset()
+        for level in levels:
+            level.decide()
+        return environment.action

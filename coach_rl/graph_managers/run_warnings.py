@@ -1,0 +1,86 @@
+"""Warnings about runs that would be of little use, each with what to change."""
+
+import warnings
+
+from coach_rl.core.errors import CoachWarning
+from coach_rl.core.roles import LearnerParameters
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
+
+ENDLESS = 10_000
+"""Steps of each environment without the end of an episode that are worth a warning."""
+
+
+ANY_NUMBER = 1 << 60
+"""Environment steps of a run whose length is counted in something else."""
+TRIAL = 10_000
+"""Environment steps of a run that may well go without a learning curve."""
+
+
+def warn_of_useless_settings(parameters: GraphParameters) -> None:
+    """Warn where a run would teach its agents nothing, or show nothing of what they learn."""
+    warn_of_idle_learners(parameters)
+    schedule = parameters.schedule
+    steps, heatup, interval = (
+        length.count if isinstance(length, EnvironmentSteps) else None
+        for length in (schedule.training, schedule.heatup, schedule.evaluation_interval)
+    )
+    if steps is None or heatup is None or interval is None:
+        return
+    if interval > steps - heatup >= TRIAL:
+        _warn(
+            f"the first evaluation comes at the end of the run: schedule.evaluation_interval has "
+            f"{interval:,} steps, the run {steps - heatup:,} after heat-up; lower it for a "
+            "learning curve"
+        )
+
+
+def warn_of_idle_learners(parameters: GraphParameters) -> None:
+    """Warn where an agent would not learn anything in the whole run, or nothing of use."""
+    levels, schedule = parameters.levels, parameters.schedule
+    for level in levels:
+        if level.frozen or not isinstance(level.agent, LearnerParameters):
+            continue
+        training, heatup = (
+            length.count if isinstance(length, EnvironmentSteps) else None
+            for length in (schedule.training, schedule.heatup)
+        )
+        obstacle = level.agent.obstacle_to_learning(
+            num_envs=parameters.num_envs,
+            steps=ANY_NUMBER if training is None else training,
+            heatup=heatup or 0,
+        )
+        if obstacle is not None:
+            of = "" if len(levels) == 1 else f"level '{level.name}': "
+            _warn(f"{of}{obstacle}")
+
+
+def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
+    """Warn that a run was over before its heat-up."""
+    _warn(
+        f"the run ended within its heat-up of {schedule.heatup}, so nothing was trained; shorten "
+        f"schedule.heatup, or give it in the unit of schedule.training ({schedule.training.noun})"
+    )
+
+
+def warn_of_endless_episodes(parameters: GraphParameters) -> None:
+    """Warn that training episodes do not end."""
+    _warn(
+        f"no training episode of '{parameters.environment.level}' has ended in the last "
+        f"{ENDLESS:,} steps of each environment; where they should, give it a time limit "
+        '(-cp "environment.max_episode_steps=1000") or let it report terminated or truncated'
+    )
+
+
+def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
+    """Warn that episodes of an evaluation did not end in time."""
+    environment = parameters.evaluation_environment or parameters.environment
+    _warn(
+        f"evaluation episodes of '{environment.level}' were cut off after "
+        f"{parameters.schedule.evaluation_step_limit:,} steps and count as truncated; give it a "
+        "time limit (environment.max_episode_steps), or change schedule.evaluation_step_limit"
+    )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, CoachWarning, stacklevel=4)

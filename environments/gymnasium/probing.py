@@ -1,0 +1,114 @@
+"""A probe of whether a simulator can be led back to where it was saved, before hours go into a run.
+
+found = obstacle_to_restoring(lambda: parameters.build(num_envs=1))     # None: nothing found
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from coach_rl.core.errors import CheckpointError, CoachError
+from coach_rl.core.interfaces import Environment
+from coach_rl.core.records import Action, EnvResponse
+from coach_rl.core.spaces import actions_from_uniform, uniform_size
+
+STEPS = 300
+"""Steps of each of the probe's parts, at most."""
+SECONDS = 0.15
+"""Time that the first part may take; the others take as many steps. There are six of them."""
+SEED = 20
+"""Seed of the probe's episodes and actions."""
+
+
+def obstacle_to_restoring(build: Callable[[], Environment]) -> str | None:
+    """Return what keeps a simulator from being led back to a saved state; None if nothing is found.
+
+    One copy plays an episode, begins another and is saved in the midst of it. A second copy loads
+    that state, and both go on by turns with the same actions: what uses randomness of its own, or
+    carries something over from one episode to the next, arrives elsewhere or comes apart. The probe
+    is short, so it does not find everything. Random streams of the process are left as they were.
+
+    Args:
+        build: Makes a copy of one row; called twice.
+    """
+    with _global_streams_kept():
+        one, other = build(), build()
+        try:
+            return _difference(one, other)
+        finally:
+            one.close()
+            other.close()
+
+
+def _difference(one: Environment, other: Environment) -> str | None:
+    actions = _random_actions(one)
+    try:
+        one.reset(seed=SEED)
+        steps = _played(one, actions)
+        one.reset()
+        for _ in range(steps):
+            _step(one, next(actions))
+        state = one.state_dict()
+    except CoachError:
+        return None  # the run finds what is wrong with it by itself, if it gets there
+    try:
+        other.load_state_dict(state)
+        for _ in range(steps):
+            action = next(actions)
+            if not _equal(_step(one, action), _step(other, action)):
+                return (
+                    "the environment is not reproducible: replayed to where it was saved, it went "
+                    "on differently; it (or a wrapper) uses randomness besides self.np_random, or "
+                    "carries something over from earlier episodes"
+                )
+    except CheckpointError as error:
+        return str(error)
+    except CoachError:
+        return None
+    return None
+
+
+def _played(environment: Environment, actions: Iterator[Action]) -> int:
+    """Play as many steps as there is time for; how many they were."""
+    until = time.perf_counter() + SECONDS
+    for step in range(1, STEPS + 1):
+        _step(environment, next(actions))
+        if time.perf_counter() > until:
+            return step
+    return STEPS
+
+
+def _random_actions(environment: Environment) -> Iterator[Action]:
+    space, rng = environment.spaces.action, np.random.default_rng(SEED)
+    while True:
+        yield actions_from_uniform(space, rng.random((1, uniform_size(space))))
+
+
+def _step(environment: Environment, action: Action) -> EnvResponse:
+    environment.send(action)
+    return environment.recv()
+
+
+def _equal(one: EnvResponse, other: EnvResponse) -> bool:
+    """Return whether two answers agree in all that an agent learns from."""
+    pairs = [(one.reward, other.reward), (one.end, other.end)]
+    for mine, theirs in (
+        (one.observation, other.observation),
+        (one.first_observation, other.first_observation),
+    ):
+        pairs += [(values, theirs[key]) for key, values in mine.items()]
+    return all(left.tobytes() == right.tobytes() for left, right in pairs)
+
+
+@contextmanager
+def _global_streams_kept() -> Iterator[None]:
+    """The process's own random streams, which a preset may have seeded, stay where they are."""
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's stream
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002 - the user's stream

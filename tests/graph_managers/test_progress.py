@@ -1,0 +1,257 @@
+"""Lengths of a run in steps, episodes, updates and hours, and the target that ends it."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from small_runs import parameters, ppo
+
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.schedules import LinearSchedule
+from coach_rl.core.steps import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    Hours,
+    RunLength,
+    TrainingSteps,
+)
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    LevelParameters,
+    TaskParameters,
+    ValidationParameters,
+)
+from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
+from coach_rl.telemetry.records import LogRecord
+from coach_rl.testing.states import assert_same_state
+
+
+def created(params: BasicGraphParameters) -> BasicRLGraphManager:
+    manager = BasicRLGraphManager(params)
+    manager.create_graph(TaskParameters(seed=1, device="cpu"))
+    return manager
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that moves on by a second whenever it is read, and by hand."""
+    now = [0.0]
+
+    def read() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    monkeypatch.setattr(time, "perf_counter", read)
+    return now
+
+
+@pytest.mark.parametrize(
+    "length", [EnvironmentEpisodes(6), TrainingSteps(20), EnvironmentSteps(90)]
+)
+def test_training_ends_when_its_length_is_reached(length: RunLength) -> None:
+    with created(parameters(training=length, heatup=0, progress_interval=4)) as manager:
+        records = list(manager.improve())
+        assert manager.ending == length.noun
+    assert length.is_reached(records[-1])
+    ticks = [each for each in records if each.kind == "progress"]
+    assert [length.is_reached(each) for each in ticks] == [False] * (len(ticks) - 1) + [True]
+
+
+@pytest.mark.parametrize("interval", [EnvironmentEpisodes(5), TrainingSteps(16)])
+def test_evaluations_come_at_intervals_of_any_unit(interval: RunLength) -> None:
+    with created(parameters(evaluation_interval=interval, training=1_000)) as manager:
+        records = [each for each in manager.improve() if each.kind == "evaluation"]
+    counts = [interval.counted(each) for each in records]
+    assert len(counts) > 3
+    for number, count in enumerate(counts[:-1], start=1):  # the last comes with the end
+        assert number * interval.count <= count < (number + 1) * interval.count
+
+
+def test_hours_are_the_runs_own_time_without_pauses(seconds: list[float]) -> None:
+    params = parameters(training=Hours(0.2), heatup=0)
+    with created(params) as manager:
+        for record in manager.improve():
+            if record.wall_seconds >= 300:
+                break
+        state = manager.state_dict()
+    seconds[0] += 1e6
+    with created(params) as resumed:
+        resumed.load_state_dict(state)
+        assert resumed.ending is None
+        *_, last = resumed.improve()
+        assert resumed.ending == "hours"
+    assert 720 <= last.wall_seconds < 720 + 200
+
+
+def test_a_limit_in_hours_leaves_the_planned_training_as_it_is(seconds: list[float]) -> None:
+    falling = LinearSchedule(start=1.0, end=0.0)
+    params = parameters(training=100_000, stop_after=Hours(0.2))
+    with created(params) as manager:
+        *_, last = manager.improve()
+        assert manager.ending == "hours"
+        assert falling(manager.clock) == 1 - last.environment_steps / 100_000
+    assert last.kind == "evaluation"  # always one at the end
+
+
+@pytest.mark.parametrize(
+    "length", [EnvironmentEpisodes(25), TrainingSteps(40), EnvironmentSteps(400)]
+)
+def test_runs_of_every_unit_resume_bit_for_bit(length: RunLength) -> None:
+    falling = LinearSchedule(start=1.0, end=0.0)
+    params = replace(
+        parameters(training=length, evaluation_interval=EnvironmentEpisodes(7)),
+        agent=ppo(learning_rate_schedule=falling),
+    )
+    with created(params) as whole:
+        expected = [(each.kind, each.environment_steps) for each in whole.improve()]
+        final = whole.state_dict()
+    with created(params) as stopped:
+        told: list[tuple[str, int]] = []
+        for record in stopped.improve():
+            told.append((record.kind, record.environment_steps))
+            if stopped.is_settled and len(told) >= len(expected) // 2:
+                break
+        state = stopped.state_dict()
+    with created(params) as resumed:
+        resumed.load_state_dict(state)
+        told += [(each.kind, each.environment_steps) for each in resumed.improve()]
+        assert_same_state(resumed.state_dict()["agents"], final["agents"])
+    assert told == expected
+
+
+@pytest.mark.parametrize(
+    ("length", "half_way"),
+    [
+        (EnvironmentSteps(10), Clock(environment_steps=5)),
+        (EnvironmentEpisodes(10), Clock(episodes=5)),
+        (TrainingSteps(10), Clock(training_steps=5)),
+        (Hours(2), Clock(wall_seconds=3600.0)),
+    ],
+)
+def test_schedules_fall_by_the_share_of_a_length_in_any_unit(
+    length: RunLength, half_way: Clock
+) -> None:
+    assert LinearSchedule(start=1.0, end=0.0, over=length)(half_way) == 0.5
+    planned = replace(half_way, planned=length)
+    assert LinearSchedule(start=1.0, end=0.0)(planned) == 0.5
+
+
+def solving(*, stops: bool = True, reward: float = -1e9) -> BasicGraphParameters:
+    params = parameters()
+    return replace(
+        params,
+        schedule=replace(params.schedule, until_solved=stops),
+        validation=ValidationParameters(reward=reward),
+    )
+
+
+def evaluated_at(records: Iterator[LogRecord]) -> list[int]:
+    return [each.environment_steps for each in records if each.kind == "evaluation"]
+
+
+def test_a_run_stops_with_the_evaluation_that_reaches_its_target() -> None:
+    with created(solving()) as manager:
+        assert evaluated_at(manager.improve()) == [140]  # after 40 steps of heat-up
+        assert (manager.ending, manager.solved_at) == ("solved", 140)
+        state = manager.state_dict()
+    with created(solving()) as resumed:
+        resumed.load_state_dict(state)
+        assert list(resumed.improve()) == []
+
+
+def test_the_target_is_noted_whether_or_not_the_run_stops_there() -> None:
+    with created(solving(stops=False)) as manager:
+        assert len(evaluated_at(manager.improve())) == 4
+        assert (manager.ending, manager.solved_at) == ("environment steps", 140)
+    with created(solving(reward=1e9)) as unsolved:
+        assert len(evaluated_at(unsolved.improve())) == 4
+        assert (unsolved.ending, unsolved.solved_at) == ("environment steps", None)
+
+
+def test_reaching_another_target_does_not_count() -> None:
+    with created(solving()) as manager:
+        list(manager.improve())
+        state = manager.state_dict()
+    with created(solving(reward=1e9)) as resumed:
+        resumed.load_state_dict(state)
+        assert (resumed.ending, resumed.solved_at) == (None, None)
+    with created(parameters()) as without:
+        without.load_state_dict(state)
+        assert (without.ending, without.solved_at) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("target", "scalars", "is_reached"),
+    [
+        ({"reward": 475}, {"reward_mean": 475.0}, True),
+        ({"reward": 475}, {"reward_mean": 474.9, "success_rate": 1.0}, False),
+        ({"success_rate": 0.9}, {"reward_mean": -9.0, "success_rate": 0.9}, True),
+        ({"success_rate": 0.9}, {"reward_mean": 999.0}, False),
+        ({"success_rate": 0.9, "reward": 0}, {"reward_mean": -1.0, "success_rate": 1.0}, False),
+        ({"reward": -5}, {"reward_mean": float("nan")}, False),
+    ],
+)
+def test_a_target_is_a_reward_a_success_rate_or_both(
+    target: dict[str, float], scalars: dict[str, float], is_reached: bool
+) -> None:
+    told = {f"evaluation/{name}": value for name, value in scalars.items()}
+    assert ValidationParameters(**target).is_reached(told) == is_reached  # type: ignore[arg-type]  # no steps
+
+
+@pytest.mark.parametrize(
+    ("solved_at", "report"),
+    [
+        (None, "mean reward 475 within 100,000 steps: not reached"),
+        (90_000, "mean reward 475 within 100,000 steps: reached at step 90,000"),
+        (110_000, "mean reward 475 within 100,000 steps: reached at step 110,000, too late"),
+    ],
+)
+def test_a_target_is_reported_with_its_time(solved_at: int | None, report: str) -> None:
+    target = ValidationParameters(reward=475, within=EnvironmentSteps(100_000))
+    assert target.report(solved_at) == report
+
+
+def frozen() -> GraphParameters:
+    level = LevelParameters(agent=ppo(), frozen=True)
+    schedule = ScheduleParameters(training=TrainingSteps(5))
+    return GraphParameters(levels=(level,), environment=parameters().environment, schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: parameters(heatup=TrainingSteps(3)), "heatup cannot be counted in gradient"),
+        (lambda: parameters(heatup=400), "must be shorter than schedule.training"),
+        (lambda: parameters(until_solved=True), "until_solved needs a target"),
+        (
+            lambda: parameters(until_solved=True, evaluation_interval=None),
+            "until_solved needs evaluations",
+        ),
+        (frozen, "training counts gradient updates, and there are none"),
+        (lambda: ValidationParameters(), "give reward, success_rate or both"),
+        (lambda: ValidationParameters(success_rate=2), "success_rate must be float in"),
+    ],
+)
+def test_what_can_never_be_reached_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        make()
+
+
+def test_a_run_that_ends_in_its_heat_up_is_warned_of() -> None:
+    params = parameters(training=EnvironmentEpisodes(2), heatup=100_000)
+    with created(params) as manager, pytest.warns(CoachWarning, match="nothing was trained"):
+        list(manager.improve())
+
+
+def test_a_length_that_does_not_grow_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coach_rl.graph_managers.progress._STANDSTILL", 200)
+    params = replace(parameters(training=TrainingSteps(9)), agent=ppo(rollout=100_000))
+    warned = pytest.warns(CoachWarning, match=r"training is 9 gradient updates, and there were n")
+    with created(params) as manager, warned as warnings:
+        for record in manager.improve():
+            if record.environment_steps >= 600:
+                break
+    assert len(warnings) == 1

@@ -1,0 +1,47 @@
+"""Runs of little use say so, once, with what to change."""
+
+import warnings
+from dataclasses import replace
+
+import pytest
+from small_runs import parameters
+
+from coach_rl.core.errors import CoachWarning
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters, run_warnings
+
+
+def begun(params):
+    with BasicRLGraphManager(params) as manager:
+        manager.create_graph(TaskParameters(device="cpu"))
+        next(manager.improve())
+
+
+def test_a_long_run_without_a_learning_curve_warns_at_the_start():
+    schedule = {"training": EnvironmentSteps(20_000), "heatup": EnvironmentSteps(5_000)}
+    with pytest.warns(CoachWarning, match="has 15,001 steps, the run 15,000 after heat-up; lower"):
+        begun(parameters(**schedule, evaluation_interval=EnvironmentSteps(15_001)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        begun(parameters(**schedule, evaluation_interval=EnvironmentSteps(15_000)))
+        begun(parameters(evaluation_interval=EnvironmentSteps(500)))  # a trial
+
+
+def test_training_episodes_without_end_are_said_once(monkeypatch):
+    monkeypatch.setattr(run_warnings, "ENDLESS", 30)
+    monkeypatch.setattr("coach_rl.graph_managers.graph_manager.ENDLESS", 30)
+    endless = replace(
+        parameters(evaluation_interval=None), environment=PointMassParameters(max_episode_steps=99)
+    )
+    manager = BasicRLGraphManager(endless)
+    with pytest.warns(
+        CoachWarning, match=r"ended in the last 30 steps .*max_episode_steps=1000"
+    ) as said:
+        manager.run()
+    assert len(said) == 1
+    manager.close()
+    ending = replace(endless, environment=PointMassParameters(max_episode_steps=29))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BasicRLGraphManager(ending).run()
