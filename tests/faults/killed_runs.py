@@ -31,8 +31,9 @@ CHECKOUT = Path(__file__).parent.parent.parent
 RESULTS = CHECKOUT / "benchmarks" / "results" / "reliability.md"
 MARK = "<!-- killed runs -->"
 
-OFTEN = ("-s", "0.05")
-"""Flags for checkpoints all the time."""
+OFTEN = ("--checkpoint_steps", "20")
+"""Flags for checkpoints all the time, where records come as often."""
+OFTEN_RECORDS = "schedule.progress_interval=20"
 
 TIMES = ("steps_per_second", "wall_seconds", "training_seconds", "time/", "resources/", "created")
 """Beginnings of names whose values are times or loads, other ones in each run."""
@@ -230,7 +231,7 @@ def runs() -> dict[str, KilledRun]:
 
 def killed_run(run: GoldenRun) -> KilledRun:
     """A golden run that keeps checkpoints all the time."""
-    changes = f"{run.changes}; schedule.training={run.steps}"
+    changes = f"{run.changes}; schedule.training={run.steps}; {OFTEN_RECORDS}"
     words = ["-p", run.preset, "--seed", "7", "-cp", changes, "-c", "--plain", "--threads", "1"]
     return KilledRun(words=(*words, *(("-lvl", run.level) if run.level else ()), *OFTEN))
 

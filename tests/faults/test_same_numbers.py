@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from golden_runs import RUNS, GoldenRun
 from killed_processes import coach
-from killed_runs import OFTEN, difference, flat, made, without_times
+from killed_runs import OFTEN, OFTEN_RECORDS, difference, flat, made, without_times
 
 from coach_rl.experiment.overrides import parse_overrides
 from coach_rl.experiment.preset_file import load_preset
@@ -43,7 +43,7 @@ def numbers(record: dict[str, object]) -> dict[str, object]:
     [
         pytest.param("CartPole_PPO", "", (), id="made twice"),
         pytest.param("Pendulum_HAC", "", (), id="a hierarchy made twice"),
-        pytest.param("CartPole_DQN", "", OFTEN, id="checkpoints all the time"),
+        pytest.param("CartPole_DQN", OFTEN_RECORDS, OFTEN, id="checkpoints all the time"),
         pytest.param("CartPole_PPO", "environment.vectorization=subprocess", (), id="in workers"),
         pytest.param("Mujoco_PPO", "environment.threads=2", (), id="simulated by two threads"),
     ],
