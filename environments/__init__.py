@@ -12,10 +12,12 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.environments.by_name import level_names, make, parameters
+    from coach_rl.environments.faults import FaultParameters
     from coach_rl.environments.world import World, WorldEnvironment, WorldState, WorldStep
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "World", "WorldEnvironment", "WorldState", "WorldStep", "level_names", "make", "parameters",
+    "FaultParameters", "World", "WorldEnvironment", "WorldState", "WorldStep", "level_names",
+    "make", "parameters",
 ]  # fmt: skip

@@ -1,5 +1,8 @@
 """A level is named, so that it can stand in a run's manifest and be sent to another process."""
 
+import sys
+from pathlib import Path
+
 
 def name_of_class(level: object) -> str:
     """The end of an error message: the name of what is given instead of a name."""
@@ -10,3 +13,15 @@ def name_of_class(level: object) -> str:
     if "<" in name:
         return "; name a class or function of a module as module:Class"
     return f"; name its class, here {name}" if thing is not level else f"; write {name}"
+
+
+def shown_level(level: str) -> str:
+    """The level as users know it: a class of a preset under the preset's file name.
+
+    A preset's module has a name that changes with its content.
+    """
+    module, colon, name = level.rpartition(":")
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if not (colon and file and module.startswith("coach_preset_")):
+        return level
+    return f"{Path(file).name}:{name}"

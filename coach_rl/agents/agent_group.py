@@ -39,6 +39,7 @@ from coach_rl.core.records import (
     BoolArray,
     End,
     FloatArray,
+    IntArray,
     Outcome,
     TrainingReport,
 )
@@ -319,6 +320,13 @@ class AgentGroup:
             if not here.all():
                 own = own.rows_of(here)
             seat.agent.observe(row_state.members[seat.name], own, clock)
+
+    def cut_off(self, row_state: GroupRows, rows: IntArray, clock: Clock) -> None:
+        """Let the members' episodes end in these rows, where they still continue."""
+        for seat in self._seats:
+            here = rows[row_state.playing[seat.name][rows]]
+            if len(here):
+                seat.agent.cut_off(row_state.members[seat.name], here, clock)
 
     def restart_rows(self, row_state: GroupRows) -> None:
         """Let every member give up the open episodes of all rows; all are playing again."""

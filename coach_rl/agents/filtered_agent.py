@@ -248,6 +248,21 @@ class FilteredAgent(ABC, Generic[Exploration]):
         if outcome.next_goal:
             self._filter_moved_goals(row_state, outcome)
 
+    def cut_off(self, row_state: AgentRows[Exploration], rows: IntArray, clock: Clock) -> None:
+        """Let the episodes of these rows end before their open decisions."""
+        ends = np.ones(len(rows), np.bool_)
+        nothing = np.zeros(len(rows), np.float64)
+        self.input_filter.reward(row_state.filters, rows, nothing, ends=ends, learn=False)
+        if clock.phase is not Phase.TEST:
+            self.truncate(rows)
+
+    def truncate(self, rows: IntArray) -> None:
+        """Mark the transition that each of these rows stored last as truncated.
+
+        Not where it ended an episode anyway. For an agent that keeps transitions in a memory which
+        has to know where episodes end.
+        """
+
     def restart_rows(self, row_state: AgentRows[Exploration]) -> None:
         """Give up the open episodes of all rows; see `core.agents.Agent`."""
         row_state.follows[:] = False

@@ -30,6 +30,7 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     BoolArray,
+    IntArray,
     Observation,
     Outcome,
     TrainingReport,
@@ -229,6 +230,10 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.memory.add(transition)
         if self.normaliser is not None:
             self.normaliser.update(self.memory.as_shown(transition.observation))
+
+    def truncate(self, rows: IntArray) -> None:
+        """Mark the newest transition of each of these rows in the memory as truncated."""
+        self.memory.truncate(rows)
 
     def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
         """Observe; decisions made in TRAIN earn gradient steps once learning has begun."""

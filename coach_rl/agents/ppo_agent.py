@@ -230,6 +230,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Append to the rollout."""
         self.memory.add(transition)
 
+    def truncate(self, rows: IntArray) -> None:
+        """Mark the last transition of each of these rows in the rollout as truncated."""
+        self.memory.truncate(rows)
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """A round of updates once the rollout is full."""
         algorithm = self.params.algorithm

@@ -17,7 +17,15 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import Action, ActionRequest, Array, Observation, Outcome, TrainingReport
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    Array,
+    IntArray,
+    Observation,
+    Outcome,
+    TrainingReport,
+)
 from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import Space, check_actions, clipped_to_space
 from coach_rl.core.state import State
@@ -122,6 +130,9 @@ class ScriptedAgent:
         return action
 
     def observe(self, row_state: ScriptedRows, outcome: Outcome, clock: Clock) -> None:
+        """Nothing is kept."""
+
+    def cut_off(self, row_state: ScriptedRows, rows: IntArray, clock: Clock) -> None:
         """Nothing is kept."""
 
     def restart_rows(self, row_state: ScriptedRows) -> None:

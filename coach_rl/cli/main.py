@@ -14,7 +14,13 @@ from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.settings import CheckPreset, Describe, EvaluateUntrained, ListPresets, Train
-from coach_rl.core.errors import CoachError, CoachWarning, UnknownNameError, require_unix
+from coach_rl.core.errors import (
+    CoachError,
+    CoachWarning,
+    EnvironmentFault,
+    UnknownNameError,
+    require_unix,
+)
 from coach_rl.experiment.presets import describe_presets, find_preset
 
 _BROKEN_PIPE = 141
@@ -37,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             return _run(words)
     except CoachError as error:
-        return _report(str(error), error.exit_code, words)
+        own = isinstance(error, EnvironmentFault) and "--debug" not in words
+        hint = "; run again with --debug for the traceback" if own else ""
+        return _report(f"{error}{hint}", error.exit_code, words)
     except BrokenPipeError:
         # Whoever read our output has gone, e.g. `coach describe NAME | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

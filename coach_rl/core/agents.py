@@ -9,7 +9,14 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.records import Action, ActionRequest, Array, Outcome, TrainingReport
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    Array,
+    IntArray,
+    Outcome,
+    TrainingReport,
+)
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
 
@@ -50,6 +57,14 @@ class Agent(Stateful, Protocol[Rows]):
 
     def observe(self, row_state: Rows, outcome: Outcome, clock: Clock) -> None:
         """Make a transition of each decision that was answered; stored unless in TEST."""
+        ...
+
+    def cut_off(self, row_state: Rows, rows: IntArray, clock: Clock) -> None:
+        """Nothing came of the open decisions of these rows, because their simulators failed.
+
+        There is no transition to make. What a row did last was the end of its episode, truncated;
+        its next decision begins another one.
+        """
         ...
 
     def restart_rows(self, row_state: Rows) -> None:

@@ -18,7 +18,7 @@ user should know and nothing has to stop for is a `CoachWarning`.
 
 import difflib
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class CoachError(Exception):
@@ -66,7 +66,16 @@ class UnknownNameError(ConfigurationError):
 
 
 class RunError(CoachError):
-    """Something went wrong while running."""
+    """Something went wrong while running.
+
+    Args:
+        message: What, in one line.
+        evidence: Data that show it, by name: arrays and text, for whoever can write them down.
+    """
+
+    def __init__(self, message: str, *, evidence: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.evidence = dict(evidence or {})
 
 
 class EnvironmentFault(RunError):

@@ -8,7 +8,7 @@ each decision; the agent answers an observation with an `ActionInfo`, and its me
 the same order. numpy up to the memory or the network's door, torch behind it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Any
@@ -39,6 +39,17 @@ class End(IntFlag):
     """The real episode reached a terminal state."""
     TRUNCATED = 16
     """The real episode was cut off, e.g. by its time limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A failure of the simulator of one row."""
+
+    cause: str
+    """One of the causes of `environments/faults.py`, e.g. `raised`."""
+    row: int
+    message: str
+    """What happened, in one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +91,24 @@ class EnvResponse:
     end: npt.NDArray[np.uint8]
     """[R] bits of `End`; 0 where the (sub-)episode continues."""
     duration: IntArray
-    """[R] simulator steps this answer covers."""
+    """[R] simulator steps this answer covers; 0 where the simulator failed before there was one:
+    nothing came of the directive, and `observation` is the one it was given for."""
     info: dict[str, Array] = field(default_factory=dict)
     """[R, ...] each: whatever the environment reports besides."""
+    faults: tuple[Fault, ...] = ()
+    """Failures of simulators, which have been restarted; only a row named here has duration 0."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @classmethod
     def reset(
-        cls, observation: Observation, *, num_envs: int, info: dict[str, Array] | None = None
+        cls,
+        observation: Observation,
+        *,
+        num_envs: int,
+        info: dict[str, Array] | None = None,
+        faults: tuple[Fault, ...] = (),
     ) -> "EnvResponse":
         """The answer of all rows to a reset."""
         return cls(
@@ -102,6 +121,7 @@ class EnvResponse:
             end=np.zeros(num_envs, np.uint8),
             duration=np.zeros(num_envs, np.int64),
             info=info or {},
+            faults=faults,
         )
 
     @classmethod
@@ -115,14 +135,30 @@ class EnvResponse:
         terminated: BoolArray,
         truncated: BoolArray,
         info: dict[str, Array],
+        faults: tuple[Fault, ...] = (),
+        lost: BoolArray | None = None,
     ) -> "EnvResponse":
-        """A simulator's answer to one step of these rows; works out `end` and `duration`."""
+        """A simulator's answer to one step of these rows; works out `end` and `duration`.
+
+        Args:
+            rows: [R].
+            observation: [R, ...] each.
+            first_observation: [R, ...] each.
+            reward: [R].
+            terminated: [R].
+            truncated: [R].
+            info: [R, ...] each.
+            faults: Failures of simulators.
+            lost: [R] whether the row's simulator failed before the step was done; None: nowhere.
+        """
         end = np.zeros(len(rows), np.uint8)
         if np.count_nonzero(terminated) or np.count_nonzero(truncated):  # rarely
             end[terminated] |= np.uint8(End.TERMINATED)
             end[truncated] |= np.uint8(End.TRUNCATED)
         duration: IntArray = np.empty(len(rows), np.int64)
         duration.fill(1)  # `np.ones` takes several times as long
+        if lost is not None:
+            duration[lost] = 0
         return cls(
             rows=rows,
             observation=observation,
@@ -133,6 +169,7 @@ class EnvResponse:
             end=end,
             duration=duration,
             info=info,
+            faults=faults,
         )
 
     def rows_of(self, index: IntArray | BoolArray | slice) -> "EnvResponse":
@@ -149,9 +186,38 @@ class EnvResponse:
             info=take(self.info, index),
         )
 
+    @property
+    def lost(self) -> BoolArray:
+        """[R] nothing came of the row's directive, because the simulator failed."""
+        lost: BoolArray = self.duration == 0
+        return lost if self.faults else np.zeros(len(self.rows), np.bool_)
+
     def empty_like(self) -> "EnvResponse":
         """An answer of no rows, with the same keys, shapes and dtypes."""
         return self.rows_of(slice(0, 0))
+
+
+def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvResponse:
+    """Answers of different rows, with the same keys, as one."""
+
+    def whole(arrays: Iterable[Array]) -> Array:
+        return np.concatenate(list(arrays))
+
+    def by_key(dicts: Sequence[dict[str, Array]]) -> dict[str, Array]:
+        return {key: whole(each[key] for each in dicts) for key in dicts[0]}
+
+    return EnvResponse(
+        rows=whole(part.rows for part in parts),
+        observation=by_key([part.observation for part in parts]),
+        first_observation=by_key([part.first_observation for part in parts]),
+        reward=whole(part.reward for part in parts),
+        terminated=whole(part.terminated for part in parts),
+        truncated=whole(part.truncated for part in parts),
+        end=whole(part.end for part in parts),
+        duration=whole(part.duration for part in parts),
+        info=by_key([part.info for part in parts]),
+        faults=faults,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

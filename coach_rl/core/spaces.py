@@ -125,9 +125,9 @@ def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -
         raise ActionError(
             f"an action for {space} has shape {space.shape} per row, got {actions.shape[1:]}"
         )
-    inside = _inside(space, actions).reshape(len(actions), -1).all(axis=1)
-    if not inside.all():
-        place = int(np.flatnonzero(~inside)[0])
+    inside = _inside(space, actions)
+    if np.count_nonzero(inside) < inside.size:  # several times faster than `all`
+        place = int(np.flatnonzero(~inside.reshape(len(actions), -1).all(axis=1))[0])
         row = place if rows is None else rows[place]
         raise ActionError(
             f"action {actions[place]} of row {row} lies outside {space}; "
@@ -140,7 +140,7 @@ def _inside(space: Space, actions: Array) -> Array:
         case spaces.Box():
             return np.asarray((actions >= space.low) & (actions <= space.high))
         case spaces.Discrete():
-            integral = np.issubdtype(actions.dtype, np.integer)
+            integral = actions.dtype.kind in "iu"
             return np.asarray(
                 integral & (actions >= space.start) & (actions < space.start + space.n)
             )

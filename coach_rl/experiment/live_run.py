@@ -36,6 +36,7 @@ from coach_rl.experiment.evaluation import (
     evaluation_json,
     final_evaluation,
 )
+from coach_rl.experiment.evidence import write_evidence
 from coach_rl.experiment.manifest import now
 from coach_rl.experiment.roll_back import with_new_randomness
 from coach_rl.experiment.run_folder import (
@@ -145,7 +146,9 @@ class LiveRun:
                 if self.stop.signal is None and self.settings.final_episodes.count > 0:
                     summary = self._summarise(sinks)
             except RunError as error:
-                raise type(error)(f"{error}. {self._progress_and_checkpoint()}") from error
+                done = self.graph_manager.clock.environment_steps
+                data = write_evidence(self.folder.path, error, done)
+                raise type(error)(f"{error}. {self._progress_and_checkpoint()}{data}") from error
             except KeyboardInterrupt as error:
                 number = getattr(error, "signal", signal.SIGINT)
                 message = f"interrupted. {self._progress_and_checkpoint()}"
@@ -322,6 +325,7 @@ class LiveRun:
             target="" if target is None else target.report(self.graph_manager.solved_at),
             solved_at=self.graph_manager.solved_at,
             incidents=self._incidents(sinks),
+            faults=self.graph_manager.faults,
         )
         document = {
             "created": now(),

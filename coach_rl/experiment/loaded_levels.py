@@ -95,7 +95,7 @@ def loading_report(loaded: Mapping[str, Json]) -> list[str]:
 
 @dataclass
 class _Fit:
-    """What of a saved agent fits another."""
+    """The parts of a saved agent that fit another."""
 
     taken: list[str] = field(default_factory=list)
     """Paths of what fits."""
@@ -150,7 +150,7 @@ def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
 
 
 def _shape(part: object) -> str:
-    """What has to be the same for one part to take another's place."""
+    """The type and shape that a part must share with the one whose place it takes."""
     if isinstance(part, dict):
         return ", ".join(f"{name} {_shape(each)}" for name, each in sorted(part.items()))
     if isinstance(part, Tensor | np.ndarray):

@@ -155,7 +155,10 @@ class _Take:
             self._numbers[index] += not self._has_goal[index]
             self._has_goal[index] = level.goals is not None and bool(level.goals.open[_ROW])
         ended = self._tracker.note(answer)
-        if ended is not None and (ended.rows == _ROW).any():
+        if answer.faults and answer.lost[mine][0]:
+            self._is_over = True
+            self.film.end(self.film.shots[-1].frame, self._caption())
+        elif ended is not None and (ended.rows == _ROW).any():
             self._is_over = True
             frame = self._camera.ended_frame()
             shown = self.film.shots[-1].frame if frame is None else frame

@@ -1,4 +1,4 @@
-"""Reward and length of each row's real episode so far."""
+"""Reward and length of each row's real episode so far, and the simulators' failures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,6 +50,8 @@ class EpisodeTracker:
         self._succeeded = np.zeros(num_rows, np.bool_)
         self._tells_success = False
         self._agents: dict[str, FloatArray] = {}
+        self.faults: dict[str, int] = {}
+        """Number of the simulators' failures, by cause."""
 
     @property
     def reports_success(self) -> bool:
@@ -66,8 +68,14 @@ class EpisodeTracker:
         self._end(np.arange(len(self._length)))
 
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
-        """Take in an answer of the simulator; the episodes it ended, None when it ended none."""
+        """Take in an answer of the simulator; the episodes it ended, None when it ended none.
+
+        Episodes that a failure of the simulator cut short are not among them: their rewards are
+        those of a part.
+        """
         rows = answer.rows
+        for fault in answer.faults:
+            self.faults[fault.cause] = self.faults.get(fault.cause, 0) + 1
         self._reward[rows] += answer.reward
         self._length[rows] += answer.duration
         for name, reward in agent_rewards(answer.info).items():
@@ -80,6 +88,12 @@ class EpisodeTracker:
         over = answer.terminated | answer.truncated
         if not over.any():
             return None
+        if answer.faults:
+            lost = answer.lost
+            self._end(rows[lost])
+            over &= ~lost
+            if not over.any():
+                return None
         ended = rows[over]
         finished = FinishedEpisodes(
             rows=ended,
@@ -93,13 +107,14 @@ class EpisodeTracker:
         return finished
 
     def state_dict(self) -> State:
-        """Sums of the open episodes, and whether success is reported."""
+        """Sums of the open episodes, whether success is reported, and the failures."""
         return {
             "reward": self._reward.copy(),
             "length": self._length.copy(),
             "succeeded": self._succeeded.copy(),
             "reports_success": self._tells_success,
             "agents": {name: total.copy() for name, total in self._agents.items()},
+            "faults": dict(self.faults),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -109,6 +124,7 @@ class EpisodeTracker:
         self._succeeded[:] = state["succeeded"]
         self._tells_success = state.get("reports_success", False)  # older checkpoints don't say
         self._agents = {name: total.copy() for name, total in state["agents"].items()}
+        self.faults = dict(state.get("faults", {}))  # older checkpoints have none
 
     def _end(self, rows: IntArray) -> None:
         for total in (self._reward, *self._agents.values()):

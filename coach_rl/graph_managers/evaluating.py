@@ -4,13 +4,14 @@ scores = play(graph.evaluation, EnvironmentEpisodes(10), seed=1)
 print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/reward"])
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.records import Array, EnvResponse, IntArray
+from coach_rl.core.errors import EnvironmentFault
+from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
@@ -41,6 +42,8 @@ class Scores:
     """True if the environment reported success in any of them."""
     levels: Mapping[str, Mapping[str, float]]
     """Statistics of the sub-episodes of each level of a hierarchy; see `level_metrics`."""
+    faults: Mapping[str, int]
+    """Number of the simulators' failures, by cause."""
     cut_off: int = 0
     """Number of episodes that reached the step limit."""
 
@@ -68,6 +71,8 @@ class Scores:
             metrics["evaluation/episodes_cut_off"] = float(self.cut_off)
         for name, own in self.episodes.agents.items():
             metrics[f"evaluation/reward_mean/{name}"] = float(own.mean())
+        if self.faults:
+            metrics["evaluation/faults"] = float(sum(self.faults.values()))
         return metrics
 
     def arrays(self, *, with_success: bool = False) -> dict[str, Array]:
@@ -95,7 +100,8 @@ def play(
 ) -> Scores:
     """Play episodes in an evaluation's own stack.
 
-    Each row plays its fixed share of the episodes, so short episodes don't crowd out long ones.
+    Each row plays its fixed share of the episodes, so short episodes don't crowd out long ones. An
+    episode that a failure of the simulator cut short is not counted; another one is played.
 
     Args:
         stack: Where; it is reset first.
@@ -108,6 +114,7 @@ def play(
 
     Raises:
         EvaluationStopped: `is_stopped` said so.
+        EnvironmentFault: More episodes were cut short than there are to play.
     """
     share, rest = divmod(episodes.count, stack.num_envs)
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
@@ -115,7 +122,7 @@ def play(
     stack.reset(seed)
     if recorder is not None:
         recorder.begin(stack)
-    tracker = EpisodeTracker(stack.num_envs)
+    tracker, cut_short = EpisodeTracker(stack.num_envs), 0
     played: list[FinishedEpisodes] = []
     stuck = np.zeros(stack.num_envs, np.bool_)  # [N] in an episode that was cut off
     ticks = cut_off = 0
@@ -125,6 +132,9 @@ def play(
         if is_stopped():
             raise EvaluationStopped
         answer = stack.tick()
+        if answer.faults:
+            cut_short += int(np.count_nonzero(answer.lost))
+            _require_whole_episodes(answer.faults, cut_short, episodes)
         if recorder is not None:
             recorder.note_tick(answer)
         ended = answer.terminated | answer.truncated
@@ -133,7 +143,8 @@ def play(
         finished = tracker.note(answer)
         if finished is not None:
             counted = (due[finished.rows] > 0) & ~stuck[finished.rows]
-            cut = (answer.truncated & ~ended)[answer.terminated | answer.truncated]
+            is_over = (answer.terminated | answer.truncated) & ~answer.lost
+            cut = (answer.truncated & ~ended)[is_over]
             cut_off += int(np.count_nonzero(counted & cut))
             stuck[finished.rows] = cut
             due[finished.rows[counted]] -= 1
@@ -155,6 +166,7 @@ def play(
         episodes=_joined(played),
         reports_success=tracker.reports_success,
         levels=level_metrics(stack, "evaluation_level"),
+        faults=tracker.faults,
         cut_off=cut_off,
     )
 
@@ -172,6 +184,17 @@ def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
         for level in stack.levels
     }
     return {name: own for name, own in metrics.items() if own}
+
+
+def _require_whole_episodes(
+    faults: Sequence[Fault], cut_short: int, episodes: EnvironmentEpisodes
+) -> None:
+    """Raise `EnvironmentFault` when failures have cut short more episodes than are to be played."""
+    if cut_short > episodes.count:
+        raise EnvironmentFault(
+            f"the environment failed in {cut_short} episodes of an evaluation of {episodes.count}, "
+            f"the last time so: {faults[-1].message}"
+        )
 
 
 def _limited(answer: EnvResponse, lengths: IntArray, step_limit: int) -> EnvResponse:

@@ -8,7 +8,7 @@ graph_manager.graph.agents["main"]
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity
@@ -96,6 +96,11 @@ class GraphManager:
     def ending(self) -> str | None:
         """The reason why training is over: `solved`, or the unit that is full; None if it isn't."""
         return self._progress.ending(self.clock)
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        """Number of failures of training environments so far, by their cause."""
+        return self.graph.tracker.faults
 
     @property
     def solved_at(self) -> int | None:
@@ -332,7 +337,8 @@ class GraphManager:
         while not is_over():
             started = time.perf_counter()
             with torch_settings(graph.task):
-                finished = graph.tracker.note(training.tick())
+                answer = training.tick()
+                finished = graph.tracker.note(answer)
                 if finished is not None:
                     clock.episodes += len(finished)
                 learned = list(graph.learn()) if phase is Phase.TRAIN else []
@@ -341,6 +347,8 @@ class GraphManager:
             clock.wall_seconds = progress.seconds_at(now)
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
+            if answer.faults:
+                records += progress.fault_records(clock, answer.faults, graph.tracker.faults)
             if finished is not None:
                 with_success = graph.tracker.reports_success
                 records += progress.episode_records(clock, finished, with_success=with_success)

@@ -2,11 +2,13 @@
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.records import Array
+from coach_rl.core.records import Array, Fault
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
@@ -190,6 +192,23 @@ class Progress:
             for name, reward in finished.agents.items():
                 metrics[f"episode/reward/{name}"] = float(reward[episode])
             yield self.record("episode", clock, metrics)
+
+    def fault_records(
+        self, clock: Clock, faults: Sequence[Fault], counts: Mapping[str, int]
+    ) -> Iterator[LogRecord]:
+        """A record for each failure of a simulator, with the number of those of its cause so far.
+
+        Args:
+            clock: Phase and counters of training.
+            faults: The failures of a tick.
+            counts: Their number by cause, these included.
+        """
+        to_come = Counter(fault.cause for fault in faults)
+        for fault in faults:
+            to_come[fault.cause] -= 1
+            number = float(counts[fault.cause] - to_come[fault.cause])
+            metrics = {f"faults/{fault.cause}": number, "faults/row": float(fault.row)}
+            yield replace(self.record("fault", clock, metrics), text=fault.message)
 
     def speed_records(
         self, clock: Clock, levels: Mapping[str, Mapping[str, float]]

@@ -23,6 +23,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    joined,
     take,
 )
 from coach_rl.core.row_noise import RowNoise
@@ -195,17 +196,13 @@ class LevelManager:
         """
         if not len(answer):
             return answer
+        if answer.faults and (lost := answer.lost).any():
+            upwards = self.take_in(answer.rows_of(~lost)), self._end_lost(answer.rows_of(lost))
+            return answer if self._is_top else joined(upwards, faults=answer.faults)
         rows = self._rows
         index = rows.index(answer.rows)
         rows.add(answer, index, self._discount)
-        judgement = judged(
-            answer,
-            level=self.params,
-            goal=rows.goal[index],
-            decisions=rows.decisions[index],
-            outer_spaces=self._outer_spaces,
-            outer_goals=[goal[index] for goal in rows.outer_goals],
-        )
+        judgement = self._judged(answer, index)
         outcome = self._outcome(answer, judgement)
         self.agent.observe(self._agent_rows, outcome, self._agent_clock)
         self._note(answer, index, judgement)
@@ -254,6 +251,31 @@ class LevelManager:
         """True if the level tests some of its decisions of its own accord."""
         return bool(self.params.testing_rate) and self._clock.phase is Phase.TRAIN
 
+    def _end_lost(self, answer: EnvResponse) -> EnvResponse:
+        """End sub-episodes before the decisions that the simulator's failure made nothing of.
+
+        The level above has a decision that lasted as long as the ones before took, and that came to
+        nothing as well where there were none.
+        """
+        rows = self._rows
+        judgement = self._judged(answer, answer.rows)
+        self.agent.cut_off(self._agent_rows, answer.rows, self._agent_clock)
+        (lived,) = rows.decisions[answer.rows].nonzero()  # places in the answer
+        self._note_ends(answer.rows, lived, judgement)
+        rows.go_on(answer, answer.rows, judgement.is_over, waits_at_end=self._is_top)
+        return answer if self._is_top else self._upwards(answer, judgement)
+
+    def _judged(self, answer: EnvResponse, index: RowIndex) -> Judgement:
+        rows = self._rows
+        return judged(
+            answer,
+            level=self.params,
+            goal=rows.goal[index],
+            decisions=rows.decisions[index],
+            outer_spaces=self._outer_spaces,
+            outer_goals=[goal[index] for goal in rows.outer_goals],
+        )
+
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
         """Build the outcome that the agent learns from."""
         next_goal: Observation = {}
@@ -285,9 +307,14 @@ class LevelManager:
             missed = answer.end == int(End.HORIZON)  # any other end is not this level's fault
             self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed)
         (over,) = judgement.is_over.nonzero()  # places in the answer
+        self._note_ends(answer.rows, over, judgement)
+
+    def _note_ends(self, answered: IntArray, over: IntArray, judgement: Judgement) -> None:
+        """Take in the sub-episodes that are over at these places of an answer."""
+        rows = self._rows
         if not len(over):
             return
-        ended, differences = answer.rows[over], None
+        ended, differences = answered[over], None
         if judgement.difference is not None:
             at_end = judgement.difference.take(over, axis=0)
             differences = rows.difference_at_start[ended], at_end

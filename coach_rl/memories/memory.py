@@ -8,7 +8,7 @@ from torch import Tensor
 
 from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.filters import OutputFilter
-from coach_rl.core.records import Array, Observation, Transition
+from coach_rl.core.records import Array, IntArray, Observation, Transition
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import Stateful
 from coach_rl.memories.batches import TransitionBatch
@@ -40,6 +40,10 @@ class Memory(Stateful, Protocol):
 
     def add(self, transition: Transition) -> None:
         """Keep R transitions, the oldest of their rows giving way when those are full."""
+        ...
+
+    def truncate(self, rows: IntArray) -> None:
+        """Let the open episodes of these rows end, truncated, with their newest transitions."""
         ...
 
     def sample(self, size: int) -> TransitionBatch:

@@ -87,6 +87,10 @@ class ReplayMemory:
         if self.priorities is not None:
             self.priorities.added(positions, int(transition.duration.sum()))
 
+    def truncate(self, rows: IntArray) -> None:
+        """Let the open episodes of these rows end, truncated, with their newest transitions."""
+        self.store.truncate(rows)
+
     def sample(self, size: int) -> TransitionBatch:
         """A batch of B = `size` transitions, drawn with replacement."""
         return as_batch(self.sampler(size))

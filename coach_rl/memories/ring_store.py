@@ -90,6 +90,8 @@ class RingStore:
         self._begins: IntArray = np.zeros(length, np.int64)
         self._ends: IntArray = np.zeros(length, np.int64)
         self._row_begins: IntArray = np.zeros(num_rows, np.int64)
+        self._cut: list[tuple[int, int]] = []
+        """Rows and steps of transitions that were truncated after they had been added."""
         self._framed: dict[str, tuple[FrameRing, bool]] = {}
         self._rings: dict[str, FrameRing] = {}
         for stack in stacks:
@@ -143,6 +145,24 @@ class RingStore:
         for index in ended:
             self._close(int(rows[index]), int(steps[index]) + 1)
         return positions
+
+    def truncate(self, rows: IntArray) -> None:
+        """Let the open episodes of these rows end, truncated, with their newest transitions."""
+        for row in rows.tolist():
+            end = int(self.counts[row])
+            if end == self._row_begins[row]:  # no episode is open
+                continue
+            position = row * self.row_capacity + (end - 1) % self.row_capacity
+            self.ledger[TRUNCATED][position] = True
+            self._cut = [*self._cut_kept(), (row, end - 1)]
+            for ring in self._rings.values():
+                ring.truncate(np.array([row]), np.array([end]), np.array([position]))
+            self._close(row, end)
+
+    def _cut_kept(self) -> list[tuple[int, int]]:
+        """The transitions kept that `truncate` has changed."""
+        oldest = self.counts - self.row_capacity
+        return [(row, step) for row, step in self._cut if step >= oldest[row]]
 
     def extend(self, row: int, values: Mapping[str, Array]) -> IntArray:
         """Keep T transitions of one row at once, T at most the row's capacity.
@@ -257,17 +277,21 @@ class RingStore:
         """Forget everything; the columns stay allocated."""
         self.counts[:] = 0
         self._row_begins[:] = 0
-        self._length = 0
+        self._length, self._cut = 0, []
         self._generation += 1
         for ring in self._rings.values():
             ring.clear()
 
     def state_dict(self) -> State:
-        """Everything kept; transitions never change, so they are `Appended`."""
+        """Everything kept.
+
+        Transitions are `Appended`, as they never change but for those that `truncate` has cut.
+        """
         return {
             "num_rows": self.num_rows,
             "row_capacity": self.row_capacity,
             "row_begins": self._row_begins.copy(),
+            "cut": np.array(self._cut_kept(), np.int64).reshape(-1, 2),
             "transitions": Appended(
                 dtype=entry_dtype(self._saved_fields()),
                 first=self.counts - self.sizes,
@@ -302,6 +326,9 @@ class RingStore:
             for path, column in host.items():
                 column[positions] = columns[path]
             self.table.write(positions, {path: columns[path] for path in self.table.fields})
+        self._cut = [(row, step) for row, step in state["cut"].tolist()]
+        for row, step in self._cut:
+            self.ledger[TRUNCATED][row * self.row_capacity + step % self.row_capacity] = True
         self.counts[:] = transitions.ends
         self._row_begins[:] = state["row_begins"]
         self._length, self._generation = int(self.sizes.sum()), transitions.generation

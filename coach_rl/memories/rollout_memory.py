@@ -100,6 +100,16 @@ class RolloutMemory:
             column[self._length : end] = values
         self._length = end
 
+    def truncate(self, rows: IntArray) -> None:
+        """Mark the last transition of each of these rows as truncated, unless it ended anyway."""
+        if not self._length:
+            return
+        kept = self.columns[ROWS][: self._length]
+        for row in rows.tolist():
+            places = np.flatnonzero(kept == row)
+            if len(places) and not self.columns[TERMINATED][places[-1]]:
+                self.columns[TRUNCATED][places[-1]] = True
+
     def clear(self) -> None:
         """Forget everything; the columns stay allocated."""
         self._length = 0

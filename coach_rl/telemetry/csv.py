@@ -12,6 +12,7 @@ from coach_rl.telemetry.records import LogRecord
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
 FILES = {
     "episode": "episodes",
+    "fault": "faults",
     "evaluation": "evaluations",
     "final_evaluation": "final_evaluation",
     "progress": "progress",

@@ -34,6 +34,8 @@ class JsonlSink:
             "agent": record.agent,
             "scalars": {name: _finite(value) for name, value in record.scalars.items()},
         }
+        if record.text:
+            line["text"] = record.text
         if record.arrays:
             line["arrays"] = {
                 name: [_finite(value) for value in values.ravel().tolist()]

@@ -17,6 +17,7 @@ Kind = Literal[
     "episode",
     "train",
     "level",
+    "fault",
     "evaluation",
     "final_evaluation",
     "checkpoint",
@@ -28,10 +29,11 @@ Kind = Literal[
 
 phase: a phase begins. progress: speed and time, about every thousand environment steps. episode: a
 training episode has ended. train: an agent's `train` was due and has learned. level: how a level's
-sub-episodes have gone, after a progress and before an evaluation record. evaluation: an evaluation
-is over. final_evaluation: the one at a run's end is over. checkpoint: one is being written.
-checkpoint_failed: that could not be written. gap: records before it could not be written here.
-roll_back: the run has diverged and is back at this checkpoint.
+sub-episodes have gone, after a progress and before an evaluation record. fault: the simulator of a
+row has failed and was restarted. evaluation: an evaluation is over. final_evaluation: the one at a
+run's end is over. checkpoint: one is being written. checkpoint_failed: that could not be written.
+gap: records before it could not be written here. roll_back: the run has diverged and is back at
+this checkpoint.
 """
 
 
@@ -56,6 +58,8 @@ class LogRecord:
     """The agent it belongs to; empty if it is about the whole level or graph."""
     scalars: Mapping[str, float] = field(default_factory=dict)
     """Numbers by `room/quantity`; booleans as 0 and 1."""
+    text: str = ""
+    """What happened, in a line; empty where the numbers say it all."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
     """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode."""
 

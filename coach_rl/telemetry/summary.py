@@ -1,6 +1,7 @@
 """Summary of a run: the numbers of summary.json and of the table at its end."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rich.table import Table
 
@@ -29,6 +30,8 @@ class Summary:
     """The target, and whether it was reached; empty where there is none."""
     solved_at: int | None = None
     """Environment steps of the first evaluation that reached the target; None if none has."""
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """Number of failures of training environments, whose rows were restarted, by cause."""
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
@@ -61,6 +64,7 @@ class Summary:
             "best_checkpoint": self.best_checkpoint,
             "last_checkpoint": self.last_checkpoint,
             "incidents": list(self.incidents),
+            "faults": dict(self.faults),
         }
 
     def table(self) -> Table:
@@ -76,6 +80,9 @@ class Summary:
         table.add_row("best evaluation", self.best or "-")
         table.add_row("best checkpoint", self.best_checkpoint or "-")
         table.add_row("last checkpoint", self.last_checkpoint or "-")
+        if self.faults:
+            counts = ", ".join(f"{count:,} {cause}" for cause, count in self.faults.items())
+            table.add_row("environment faults", f"{counts} (rows restarted)")
         for incident in self.incidents:
             table.add_row("incident", incident)
         return table

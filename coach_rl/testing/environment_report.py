@@ -5,13 +5,15 @@ for finding in examine(build, obstacle_to_restoring=None):
 """
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from coach_rl.core.errors import CoachError
+from coach_rl.core.errors import CoachError, CoachWarning
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.testing.answer_checks import (
@@ -110,7 +112,8 @@ def examine(
         seed: Of the environment and of the actions.
     """
     try:
-        length, done, seconds = _first_episode(build, seed)
+        with _without_warnings():
+            length, done, seconds = _first_episode(build, seed)
     except CoachError as error:
         yield Finding("failed", "plays", str(error))
         return
@@ -153,6 +156,14 @@ def examine(
     if obstacle_to_restoring is not None:
         advice = "a resumed run begins its open episodes anew, the rest is exact"
         yield Finding("warned", "can be saved", f"{obstacle_to_restoring}; {advice}")
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """What a run would be warned of is a finding here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoachWarning)
+        yield
 
 
 def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[int, int, float]:
@@ -198,7 +209,8 @@ def _ending(length: int, done: int) -> Finding:
 def _tried(check: Check, trial: Trial) -> Finding:
     subject = check.__name__.replace("_", " ")
     try:
-        check(trial)
+        with _without_warnings():
+            check(trial)
     except (ContractViolation, CoachError) as error:
         advice = ADVICE.get(check.__name__)
         said = " ".join(str(error).split())

@@ -1,11 +1,29 @@
 """N Gymnasium environments as one `Environment`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from coach_rl.core.errors import RunError
-from coach_rl.core.records import Action, Array, Directive, EnvResponse, IntArray
+from coach_rl.core.records import (
+    Action,
+    Array,
+    BoolArray,
+    Directive,
+    EnvResponse,
+    Fault,
+    IntArray,
+    Observation,
+)
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.environments.faults import (
+    FaultLedger,
+    FaultParameters,
+    SpaceWatch,
+    Trouble,
+    first_of_each,
+)
 from coach_rl.environments.gymnasium.layout import batched_infos
 from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer
 from coach_rl.environments.gymnasium.workers import WorkerRows
@@ -17,16 +35,26 @@ class GymnasiumEnvironment:
 
     No row resets itself: the true last observation of an episode is in `observation`, the first of
     the next in `first_observation`. The info is that of the step; only `reset` tells its own.
-    After an error in a row everything open is dropped; `reset` starts anew.
+    A row that fails is restarted or stops everything, as the parameters say; after an error
+    everything open is dropped, and `reset` starts anew.
 
     Args:
         rows: The environments, here or in worker processes; owned from now on.
         num_envs: N.
+        level: Their name.
+        faults: What happens when one of them fails.
     """
 
-    def __init__(self, rows: LocalRows | WorkerRows, *, num_envs: int) -> None:
+    def __init__(
+        self, rows: LocalRows | WorkerRows, *, num_envs: int, level: str, faults: FaultParameters
+    ) -> None:
         self._rows = rows
         self._num_envs = num_envs
+        self._all_in_order = np.arange(num_envs).tobytes()
+        self._ledger = FaultLedger(faults, num_envs=num_envs)
+        self._watch = SpaceWatch(rows.layout.spaces, level=level)
+        self._acts_on: Observation = {}
+        """[N, ...] each: what every row acts on next."""
         self._inbox = Inbox(rows.layout.spaces.action, num_envs=num_envs)
         self._closed = False
 
@@ -50,9 +78,21 @@ class GymnasiumEnvironment:
         self._require_open()
         seeds = row_seeds(seed, self._num_envs)
         self._inbox.stop("the last reset failed; call reset first")
-        observation, infos = self._rows.reset(seeds or [None] * self._num_envs)
+        self._ledger.reset(seeds)
+        start = self._rows.reset(seeds or [None] * self._num_envs)
+        faults = tuple(
+            fault
+            for row, trouble in first_of_each(start.troubles).items()
+            for fault in self._restart(trouble, start.observation, row, {})
+        )
         self._inbox.start()
-        return EnvResponse.reset(observation, num_envs=self._num_envs, info=batched_infos(infos))
+        self._acts_on = {key: values.copy() for key, values in start.observation.items()}
+        return EnvResponse.reset(
+            start.observation,
+            num_envs=self._num_envs,
+            info=batched_infos(start.infos),
+            faults=faults,
+        )
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Tell some rows what to do; see `Environment.send`."""
@@ -64,10 +104,71 @@ class GymnasiumEnvironment:
         rows, action = self._inbox.take()
         try:
             answer = self._rows.step(rows, action)
+            self._ledger.steps += len(rows)
+            lost: BoolArray | None = None
+            faults: tuple[Fault, ...] = ()
+            if answer.troubles:
+                answer, lost, faults = self._mended(rows, action, answer)
+            if self._ledger.steps >= self._watch.next_look:
+                self._watch.look(rows, answer.observation)
         except BaseException as error:
             self._inbox.stop_after(error)
             raise
-        return response_of(rows, answer)
+        if rows.tobytes() == self._all_in_order:
+            first = answer.first_observation.items()
+            self._acts_on = {key: values.copy() for key, values in first}
+        else:
+            for key, values in answer.first_observation.items():
+                self._acts_on[key][rows] = values
+        return response_of(rows, answer, lost=lost, faults=faults)
+
+    def _mended(
+        self, rows: IntArray, action: Action, answer: RowsAnswer
+    ) -> tuple[RowsAnswer, BoolArray, tuple[Fault, ...]]:
+        """The answer with failed rows restarted, where nothing came of the step, and the faults."""
+        troubles = first_of_each(answer.troubles)
+        lost = np.array([_ends_step(troubles.get(place)) for place in range(len(rows))], np.bool_)
+        self._ledger.steps -= int(np.count_nonzero(lost))
+        infos = list(answer.infos)
+        first = {key: values.copy() for key, values in answer.first_observation.items()}
+        actions = self._rows.layout.action_arrays(action)
+        faults: list[Fault] = []
+        for place, trouble in troubles.items():
+            shown = {key: values[rows[place]] for key, values in self._acts_on.items()}
+            context = {f"acted_on/{key}": value.copy() for key, value in shown.items()}
+            context |= {f"action/{n}": np.array(part[place]) for n, part in enumerate(actions)}
+            faults += self._restart(trouble, first, place, context)
+            if lost[place]:
+                infos[place] = {}
+                for key, value in shown.items():
+                    answer.observation[key][place] = value
+        mended = answer._replace(
+            first_observation=first,
+            reward=np.where(lost, 0.0, answer.reward),
+            terminated=answer.terminated & ~lost,
+            truncated=answer.truncated | lost,
+            infos=infos,
+        )
+        return mended, lost, tuple(faults)
+
+    def _restart(
+        self, trouble: Trouble, first: Observation, place: int, context: Mapping[str, Array]
+    ) -> Iterator[Fault]:
+        """Restart a failed row until it works; its faults.
+
+        Args:
+            trouble: Its first failure.
+            first: Where its first observation is written, [R, ...] each.
+            place: The row's place there.
+            context: Arrays that belong to the evidence.
+        """
+        troubles = [trouble]
+        while troubles:
+            yield self._ledger.note(troubles[0], **context)
+            start = self._rows.renew(trouble.row, self._ledger.fresh_seed(trouble.row))
+            troubles = list(first_of_each(start.troubles).values())
+        for key, values in start.observation.items():
+            first[key][place] = values[0]
 
     def render(self, row: int = 0) -> Array:
         """A frame of a row, uint8 [height, width, 3]; wants `render_mode="rgb_array"` in kwargs."""
@@ -84,6 +185,8 @@ class GymnasiumEnvironment:
         return {
             "inbox": self._inbox.state_dict(),
             "rows": {str(row): state for row, state in enumerate(states)},
+            "faults": self._ledger.state_dict(),
+            "acts_on": {key: values.copy() for key, values in self._acts_on.items()},
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -98,6 +201,9 @@ class GymnasiumEnvironment:
             require_rows(len(state["rows"]), self._num_envs)
             self._rows.restore([state["rows"][str(row)] for row in range(self._num_envs)])
         self._inbox.load_state_dict(state["inbox"])
+        if "faults" in state:  # not in checkpoints of earlier versions
+            self._ledger.load_state_dict(state["faults"])
+        self._acts_on = {key: np.array(values) for key, values in state["acts_on"].items()}
 
     def close(self) -> None:
         """Close every environment and end every worker; harmless when repeated."""
@@ -111,8 +217,19 @@ class GymnasiumEnvironment:
             raise RunError("the environment is closed; build a new one")
 
 
-def response_of(rows: IntArray, answer: RowsAnswer) -> EnvResponse:
-    """The answer of these rows as a response."""
+def _ends_step(trouble: Trouble | None) -> bool:
+    """Return whether nothing came of a row's step; a failing reset comes after a good one."""
+    return trouble is not None and trouble.verb == "step"
+
+
+def response_of(
+    rows: IntArray,
+    answer: RowsAnswer,
+    *,
+    lost: BoolArray | None = None,
+    faults: tuple[Fault, ...] = (),
+) -> EnvResponse:
+    """The answer of these rows as a response; see `EnvResponse.step`."""
     return EnvResponse.step(
         rows,
         observation=answer.observation,
@@ -121,4 +238,6 @@ def response_of(rows: IntArray, answer: RowsAnswer) -> EnvResponse:
         terminated=answer.terminated,
         truncated=answer.truncated,
         info=batched_infos(answer.infos),
+        lost=lost,
+        faults=faults,
     )

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import EnvironmentFault, SpaceError
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.environments.level_name import shown_level
 
 PLAIN_KEY = "observation"
 """Key of an observation that is no dict."""
@@ -36,46 +37,48 @@ class Layout:
     """The same for the action."""
 
     def leaves(self, observation: object) -> Leaves:
-        """One row's observation as a list of arrays or numbers.
+        """One row's observation as a list of arrays.
 
         Raises:
-            EnvironmentFault: A key is missing or a shape differs from the space's.
+            EnvironmentFault: A key is missing, or a shape or kind differs from the space's, e.g.
+                float for int.
         """
         found: Leaves = []
-        for path, key, shape in self._wanted:
+        for path, key, shape, kinds in self._wanted:
             leaf: Any = observation
             for name in path:
                 if not isinstance(leaf, Mapping) or name not in leaf:
-                    raise EnvironmentFault(f"the observation has no '{key}', its space has")
+                    raise EnvironmentFault(
+                        f"the observation has no '{key}', which its space has; got "
+                        f"{_described(observation)}"
+                    )
                 leaf = leaf[name]
-            if np.shape(leaf) != shape:
+            if type(leaf) is not np.ndarray:
+                leaf = _as_array(leaf, key)
+            if leaf.shape != shape:
                 raise EnvironmentFault(
-                    f"observation '{key}' has shape {np.shape(leaf)}, its space {shape}"
+                    f"observation '{key}' has shape {leaf.shape}, its space {shape}"
                 )
+            if leaf.dtype not in kinds:
+                kind, wanted = leaf.dtype, self.spaces.observation[key].dtype
+                if not np.can_cast(kind, np.dtype(wanted), "same_kind"):
+                    raise EnvironmentFault(f"observation '{key}' is {kind}, its space {wanted}")
+                kinds.append(kind)
             found.append(leaf)
         return found
 
     @cached_property
-    def _wanted(self) -> list[tuple[tuple[str, ...], str, tuple[int, ...]]]:
+    def _wanted(self) -> list[tuple[tuple[str, ...], str, tuple[int, ...], list[np.dtype[Any]]]]:
+        """Keys, flat name, shape, and the dtypes known to fit, of each flat observation."""
         parts = self.spaces.observation.spaces.items()
         return [
-            (path, key, space.shape or ())
+            (path, key, space.shape or (), [np.dtype(space.dtype)])
             for path, (key, space) in zip(self.observation_paths, parts, strict=True)
         ]
 
-    def check_kinds(self, leaves: Leaves) -> None:
-        """Raise `EnvironmentFault` when a value's kind is not its space's, e.g. float for int."""
-        for leaf, (key, space) in zip(leaves, self.spaces.observation.spaces.items(), strict=True):
-            kind = np.asarray(leaf).dtype
-            if not np.can_cast(kind, np.dtype(space.dtype), "same_kind"):
-                raise EnvironmentFault(f"observation '{key}' is {kind}, its space {space.dtype}")
-
     def buffers(self, count: int) -> Observation:
         """Empty arrays for that many rows."""
-        return {
-            key: np.empty((count, *(space.shape or ())), space.dtype)
-            for key, space in self.spaces.observation.spaces.items()
-        }
+        return {key: np.empty((count, *shape), kinds[0]) for _, key, shape, kinds in self._wanted}
 
     def action_arrays(self, action: Action) -> list[Array]:
         """The flat arrays of a batch of actions, [R, ...] each, in the order of `action_paths`."""
@@ -101,6 +104,7 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
         SpaceError: A space is missing, or of a kind that has no array form here (Tuple, Text,
             Graph, ...).
     """
+    level = shown_level(level)
     for name, space in (("observation_space", observation_space), ("action_space", action_space)):
         if not isinstance(space, spaces.Space):
             raise SpaceError(
@@ -152,26 +156,55 @@ def _collect(
         )
 
 
+def _as_array(leaf: Any, key: str) -> Array:
+    """An observation that is no array, as one."""
+    try:
+        array = np.asarray(leaf)
+    except ValueError:  # lists of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind in "OUSV":
+        raise EnvironmentFault(f"observation '{key}' must be an array, got {_described(leaf)}")
+    return array
+
+
+def _described(value: Any) -> str:
+    """The kind of a value, or its keys, or itself where it is None."""
+    if isinstance(value, Mapping):
+        return f"a dict with the keys {sorted(map(str, value))}"
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
 def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
     """The parts of an info dict that have an array form, nested names joined by slashes.
 
     Numbers, booleans, strings and numeric arrays are kept; any other object is left out.
 
     Raises:
-        EnvironmentFault: The success is no number.
+        EnvironmentFault: It is no dict, or the success is no number.
     """
     flat: Info = {}
+    if not isinstance(info, Mapping):
+        raise EnvironmentFault(f"the info must be a dict, got {_described(info)}")
     for key, value in info.items():
         name = f"{prefix}{key}"
+        if name in _SUCCESS and not _is_success(value):
+            raise EnvironmentFault(f"info['{name}'] must be a number or a bool, got {value!r}")
         if isinstance(value, Mapping):
             flat |= flat_info(value, f"{name}/")
         elif isinstance(value, (bool, int, float, str, np.generic)) or (
             isinstance(value, np.ndarray) and not value.dtype.hasobject
         ):
             flat[name] = value
-            if name in _SUCCESS and (np.ndim(value) or isinstance(value, str)):
-                raise EnvironmentFault(f"info['{name}'] must be a number or a bool, got {value!r}")
     return flat
+
+
+def _is_success(value: Any) -> bool:
+    """Return whether a value can say that a step was a success, or how much of one."""
+    if isinstance(value, bool | int | float):
+        return value == value  # not NaN
+    return isinstance(value, np.generic | np.ndarray) and (
+        not value.shape and value.dtype.kind in "biuf" and bool(np.isfinite(value))
+    )
 
 
 def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
@@ -182,6 +215,8 @@ def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
     the rows has no array form and is left out.
     """
     batch: dict[str, Array] = {}
+    if not any(infos):
+        return batch
     for name in dict.fromkeys(name for info in infos for name in info):
         values = [np.asarray(info[name]) if name in info else None for info in infos]
         known = [value for value in values if value is not None]

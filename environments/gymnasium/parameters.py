@@ -11,12 +11,13 @@ from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.roles import CodeNamingParameters
+from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
 from coach_rl.environments.gymnasium.probing import obstacle_to_restoring
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
-from coach_rl.environments.gymnasium.workers import WorkerRows
+from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
 from coach_rl.environments.level_name import name_of_class
 
 
@@ -39,11 +40,19 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     """Number of workers with subprocess; None takes one per core, at most one per row."""
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
+    faults: FaultParameters = field(default_factory=FaultParameters)
+    """What happens when an environment fails."""
     resume: Literal["replay", "restart"] = "replay"
     """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
     step by step, as far as the environment can be. restart: they begin anew, for slow ones."""
 
     def __post_init__(self) -> None:
+        for name in ("step_seconds", "reset_seconds"):
+            require(
+                self.vectorization == "subprocess" or getattr(self.faults, name) is None,
+                f"{type(self).__name__}.faults.{name} needs vectorization='subprocess': nothing "
+                f"can end a step in this process; got '{self.vectorization}'",
+            )
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
 
@@ -70,10 +79,14 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
                 num_envs=num_envs,
                 processes=self.processes,
                 start_method=self.start_method,
+                limits=TimeLimits(
+                    self.faults.step_seconds or WORKER_SECONDS,
+                    self.faults.reset_seconds or WORKER_SECONDS,
+                ),
             )
         else:
             rows = LocalRows(self.recipe(), range(num_envs))
-        return GymnasiumEnvironment(rows, num_envs=num_envs)
+        return GymnasiumEnvironment(rows, num_envs=num_envs, level=self.level, faults=self.faults)
 
     def obstacle_to_restoring(self) -> str | None:
         """Return what keeps open episodes from being replayed; None if nothing is found."""

@@ -13,6 +13,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, how_to_install
 from coach_rl.core.frozen import FrozenMapping, thawed
+from coach_rl.environments.faults import raised_at
+from coach_rl.environments.level_name import shown_level
 
 T = TypeVar("T")
 
@@ -57,10 +59,10 @@ class Recipe:
         Raises:
             ConfigurationError: It cannot be made with these arguments, or needs a missing package.
         """
-        env = guarded(self._bare, what=f"'{self.level}'")
+        env = guarded(self._bare, what=f"'{shown_level(self.level)}'")
         if not isinstance(env, gymnasium.Env):
             raise ConfigurationError(
-                f"'{self.level}' made a {type(env).__name__}, not a gymnasium.Env; "
+                f"'{shown_level(self.level)}' made a {type(env).__name__}, not a gymnasium.Env; "
                 f"name a class of environments or a function that returns one{_OTHER_ADAPTER}"
             )
         made: Env = wrapped(env, self.wrappers)
@@ -248,7 +250,8 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
         raise ConfigurationError(f"{what} needs a package that is missing: {error}") from error
     except Exception as error:
         raise ConfigurationError(
-            f"{what} cannot be made: {type(error).__name__}: {error}; check its kwargs"
+            f"{what} cannot be made: {type(error).__name__}: {error} ({raised_at(error)}); check "
+            "its kwargs"
         ) from error
 
 

@@ -1,10 +1,13 @@
 """Rows of single Gymnasium environments: stepped, and saved by what they went through."""
 
+import math
+import multiprocessing
 import os
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
-from pathlib import Path
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,8 +16,19 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError, Environmen
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.state import State
+from coach_rl.core.typed_values import describe_value
+from coach_rl.environments.faults import (
+    OldInterface,
+    Trouble,
+    Unstable,
+    alarms_of,
+    is_finite,
+    non_finite,
+    trouble_of,
+)
 from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
+from coach_rl.environments.level_name import shown_level
 
 T = TypeVar("T")
 
@@ -34,6 +48,33 @@ class RowsAnswer(NamedTuple):
     """[R]."""
     infos: list[Info]
     """R dicts."""
+    troubles: Sequence[tuple[int, Trouble]] = ()
+    """Places of rows that have failed; all else that stands there means nothing, unless they failed
+    in the reset after an episode's end: then only what they act on next means nothing."""
+    starts: Sequence[tuple[int, State | None]] = ()
+    """Places of rows that were reset, each with its generator before; see `Life.start`."""
+
+
+class Life(NamedTuple):
+    """What makes a row's unfinished episode happen again."""
+
+    seed: int | None
+    """The last seed given; None when there never was one."""
+    start: State | None
+    """The generator before the episode's unseeded reset; None when it began with the seed."""
+    actions: list[tuple[Any, ...]]
+    """The flat parts of each action since then."""
+
+
+class RowsStart(NamedTuple):
+    """The first observations of rows, in the order asked; all arrays are new."""
+
+    observation: Observation
+    """[R, ...] each."""
+    infos: list[Info]
+    """R dicts."""
+    troubles: Sequence[tuple[int, Trouble]]
+    """Places of rows that have failed; what stands there means nothing."""
 
 
 class LocalRows:
@@ -45,13 +86,14 @@ class LocalRows:
     """
 
     def __init__(self, recipe: Recipe, numbers: Sequence[int]) -> None:
-        self._level = recipe.level
+        self._recipe, self._level = recipe, recipe.level
         self._numbers = list(numbers)
         self._rows: list[Row] = []
+        self.now: Any = SimpleNamespace(value=0)
+        """Its `value` tells which row is at work: its index in a step, -1 - index in a reset."""
         try:
             for _ in numbers:
-                env = recipe.make()
-                self._rows.append(Row(env, self._layout_like_first(env)))
+                self._rows.append(self._row())
         except BaseException:
             self.close()
             raise
@@ -61,15 +103,23 @@ class LocalRows:
         """Mapping of the environments' values to flat arrays."""
         return self._layout
 
-    def reset(self, seeds: Sequence[int | None]) -> tuple[Observation, list[Info]]:
-        """Start every row anew; its observations [N, ...] and infos."""
-        observation = self._layout.buffers(len(self._rows))
-        infos = []
-        for index, seed in enumerate(seeds):
-            leaves, info = self._guarded(index, "reset", self._rows[index].reset, seed)
-            _write(observation, index, leaves)
-            infos.append(info)
-        return observation, infos
+    def reset(self, seeds: Sequence[int | None]) -> RowsStart:
+        """Start every row anew."""
+        return self._started(range(len(self._rows)), seeds)
+
+    def renew(self, index: int, seed: int) -> RowsStart:
+        """Start a row in an environment that is made anew."""
+        row, number = self._rows[index], self._numbers[index]
+        with suppress(Exception):  # it has failed, and may fail to close
+            row.env.close()
+        try:
+            self._rows[index] = self._row()
+        except Exception as error:
+            trouble = trouble_of(
+                error, env=None, level=self._level, row=number, verb="construction", given=None
+            )
+            return RowsStart(self._layout.buffers(1), [{}], [(0, trouble)])
+        return self._started([index], [seed])
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
         """Step some rows and reset those whose episode ended.
@@ -83,23 +133,62 @@ class LocalRows:
         reward = np.zeros(len(rows), np.float64)
         terminated = np.zeros(len(rows), np.bool_)
         truncated = np.zeros(len(rows), np.bool_)
-        infos = []
+        total = 0.0
+        infos: list[Info] = []
         restarts: list[tuple[int, Leaves]] = []
+        starts: list[tuple[int, State | None]] = []
+        troubles: list[tuple[int, Trouble]] = []
         parts = zip(*self._layout.action_arrays(action), strict=True)
         for place, (index, leaves) in enumerate(zip(rows.tolist(), parts, strict=True)):
             row = self._rows[index]
-            stepped: Stepped = self._guarded(index, "step", row.step, leaves)
-            _write(observation, place, stepped.leaves)
+            self.now.value = index
+            try:
+                stepped = row.step(leaves)
+                _write(observation, place, stepped.leaves)
+            except BaseException as error:
+                troubles.append((place, self._trouble(index, "step", error)))
+                _write_nothing(observation, place)
+                infos.append({})
+                continue
             reward[place] = stepped.reward
+            total += stepped.reward
             infos.append(stepped.info)
             if stepped.terminated or stepped.truncated:
                 terminated[place], truncated[place] = stepped.terminated, stepped.truncated
-                restarts.append((place, self._guarded(index, "reset", row.reset)[0]))
+                self.now.value = -1 - index
+                try:
+                    restarts.append((place, row.reset()[0]))
+                    starts.append((place, row.start))
+                except BaseException as error:
+                    troubles.append((place, self._trouble(index, "reset", error)))
         if restarts:
             first = {key: values.copy() for key, values in observation.items()}
             for place, again in restarts:
                 _write(first, place, again)
-        return RowsAnswer(observation, first or observation, reward, terminated, truncated, infos)
+            if not all(map(is_finite, first.values())):
+                troubles += self._non_finite(rows, first, np.zeros_like(reward), "reset")
+        if not (math.isfinite(total) and all(map(is_finite, observation.values()))):
+            troubles += self._non_finite(rows, observation, reward, "step")
+        return RowsAnswer(
+            observation,
+            first or observation,
+            reward,
+            terminated,
+            truncated,
+            infos,
+            troubles,
+            starts,
+        )
+
+    def live_again(self, indices: Sequence[int], lives: Sequence[Life]) -> RowsStart:
+        """Repeat the unfinished episodes of some rows; the observations these lead to."""
+        return self._begun(
+            indices,
+            [
+                partial(self._rows[n].live_again, life, self._go_on)
+                for n, life in zip(indices, lives, strict=True)
+            ],
+        )
 
     def snapshot(self) -> list[State]:
         """Each row's state."""
@@ -108,14 +197,15 @@ class LocalRows:
     def restore(self, states: Sequence[State]) -> None:
         """Put each row where its state says."""
         for index, state in enumerate(states):
-            self._guarded(index, "replay", self._rows[index].restore, state)
+            self.now.value = index
+            self._guarded(index, "replay", self._rows[index].restore, state, self._go_on)
 
     def render(self, row: int) -> Array:
         """A frame of one row, uint8 [height, width, 3]."""
         env = self._rows[row].env
         if env.render_mode != "rgb_array":
             raise ConfigurationError(
-                f"'{self._level}' was made with render_mode {env.render_mode!r}; "
+                f"'{shown_level(self._level)}' was made with render_mode {env.render_mode!r}; "
                 "ask for pictures with kwargs={'render_mode': 'rgb_array'}"
             )
         for sdl in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):  # else pygame looks for a display,
@@ -140,15 +230,86 @@ class LocalRows:
         require_one_layout(layout, self._layout, level=self._level)
         return self._layout
 
+    def _row(self) -> "Row":
+        """A row in a new environment."""
+        env = self._recipe.make()
+        return Row(env, self._layout_like_first(env))
+
+    def _started(self, indices: Sequence[int], seeds: Sequence[int | None]) -> RowsStart:
+        """Begin an episode in some rows."""
+        return self._begun(
+            indices,
+            [partial(self._rows[n].reset, seed) for n, seed in zip(indices, seeds, strict=True)],
+        )
+
+    def _begun(
+        self, indices: Sequence[int], begin: Sequence[Callable[[], tuple[Leaves, Info]]]
+    ) -> RowsStart:
+        """Call `begin` of each of these rows; what they show then."""
+        observation = self._layout.buffers(len(indices))
+        infos: list[Info] = []
+        troubles: list[tuple[int, Trouble]] = []
+        for place, (index, call) in enumerate(zip(indices, begin, strict=True)):
+            self.now.value = -1 - index
+            try:
+                leaves, info = call()
+                _write(observation, place, leaves)
+            except BaseException as error:
+                troubles.append((place, self._trouble(index, "reset", error)))
+                _write_nothing(observation, place)
+                info = {}
+            infos.append(info)
+        if not all(map(is_finite, observation.values())):
+            rows, reward = np.array(indices, np.int64), np.zeros(len(indices))
+            troubles += self._non_finite(rows, observation, reward, "reset")
+        return RowsStart(observation, infos, troubles)
+
+    def _go_on(self) -> None:
+        """A row repeats many steps: show that it is not the same one for ever."""
+        self.now.value = -1 - self.now.value
+
+    def _trouble(self, index: int, verb: str, error: BaseException) -> Trouble:
+        """The trouble of a row; Ctrl-C in this process is the user's, not the environment's."""
+        if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
+            raise error
+        row = self._rows[index]
+        return trouble_of(
+            error,
+            env=row.env,
+            level=self._level,
+            row=self._numbers[index],
+            verb=verb,
+            given=row.given,
+        )
+
+    def _non_finite(
+        self, rows: IntArray, observation: Observation, reward: FloatArray, verb: str
+    ) -> Iterator[tuple[int, Trouble]]:
+        """The troubles of rows that show NaN or infinity."""
+        for place, index in enumerate(rows.tolist()):
+            shown = {key: values[place] for key, values in observation.items()}
+            if not all(map(is_finite, map(np.atleast_1d, (reward[place], *shown.values())))):
+                yield (
+                    place,
+                    non_finite(
+                        shown,
+                        float(reward[place]),
+                        env=self._rows[index].env,
+                        level=self._level,
+                        row=self._numbers[index],
+                        verb=verb,
+                    ),
+                )
+
     def _guarded(self, index: int, verb: str, call: Callable[..., T], *arguments: object) -> T:
         """The call's result; any error becomes a fault that names the row."""
         try:
             return call(*arguments)
         except Exception as error:
-            name = f"row {self._numbers[index]} of '{self._level}'"
             if isinstance(error, CheckpointError):
+                name = f"row {self._numbers[index]} of '{shown_level(self._level)}'"
                 raise CheckpointError(f"{name}: {error}") from error
-            raise fault(name, verb, error) from error
+            raise EnvironmentFault(self._trouble(index, verb, error).message) from error
 
 
 class Stepped(NamedTuple):
@@ -178,7 +339,10 @@ class Row:
 
     def __init__(self, env: Env, layout: Layout) -> None:
         self.env = env
+        self.given: object = None
+        """What its `reset` or `step` returned last, to show where it is wrong."""
         self._layout = layout
+        self._alarms = alarms_of(env)
         self._seed: int | None = None
         """The last seed given; None when there never was one."""
         self._start: State | None = None
@@ -187,33 +351,52 @@ class Row:
         self._rewards = 0.0
         self._last: Leaves = []
 
+    @property
+    def start(self) -> State | None:
+        """The generator before the present episode's unseeded reset; None after a seeded one."""
+        return self._start
+
     def reset(self, seed: int | None = None) -> tuple[Leaves, Info]:
         """Begin an episode; with a seed, begin the random stream anew as well."""
         if seed is not None:
             self._seed, self._start = seed, None
         else:
             self._start = generator_of(self.env)
-        answer: Any = self.env.reset(seed=seed)
+        if self._alarms is not None:
+            self._alarms[:] = 0
+        self.given = answer = self.env.reset(seed=seed)
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise EnvironmentFault(f"it gave no pair (observation, info); {_NEW_INTERFACE}")
+            raise OldInterface("it gave no pair (observation, info)")
         observation, info = answer
         self._actions, self._rewards = [], 0.0
         self._last = self._layout.leaves(observation)
-        self._layout.check_kinds(self._last)
-        return self._last, flat_info(info) if info else {}
+        return self._last, {} if type(info) is dict and not info else flat_info(info)
 
     def step(self, leaves: tuple[object, ...]) -> Stepped:
         """One step with the action that has these flat parts; the caller resets after an end."""
         self._actions.append(leaves)
-        observation, given, terminated, truncated, info = self.env.step(
-            self._layout.nested_action(leaves)
-        )
+        answer: Any = self.env.step(self._layout.nested_action(leaves))
+        self.given = answer
+        try:
+            observation, given, terminated, truncated, info = answer
+        except (TypeError, ValueError) as error:
+            if isinstance(answer, tuple):
+                raise OldInterface(f"step gave {len(answer)} values, not 5") from error
+            raise EnvironmentFault(
+                "step must return (observation, reward, terminated, truncated, info), got "
+                f"{describe_value(answer)}"
+            ) from error
         reward = given if type(given) is float else _number(given)
         self._rewards += reward
         self._last = self._layout.leaves(observation)
-        return Stepped(
-            self._last, reward, bool(terminated), bool(truncated), flat_info(info) if info else {}
-        )
+        if type(terminated) is not bool:
+            terminated = _flag("terminated", terminated)
+        if type(truncated) is not bool:
+            truncated = _flag("truncated", truncated)
+        if self._alarms is not None and np.count_nonzero(self._alarms):
+            raise Unstable
+        found = {} if type(info) is dict and not info else flat_info(info)
+        return Stepped(self._last, reward, terminated, truncated, found)
 
     def snapshot(self) -> State:
         """Return a snapshot for `restore` that shares no memory with the row."""
@@ -228,24 +411,28 @@ class Row:
             "generator": generator_of(self.env),
         }
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: State, on_step: Callable[[], None]) -> None:
         """Live the saved episode again.
 
         Raises:
             CheckpointError: The environment did not arrive where it was saved.
         """
-        seed, start = state["seed"], state["start"]
-        if seed is not None:
-            self.reset(seed)
-        if start is not None:
-            load_generator_state(self.env.unwrapped.np_random, start)
-            self.reset()
-        elif seed is None:
-            self.reset()
-        parts = [state["actions"][str(index)] for index in range(len(state["actions"]))]
-        for step in range(state["steps"]):
-            self.step(tuple(part[step] for part in parts))
+        self.live_again(life_of(state), on_step)
         self._check_arrival(state)
+
+    def live_again(self, life: Life, on_step: Callable[[], None]) -> tuple[Leaves, Info]:
+        """Repeat an unfinished episode; the observation it leads to, and no info."""
+        if life.seed is not None:
+            self.reset(life.seed)
+        if life.start is not None:
+            load_generator_state(self.env.unwrapped.np_random, life.start)
+            self.reset()
+        elif life.seed is None:
+            self.reset()
+        for leaves in life.actions:
+            self.step(leaves)
+            on_step()
+        return self._last, {}
 
     def _check_arrival(self, state: State) -> None:
         saved = [state["observation"][str(index)] for index in range(len(state["observation"]))]
@@ -261,26 +448,11 @@ class Row:
             )
 
 
-def fault(name: str, verb: str, error: Exception) -> EnvironmentFault:
-    """Build the error for an environment whose own code failed or broke its contract.
-
-    Args:
-        name: The environment.
-        verb: Which of its methods was called.
-        error: What was raised.
-    """
-    if isinstance(error, EnvironmentFault):
-        return EnvironmentFault(f"{name} failed in {verb}: {error}")
-    text = str(error)
-    if isinstance(error, ValueError) and "expected 5, got" in text:
-        count = text.partition("got ")[2].partition(")")[0]
-        text = f"step gave {count} values, not 5; {_NEW_INTERFACE}"
-    elif isinstance(error, TypeError) and verb == "reset" and "'seed'" in text:
-        text = f"reset takes no seed; {_NEW_INTERFACE}"
-    else:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        text = f"{type(error).__name__}: {text} ({Path(place.filename).name}, line {place.lineno})"
-    return EnvironmentFault(f"{name} failed in {verb}: {text}")
+def life_of(state: State) -> Life:
+    """The life in a row's snapshot."""
+    parts = [state["actions"][str(index)] for index in range(len(state["actions"]))]
+    steps = [tuple(part[step] for part in parts) for step in range(state["steps"])]
+    return Life(state["seed"], state["start"], steps)
 
 
 def generator_of(env: Env) -> State | None:
@@ -293,26 +465,38 @@ def require_one_layout(layout: Layout, first: Layout, *, level: str) -> None:
     """Raise `SpaceError` unless a row's layout is that of the first."""
     if layout != first:
         raise SpaceError(
-            f"two rows of '{level}' have different spaces: {layout.spaces} and {first.spaces}; "
-            "every row must have the same"
+            f"two rows of '{shown_level(level)}' have different spaces: {layout.spaces} and "
+            f"{first.spaces}; every row must have the same"
         )
 
 
-_NEW_INTERFACE = (
-    "this is Gym's old interface, Gymnasium has reset(*, seed=None, options=None) -> (observation, "
-    "info) and step(action) -> (observation, reward, terminated, truncated, info)"
-)
-
-
 def _number(reward: Any) -> float:
-    if not hasattr(reward, "__float__") or np.ndim(reward):
-        raise EnvironmentFault(f"the reward must be a number, got {reward!r}")
-    return float(reward)
+    if isinstance(reward, _NUMBERS):
+        return float(reward)
+    if type(reward) is np.ndarray and not reward.ndim and reward.dtype.kind in "biuf":
+        return float(reward)
+    raise EnvironmentFault(f"the reward must be a number, got {reward!r}")
+
+
+_NUMBERS = (float, int, np.floating, np.integer, np.bool_)
+
+
+def _flag(name: str, value: Any) -> bool:
+    """An episode's end as a bool; 0 and 1 are taken as well."""
+    is_flag = isinstance(value, int | np.generic | np.ndarray) and not np.ndim(value)
+    if not is_flag or np.asarray(value).dtype.kind not in "biu" or value not in (0, 1):
+        raise EnvironmentFault(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def _write(observation: Observation, place: int, leaves: Leaves) -> None:
     for values, leaf in zip(observation.values(), leaves, strict=True):
         values[place] = leaf
+
+
+def _write_nothing(observation: Observation, place: int) -> None:
+    for values in observation.values():
+        values[place] = 0
 
 
 def _same(left: object, right: object) -> bool:

@@ -35,6 +35,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
+from coach_rl.environments.faults import vector_fault
 from coach_rl.environments.gymnasium.environment import response_of
 from coach_rl.environments.gymnasium.layout import (
     Info,
@@ -50,7 +51,7 @@ from coach_rl.environments.gymnasium.recipe import (
     registered,
     wrapped,
 )
-from coach_rl.environments.gymnasium.rows import RowsAnswer, fault
+from coach_rl.environments.gymnasium.rows import RowsAnswer
 from coach_rl.environments.inbox import Inbox, row_seeds
 
 T = TypeVar("T")
@@ -275,7 +276,7 @@ class VectorEnvironment:
             return call()
         except Exception as error:
             self._inbox.stop_after(error)
-            raise fault(f"vector environment '{self._level}'", verb, error) from error
+            raise vector_fault(error, env=self._vector, level=self._level, verb=verb) from error
 
 
 def vector_environment(

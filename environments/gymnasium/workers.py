@@ -5,10 +5,14 @@ A request is a method of `LocalRows` and its arguments; a worker answers each wi
 closes because this process is gone.
 """
 
+import faulthandler
 import multiprocessing
 import os
 import signal
+import socket
+import struct
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -18,7 +22,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,24 +35,58 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
+from coach_rl.environments.faults import (
+    Cause,
+    EnvironmentTraceback,
+    Trouble,
+    first_of_each,
+    place_in,
+)
 from coach_rl.environments.gymnasium.layout import Info, Layout
 from coach_rl.environments.gymnasium.recipe import Recipe, wrapper_name
-from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer, require_one_layout
+from coach_rl.environments.gymnasium.rows import (
+    Life,
+    LocalRows,
+    RowsAnswer,
+    RowsStart,
+    life_of,
+    require_one_layout,
+)
+from coach_rl.environments.level_name import shown_level
 from coach_rl.environments.processors import usable_processors
 
 T = TypeVar("T")
 
+_TELL = signal.SIGUSR2
+"""Asks a worker to write down where it is."""
 PATIENCE_SECONDS = 5.0
 """Time a worker may take to end by itself."""
 _LEFT_TO_THE_RUN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 """Signals to the whole process group that the main process answers: it saves what is here first."""
 
 
-class WorkerTraceback(Exception):
-    """The cause of an error that came from a worker: the traceback as text."""
+class WorkerLost(EnvironmentFault):
+    """A worker process has died, or was killed because it hung.
 
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
+    Args:
+        message: What happened, without the row.
+        cause: Which of the two.
+        row: Place of the row that was at work.
+        verb: What it was doing.
+    """
+
+    def __init__(
+        self, message: str, *, cause: Cause = "died", row: int = 0, verb: str = "step"
+    ) -> None:
+        super().__init__(message)
+        self.cause, self.row, self.verb = cause, row, verb
+
+
+class TimeLimits(NamedTuple):
+    """Seconds that one row may take."""
+
+    step: float
+    reset: float
 
 
 class Worker:
@@ -58,21 +96,34 @@ class Worker:
         recipe: How each row's environment is made.
         rows: Their numbers.
         context: How to start the process.
-        others: The workers started before.
+        others: The workers started before, which still live.
+        limits: When it is taken to hang.
     """
 
     def __init__(
-        self, recipe: Recipe, rows: Sequence[int], context: Any, others: Sequence["Worker"]
+        self,
+        recipe: Recipe,
+        rows: Sequence[int],
+        context: Any,
+        others: Sequence["Worker"],
+        limits: TimeLimits,
     ) -> None:
         self.rows = list(rows)
-        self._level = recipe.level
+        self._level, self._limits = recipe.level, limits
+        self._now = context.RawValue("i", -1)
+        self._last_words = tempfile.NamedTemporaryFile(prefix="coach_")  # noqa: SIM115 (see close)
         self._connection: Connection
         self._connection, theirs = context.Pipe()
+        _let_wait(self._connection, min(limits))
         forked = context.get_start_method() == "fork"
         ours = [self._connection, *(other._connection for other in others)] if forked else []
         self._process: BaseProcess = context.Process(
-            target=serve, args=(theirs, recipe, self.rows, ours), daemon=True
+            target=serve,
+            args=(theirs, recipe, self.rows, ours, self._now, self._last_words.name),
+            daemon=True,
         )
+        self.is_lost = False
+        """True if the process has died or was killed."""
         self._waiting = True
         """True if a reply is due; the first is the layout."""
         try:
@@ -80,6 +131,7 @@ class Worker:
                 self._process.start()
         except Exception as error:
             self._connection.close()
+            self._last_words.close()
             raise ConfigurationError(
                 f"'{recipe.level}' cannot be sent to a worker process: {error}; "
                 "name classes as module:Class, or use vectorization='sync'"
@@ -91,10 +143,10 @@ class Worker:
         """Ask for a method of `LocalRows`; a reply that a Ctrl-C left behind is dropped."""
         try:
             if self._waiting:
-                self._connection.recv()
+                self._received()
             self._connection.send((verb, arguments))
         except (EOFError, OSError) as error:
-            raise self._death() from error
+            raise self._lost("died") from error
         self._waiting = True
 
     def reply(self) -> Any:
@@ -102,17 +154,17 @@ class Worker:
 
         Raises:
             CoachError: What went wrong in the worker, of the same class.
-            EnvironmentFault: The worker died.
+            WorkerLost: The worker died or hung.
         """
         try:
-            kind, *content = self._connection.recv()
+            kind, *content = self._received()
         except (EOFError, OSError) as error:
-            raise self._death() from error
+            raise self._lost("died") from error
         self._waiting = False
         if kind == "done":
             return content[0]
         failure, text = content
-        raise failure from WorkerTraceback(text)
+        raise failure from EnvironmentTraceback(text)
 
     def close(self) -> None:
         """End the process, gently first."""
@@ -123,17 +175,40 @@ class Worker:
                 except OSError:
                     self._process.kill()
             self._connection.close()
-        self._process.join(PATIENCE_SECONDS)
+        self._last_words.close()
+        self._process.join(PATIENCE_SECONDS if not self.is_lost else 0)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
 
-    def _death(self) -> EnvironmentFault:
+    def _received(self) -> Any:
+        """The next message; waits for it as long as rows finish within their limits."""
+        at, since = self._now.value, time.monotonic()
+        while True:
+            try:
+                return self._connection.recv()
+            except BlockingIOError:  # a limit has passed
+                now, limit = self._now.value, self._limits[self._now.value < 0]
+                if now != at:
+                    at, since = now, time.monotonic()
+                elif time.monotonic() - since >= limit:
+                    raise self._lost("hung") from None
+
+    def _lost(self, cause: Cause) -> WorkerLost:
+        """The process is gone, or will be; what is known about that."""
+        self.is_lost = True
+        if cause == "hung" and self._process.pid is not None:
+            os.kill(self._process.pid, _TELL)  # it writes down where it is
+            time.sleep(0.1)
+            self._process.kill()
         self._process.join(PATIENCE_SECONDS)
-        return EnvironmentFault(
-            f"the worker process with rows {self.rows} of '{self._level}' died "
-            f"(exit code {self._process.exitcode}); build a new environment and load a checkpoint"
-        )
+        now, code = self._now.value, self._process.exitcode
+        index, verb = (now, "step") if now >= 0 else (-1 - now, "reset")
+        place = place_in(Path(self._last_words.name).read_text())
+        limit = self._limits[now < 0]
+        what = f"took more than {limit:g} s" if cause == "hung" else f"died ({_exit(code)})"
+        message = f"its worker process {what}{place}"
+        return WorkerLost(message, cause=cause, row=index, verb=verb)
 
 
 class WorkerRows:
@@ -144,23 +219,35 @@ class WorkerRows:
         num_envs: N.
         processes: How many workers; None takes one per core, at most one per row.
         start_method: How processes start: spawn, forkserver or fork.
+        limits: When a worker is taken to hang.
     """
 
     def __init__(
-        self, recipe: Recipe, *, num_envs: int, processes: int | None, start_method: str
+        self,
+        recipe: Recipe,
+        *,
+        num_envs: int,
+        processes: int | None,
+        start_method: str,
+        limits: TimeLimits,
     ) -> None:
         _require_importable(recipe, start_method)
+        self._recipe, self._limits = recipe, limits
         count = min(num_envs, processes or usable_processors())
-        context = multiprocessing.get_context(start_method)
+        self._context: Any = multiprocessing.get_context(start_method)
         shares = np.array_split(np.arange(num_envs), count)
         self._home = np.concatenate([np.full(len(share), w) for w, share in enumerate(shares)])
         """[N] the worker of each row."""
         self._place = np.concatenate([np.arange(len(share)) for share in shares])
         """[N] the row's place in its worker."""
+        self._lives: list[Life | None] = [None] * num_envs
+        """What makes each row's episode happen again; None where nobody knows."""
+        self._shown: Observation | None = None
+        """[N, ...] what each row showed last; None before that is known."""
         self._workers: list[Worker] = []
         try:
             for share in shares:
-                self._workers.append(Worker(recipe, share.tolist(), context, self._workers))
+                self._workers.append(self._worker(share.tolist()))
             layouts: list[Layout] = [worker.reply() for worker in self._workers]
             for layout in layouts:
                 require_one_layout(layout, layouts[0], level=recipe.level)
@@ -169,28 +256,55 @@ class WorkerRows:
             raise
         self.layout = layouts[0]
 
-    def reset(self, seeds: Sequence[int | None]) -> tuple[Observation, list[Info]]:
-        """Start every row anew; its observations [N, ...] and infos."""
-        replies = self._ask_all(LocalRows.reset, seeds)
-        infos = [info for _, part in replies for info in part]
-        return {
-            key: np.concatenate([observation[key] for observation, _ in replies])
-            for key in replies[0][0]
-        }, infos
+    def reset(self, seeds: Sequence[int | None]) -> RowsStart:
+        """Start every row anew; workers that were lost are started again."""
+        for number, worker in enumerate(self._workers):
+            if worker.is_lost:
+                self._replace(number)
+        self._lives = [None if seed is None else Life(seed, None, []) for seed in seeds]
+        self._shown = None
+        shares = {n: ([seeds[r] for r in w.rows],) for n, w in enumerate(self._workers)}
+        starts = [
+            self._revived(number, reply) if isinstance(reply, WorkerLost) else reply
+            for number, reply in enumerate(self._replies(LocalRows.reset, shares))
+        ]
+        places = [np.array(worker.rows, np.int64) for worker in self._workers]
+        observation = _by_key([start.observation for start in starts])
+        self._shown = {key: values.copy() for key, values in observation.items()}
+        infos = [info for start in starts for info in start.infos]
+        return RowsStart(observation, infos, _troubles(starts, places))
+
+    def renew(self, row: int, seed: int) -> RowsStart:
+        """Start a row in an environment that is made anew."""
+        number, place = int(self._home[row]), int(self._place[row])
+        self._lives[row] = Life(seed, None, [])
+        try:
+            (start,) = self._ask(LocalRows.renew, {number: (place, seed)})
+        except WorkerLost as lost:
+            revived = self._revived(number, lost)
+            troubles = [(0, trouble) for here, trouble in revived.troubles if here == place]
+            start = RowsStart(_blank(self.layout, 1), [{}], troubles)
+        return start
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
         """Step some rows, all workers at once; see `LocalRows.step`."""
         home = self._home[rows]
         asked = np.unique(home).tolist() or [0]  # somebody must say what no answer looks like
         places = {number: np.flatnonzero(home == number) for number in asked}
-        answers = self._ask(
+        parts = {number: _part(action, here) for number, here in places.items()}
+        replies = self._replies(
             LocalRows.step,
-            {
-                number: (self._place[rows[here]], _part(action, here))
-                for number, here in places.items()
-            },
+            {number: (self._place[rows[here]], parts[number]) for number, here in places.items()},
         )
-        return _merged(answers, list(places.values()))
+        answers = [
+            self._step_again(number, reply, rows[places[number]], parts[number])
+            if isinstance(reply, WorkerLost)
+            else reply
+            for number, reply in zip(asked, replies, strict=True)
+        ]
+        merged = _merged(answers, list(places.values()))
+        self._remember(rows, action, merged)
+        return merged
 
     def snapshot(self) -> list[State]:
         """Each row's state."""
@@ -200,6 +314,11 @@ class WorkerRows:
     def restore(self, states: Sequence[State]) -> None:
         """Put each row where its state says."""
         self._ask_all(LocalRows.restore, states)
+        self._lives = [life_of(state) for state in states]
+        self._shown = self.layout.buffers(len(states))
+        for row, state in enumerate(states):
+            for index, values in enumerate(self._shown.values()):
+                values[row] = state["observation"][str(index)]
 
     def render(self, row: int) -> Array:
         """A frame of one row, uint8 [height, width, 3]."""
@@ -211,6 +330,103 @@ class WorkerRows:
         for worker in self._workers:
             worker.close()
 
+    def _worker(self, rows: Sequence[int]) -> Worker:
+        """A new worker for these rows."""
+        living = [each for each in self._workers if not each.is_lost]
+        return Worker(self._recipe, rows, self._context, living, self._limits)
+
+    def _replace(self, number: int) -> None:
+        """Start a lost worker again; its rows have no episode."""
+        self._workers[number].close()
+        self._workers[number] = worker = self._worker(self._workers[number].rows)
+        require_one_layout(worker.reply(), self.layout, level=self._recipe.level)
+
+    def _revived(self, number: int, lost: WorkerLost) -> RowsStart:
+        """Start a lost worker again, with every row where it was but the one that was at work.
+
+        Other rows than that one live their episodes again. One that cannot, because it draws random
+        numbers that nobody can know, is in trouble as well.
+        """
+        rows = self._workers[number].rows
+        self._replace(number)
+        by = rows[min(lost.row, len(rows) - 1)]
+        again = [row for row in rows if row != by and self._lives[row] is not None]
+        observation = _blank(self.layout, len(rows))
+        arrived: set[int] = set()
+        try:
+            indices = self._place[again].tolist()
+            lives = [self._lives[row] for row in again]
+            (start,) = self._ask(LocalRows.live_again, {number: (indices, lives)})
+        except WorkerLost:
+            self._replace(number)
+        else:
+            failed = first_of_each(start.troubles)
+            for n, row in enumerate(again):
+                shows = {key: values[n] for key, values in start.observation.items()}
+                if n not in failed and self._is_shown(row, shows):
+                    arrived.add(row)
+                    for key, value in shows.items():
+                        observation[key][rows.index(row)] = value
+        troubles = []
+        for place, row in enumerate(rows):
+            if row not in arrived:
+                company = "" if row == by else f", at work on row {by}, and took this one along"
+                name = f"row {row} of '{shown_level(self._recipe.level)}'"
+                message = f"{name} failed in {lost.verb}: {lost}{company}"
+                troubles.append((place, Trouble(row, lost.cause, lost.verb, message, {})))
+        return RowsStart(observation, [{} for _ in rows], troubles)
+
+    def _is_shown(self, row: int, shows: Mapping[str, Array]) -> bool:
+        """Return whether a row shows what it showed before its worker was lost."""
+        shown = self._shown
+        return shown is None or all(
+            np.array_equal(value, shown[key][row]) for key, value in shows.items()
+        )
+
+    def _step_again(
+        self, number: int, lost: WorkerLost, rows: IntArray, action: Action
+    ) -> RowsAnswer:
+        """Start a lost worker again, and step those of these rows that can be."""
+        revived = self._revived(number, lost)
+        failed = {trouble.row: trouble for _, trouble in revived.troubles}
+        is_failed = np.isin(rows, list(failed))
+        count = int(np.count_nonzero(is_failed))
+        blank, infos = _blank(self.layout, count), [Info() for _ in range(count)]
+        answer = RowsAnswer(
+            observation=blank,
+            first_observation=blank,
+            reward=np.zeros(count, np.float64),
+            terminated=np.zeros(count, np.bool_),
+            truncated=np.zeros(count, np.bool_),
+            infos=infos,
+            troubles=[
+                (place, failed[row]._replace(verb="step"))
+                for place, row in enumerate(rows[is_failed].tolist())
+            ],
+        )
+        if is_failed.all():
+            return answer
+        (others,) = np.nonzero(~is_failed)
+        again = self.step(rows[others], _part(action, others))
+        return _merged([answer, again], [np.flatnonzero(is_failed), others])
+
+    def _remember(self, rows: IntArray, action: Action, answer: RowsAnswer) -> None:
+        """Keep what it takes to live the rows' episodes again."""
+        restarted = dict(answer.starts)
+        over = answer.terminated | answer.truncated
+        parts = zip(*self.layout.action_arrays(action), strict=True)
+        for place, (row, leaves) in enumerate(zip(rows.tolist(), parts, strict=True)):
+            life = self._lives[row]
+            if over[place]:
+                seed = None if life is None else life.seed
+                start = restarted.get(place)
+                self._lives[row] = None if start is None else Life(seed, start, [])
+            elif life is not None:
+                life.actions.append(leaves)
+        assert self._shown is not None
+        for key, values in answer.first_observation.items():
+            self._shown[key][rows] = values
+
     def _ask_all(self, verb: Callable[..., T], values: Sequence[object]) -> list[T]:
         """Ask every worker, with the values of its own rows; return one reply per worker."""
         shares = {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
@@ -218,6 +434,17 @@ class WorkerRows:
 
     def _ask(self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]) -> list[T]:
         """Ask these workers and return their replies; raises an error only after the last reply."""
+        replies = []
+        for reply in self._replies(verb, arguments):
+            if isinstance(reply, WorkerLost):
+                raise reply
+            replies.append(reply)
+        return replies
+
+    def _replies(
+        self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]
+    ) -> "list[T | WorkerLost]":
+        """The replies of these workers; a `WorkerLost` stands for that of a lost one."""
         asked = {
             number: _outcome(self._workers[number].request, verb, *given)
             for number, given in arguments.items()
@@ -226,13 +453,18 @@ class WorkerRows:
             failure or _outcome(self._workers[number].reply) for number, failure in asked.items()
         ]
         for reply in replies:
-            if isinstance(reply, CoachError):
+            if isinstance(reply, CoachError) and not isinstance(reply, WorkerLost):
                 raise reply
         return replies
 
 
 def serve(
-    connection: Connection, recipe: Recipe, rows: Sequence[int], inherited: Sequence[Connection]
+    connection: Connection,
+    recipe: Recipe,
+    rows: Sequence[int],
+    inherited: Sequence[Connection],
+    now: Any,
+    last_words: str,
 ) -> None:
     """Run a worker process: make its rows, then answer requests until it has to stop.
 
@@ -245,11 +477,16 @@ def serve(
         rows: Their numbers.
         inherited: The main process's ends that a fork copied; while they are open here, no worker
             would notice that the main process is gone.
+        now: Shared with the main process; see `LocalRows.now`.
+        last_words: File for the traceback of a crash, or of where the process hangs.
     """
     for number in _LEFT_TO_THE_RUN:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_THE_RUN)
     threading.Thread(target=_end_after_main_process, daemon=True).start()
+    crash_file = Path(last_words).open("w")  # noqa: SIM115  # open as long as the process lives
+    faulthandler.enable(crash_file, all_threads=False)
+    faulthandler.register(_TELL, crash_file, all_threads=False)
     for copied in inherited:
         copied.close()
     try:
@@ -257,6 +494,7 @@ def serve(
     except Exception as error:
         connection.send(("failed", _plain(error), traceback.format_exc()))
         return
+    local.now = now
     connection.send(("done", local.layout))
     try:
         while (request := connection.recv()) is not None:
@@ -307,6 +545,40 @@ def _outcome(call: Callable[..., object], *arguments: object) -> Any:
         return error
 
 
+def _let_wait(connection: Connection, seconds: float) -> None:
+    """Let `recv` raise BlockingIOError after so many seconds; the kernel keeps the time."""
+    whole, part = divmod(seconds, 1)
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        limit = struct.pack("ll", int(whole), max(int(part * 1e6), int(not whole)))
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+
+
+def _exit(code: int | None) -> str:
+    """How a process has ended."""
+    if code is not None and code < 0:
+        return f"signal {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
+def _blank(layout: Layout, count: int) -> Observation:
+    return {key: np.zeros_like(values) for key, values in layout.buffers(count).items()}
+
+
+def _by_key(parts: Sequence[Observation]) -> Observation:
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _troubles(
+    parts: Sequence[RowsStart | RowsAnswer], places: Sequence[IntArray]
+) -> list[tuple[int, Trouble]]:
+    """The troubles of the workers' answers, each at its place in the whole."""
+    return [
+        (int(here[place]), trouble)
+        for part, here in zip(parts, places, strict=True)
+        for place, trouble in part.troubles
+    ]
+
+
 def _part(action: Action, index: IntArray) -> Action:
     if isinstance(action, dict):
         return {key: values[index] for key, values in action.items()}
@@ -331,6 +603,12 @@ def _merged(answers: list[RowsAnswer], places: list[IntArray]) -> RowsAnswer:
         terminated=whole([answer.terminated for answer in answers]),
         truncated=whole([answer.truncated for answer in answers]),
         infos=[infos[index] for index in order.tolist()],
+        troubles=_troubles(answers, places),
+        starts=[
+            (int(here[place]), start)
+            for answer, here in zip(answers, places, strict=True)
+            for place, start in answer.starts
+        ],
     )
 
 

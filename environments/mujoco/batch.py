@@ -19,8 +19,10 @@ from coach_rl.core.marks import Mark, Place
 from coach_rl.core.records import (
     Action,
     Array,
+    BoolArray,
     Directive,
     EnvResponse,
+    Fault,
     FloatArray,
     IntArray,
     Observation,
@@ -28,6 +30,13 @@ from coach_rl.core.records import (
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.environments.faults import (
+    FaultLedger,
+    FaultParameters,
+    is_finite,
+    non_finite,
+    simulator_trouble,
+)
 from coach_rl.environments.inbox import FloatInbox, row_seeds
 from coach_rl.environments.mujoco.render import FrameRenderer
 from coach_rl.environments.mujoco.simulators import Simulators
@@ -35,7 +44,7 @@ from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Scene
 
 _OBSERVATION = "observation"
 _NO_LIMIT = np.iinfo(np.int64).max
-_STABLER = "use smaller actions or a shorter time step in the MJCF file, then call reset"
+_STABLER = "use smaller actions or a shorter time step in the MJCF file"
 
 
 class MujocoBatch:
@@ -50,6 +59,8 @@ class MujocoBatch:
         num_envs: N.
         max_episode_steps: Steps after which an episode is truncated; None: never.
         threads: How many threads step, the calling one included.
+        faults: What happens when a simulation becomes unstable, or the task gives NaN; None takes
+            the defaults.
 
     Attributes:
         scene: The model, and what tasks ask of it.
@@ -57,7 +68,13 @@ class MujocoBatch:
     """
 
     def __init__(
-        self, task: MujocoTask, *, num_envs: int, max_episode_steps: int | None, threads: int
+        self,
+        task: MujocoTask,
+        *,
+        num_envs: int,
+        max_episode_steps: int | None,
+        threads: int,
+        faults: FaultParameters | None = None,
     ) -> None:
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
         self._task = task
@@ -72,6 +89,7 @@ class MujocoBatch:
         )
         self._all_rows: IntArray = np.arange(num_envs)
         self._all_in_order = self._all_rows.tobytes()
+        self._ledger = FaultLedger(faults or FaultParameters(), num_envs=num_envs)
         self._generators: list[np.random.Generator] = []
         self._state = MujocoState(self.scene, self.simulators.gather())
         self._elapsed: IntArray = np.zeros(num_envs, np.int64)
@@ -102,6 +120,7 @@ class MujocoBatch:
         seeds = row_seeds(seed, self.num_envs)
         if seeds is not None:
             self._generators = [seeding.np_random(row_seed)[0] for row_seed in seeds]
+            self._ledger.reset(seeds)
         elif not self._generators:
             self._generators = [seeding.np_random()[0] for _ in self._all_rows]
         self._inbox.stop("the last reset failed; call reset first")
@@ -121,8 +140,9 @@ class MujocoBatch:
         """Step all rows that were sent an action and answer for them, in the order of sending.
 
         Raises:
-            NonFiniteError: A simulation became unstable. The environment must be reset then.
-            EnvironmentFault: MuJoCo itself failed. The environment must be reset then.
+            NonFiniteError: A simulation became unstable or the task gave NaN, and the parameters
+                say stop. The environment must be reset then.
+            EnvironmentFault: It happened too often, or MuJoCo itself failed. The same.
         """
         rows, action = self._inbox.take()
         if not len(rows):
@@ -175,6 +195,7 @@ class MujocoBatch:
             },
             "elapsed": self._elapsed.copy(),
             "inbox": self._inbox.state_dict(),
+            "faults": self._ledger.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -199,6 +220,8 @@ class MujocoBatch:
             load_generator_state(rng, state["generators"][str(row)])
         self._elapsed = np.array(state["elapsed"], np.int64)
         self._inbox.load_state_dict(state["inbox"])
+        if "faults" in state:  # not in checkpoints of earlier versions
+            self._ledger.load_state_dict(state["faults"])
 
     def close(self) -> None:
         """End the threads and free the renderer; harmless when repeated."""
@@ -223,21 +246,24 @@ class MujocoBatch:
         is_all = rows.tobytes() == self._all_in_order
         some = None if is_all else chosen
         self.simulators.step(action.astype(np.float64), chosen)
-        unstable = self.simulators.first_unstable(some)
-        if unstable is not None:
-            raise NonFiniteError(
-                f"the simulation of row {unstable} became unstable (NaN, infinity or a huge "
-                f"number in its state); {_STABLER}"
-            )
+        unstable = self.simulators.unstable(some)
         before = self._state if is_all else self._state.take(rows)
         after = MujocoState(self.scene, self.simulators.gather(some))
         observation = _observed(self._task, after)
         reward, terminated, info = self._task.judge(before, action, after)
-        _check_finite((*observation.values(), reward), rows, "step")
-        self._state = after if is_all else self._state.replaced(rows, after)
         index = slice(None) if is_all else rows
+        truncated = self._elapsed[index] >= self._limit - 1
+        self._ledger.steps += len(rows)
+        lost: BoolArray | None = None
+        faults: tuple[Fault, ...] = ()
+        if unstable is not None or not all(map(is_finite, (reward, *observation.values()))):
+            lost, faults = self._lost(rows, before, action, observation, reward, unstable)
+            reward = np.where(lost, 0.0, reward)
+            terminated, truncated = terminated & ~lost, truncated | lost
+            for key, values in _observed(self._task, before).items():
+                observation[key][lost] = values[lost]
+        self._state = after if is_all else self._state.replaced(rows, after)
         self._elapsed[index] += 1
-        truncated = self._elapsed[index] >= self._limit
         first = observation
         if np.count_nonzero(terminated) or np.count_nonzero(truncated):
             first = self._first(rows, observation, over=np.flatnonzero(terminated | truncated))
@@ -249,7 +275,53 @@ class MujocoBatch:
             terminated=_owned(terminated),
             truncated=truncated,
             info={key: _owned(values) for key, values in info.items()},
+            lost=lost,
+            faults=faults,
         )
+
+    def _lost(
+        self,
+        rows: IntArray,
+        before: MujocoState,
+        action: FloatArray,
+        observation: Observation,
+        reward: FloatArray,
+        unstable: BoolArray | None,
+    ) -> tuple[BoolArray, tuple[Fault, ...]]:
+        """Return which rows have failed, [R], and their faults; gives them new random streams.
+
+        Args:
+            rows: [R].
+            before: What they acted on.
+            action: [R, A] their actions.
+            observation: [R, ...] each, what they show.
+            reward: [R].
+            unstable: [R] what MuJoCo warned of; None: of nothing.
+        """
+        failed = np.zeros(len(rows), np.bool_) if unstable is None else unstable.copy()
+        for values in (reward, *observation.values()):
+            failed |= ~np.isfinite(values).reshape(len(rows), -1).all(axis=1)
+        self._ledger.steps -= int(np.count_nonzero(failed))
+        faults = []
+        level, acted_on = type(self._task).__name__, _observed(self._task, before)
+        for place in np.flatnonzero(failed).tolist():
+            row = int(rows[place])
+            trouble = (
+                simulator_trouble(level=level, row=row)
+                if unstable is not None and unstable[place]
+                else non_finite(
+                    {key: values[place] for key, values in observation.items()},
+                    float(reward[place]),
+                    env=self._task,
+                    level=level,
+                    row=row,
+                    verb="step",
+                )
+            )
+            context = {f"acted_on/{key}": values[place] for key, values in acted_on.items()}
+            faults.append(self._ledger.note(trouble, action=action[place], **context))
+            self._generators[row] = seeding.np_random(self._ledger.fresh_seed(row))[0]
+        return failed, tuple(faults)
 
     def _first(self, rows: IntArray, observation: Observation, *, over: IntArray) -> Observation:
         """Return the rows' next observations; rows whose episode is over start a new one."""

@@ -8,6 +8,7 @@ from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
+from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
@@ -58,6 +59,9 @@ class SimulationParameters(ABC):
     render_height: Positive[int] | None = None
     """Frame height in pixels; None: the task's own."""
 
+    faults: FaultParameters = field(default_factory=FaultParameters)
+    """What happens when a simulation becomes unstable; time limits don't apply."""
+
     @property
     @abstractmethod
     def task(self) -> MujocoTask:
@@ -82,6 +86,7 @@ class SimulationParameters(ABC):
             num_envs=num_envs,
             max_episode_steps=None if limit == -1 else limit,
             threads=usable_processors() if self.threads is None else self.threads,
+            faults=self.faults,
         )
 
 

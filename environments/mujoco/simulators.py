@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from coach_rl.core.errors import EnvironmentFault, UnknownNameError
-from coach_rl.core.records import Array, FloatArray
+from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.crew import Crew
 from coach_rl.environments.mujoco.task import MujocoTask, Scene
 
@@ -84,14 +84,16 @@ class Simulators:
             gathered[name] = np.concatenate(chosen).reshape(len(chosen), *views[0].shape)
         return gathered
 
-    def first_unstable(self, rows: Sequence[int] | None = None) -> int | None:
-        """The first row that MuJoCo had to restart because its state was not finite or huge."""
+    def unstable(self, rows: Sequence[int] | None = None) -> BoolArray | None:
+        """[R] the rows that MuJoCo had to restart, as their state was not finite or huge.
+
+        None where there are none.
+        """
         chosen = self._alarms if rows is None else [self._alarms[row] for row in rows]
         alarms = np.concatenate(chosen)
         if not np.count_nonzero(alarms):
             return None
-        index = int(np.flatnonzero(alarms.reshape(len(chosen), -1).any(axis=1))[0])
-        return index if rows is None else rows[index]
+        return np.asarray(alarms.reshape(len(chosen), -1).any(axis=1))
 
     def restart(self, row: int, task: MujocoTask, scene: Scene, rng: np.random.Generator) -> None:
         """Put one row to the start of an episode."""

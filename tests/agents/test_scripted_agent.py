@@ -14,6 +14,7 @@ from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.experiment.parameters_json import decode, encode
+from coach_rl.experiment.trust import Trust
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, -0.5]), dtype=np.float32)
 ROWS = np.arange(3)
@@ -86,7 +87,8 @@ def test_a_script_can_be_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize("policy", ["still", "some.module:function", still])
 def test_parameters_survive_json(policy):
     params = ScriptedAgentParameters(name="legs", policy=policy)
-    assert decode(encode(params)) == params
+    trust = Trust(modules=frozenset({__name__, "some.module"}))
+    assert decode(encode(params), trust=trust) == params
 
 
 def test_a_script_that_no_manifest_could_name_is_refused_there():

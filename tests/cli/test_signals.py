@@ -103,7 +103,7 @@ def test_a_signal_to_the_whole_group_saves_and_ends_a_run_in_any_phase(
     run.kill(number, group=True)
     assert run.ends() == 128 + number
     said = re.search(
-        r"stopped after (\d+) environment steps; resume with: \S+ -crd (\S+)", run.said
+        r"stopped by SIG\w+ after (\d+) environment steps; resume with: \S+ -crd (\S+)", run.said
     )
     assert said is not None, run.said
     assert (tmp_path / said[2] / "checkpoints" / f"step_{said[1]}").is_dir()
@@ -152,7 +152,7 @@ def test_sigusr1_saves_and_the_run_goes_on(runs: list[Run], tmp_path: Path) -> N
     time.sleep(1)
     run.kill(signal.SIGTERM)
     assert run.ends() == 143
-    assert int(re.findall(r"stopped after (\d+)", run.said)[0]) > int(checkpoint.name[5:])
+    assert int(re.findall(r"stopped by SIG\w+ after (\d+)", run.said)[0]) > int(checkpoint.name[5:])
 
 
 def test_workers_do_not_outlive_a_killed_run(runs: list[Run], tmp_path: Path) -> None:

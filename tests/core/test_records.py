@@ -69,6 +69,9 @@ def test_rows_of_takes_every_array_of_these_rows(index):
     part = whole.rows_of(index)
     for field in dataclasses.fields(part):
         left, right = getattr(part, field.name), getattr(whole, field.name)
+        if field.name == "faults":  # the caller's, who knows which rows they are of
+            assert left == ()
+            continue
         pairs = [(left, right)]
         if isinstance(left, dict):
             pairs = [(left[key], right[key]) for key in right]

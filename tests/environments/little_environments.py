@@ -111,6 +111,12 @@ class FailsToReset(Plain):
         return super().reset(seed=seed)
 
 
+class Narrow(Plain):
+    """Shows more than its space says."""
+
+    observation_space = spaces.Box(0, 0.5, (2,), np.float32)
+
+
 class WrongShape(Plain):
     def observed(self):
         return np.zeros(1, np.float32)

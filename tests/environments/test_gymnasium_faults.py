@@ -3,6 +3,7 @@
 import importlib.util
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,9 +21,11 @@ from coach_rl.core.errors import (
     SpaceError,
     UnknownNameError,
 )
+from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 
 ROWS = 4
+STOPS = FaultParameters(on_crash="stop")
 
 
 def build(level, vectorization="subprocess", **options):
@@ -31,6 +34,7 @@ def build(level, vectorization="subprocess", **options):
         vectorization=vectorization,
         processes=2,
         start_method="fork",
+        faults=STOPS,
         **options,
     ).build(num_envs=ROWS)
 
@@ -72,13 +76,9 @@ def test_a_failing_row_is_named_and_reset_continues(vectorization):
 
 def test_a_worker_that_dies_is_an_error_not_a_hang():
     environment = build("Dies")
-    with pytest.raises(
-        EnvironmentFault, match=r"worker process with rows \[2, 3\] .* died \(exit code 3\)"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"row 3 .* its worker process died \(exit code 3\)"):
         run_into_trouble(environment, row=3)
-    for _ in range(2):
-        with pytest.raises(EnvironmentFault, match="died"):
-            environment.reset(seed=0)
+    assert len(environment.reset(seed=0)) == ROWS  # in a new one
     environment.close()
 
 
@@ -87,7 +87,7 @@ def test_a_worker_that_is_killed_between_steps():
     environment.reset(seed=0)
     before = [child.pid for child in multiprocessing.active_children()]
     os.kill(before[-1], signal.SIGKILL)
-    with pytest.raises(EnvironmentFault, match=r"died \(exit code -9\)"):
+    with pytest.raises(EnvironmentFault, match=r"died \(signal SIGKILL\)"):
         play(environment, 0, steps=3)
     environment.close()
     assert not multiprocessing.active_children()
@@ -167,7 +167,11 @@ def test_workers_end_when_the_main_process_is_killed():
         ("Answers", {"reward": np.ones(1)}, r"step: the reward must be a number, got array\(\[1"),
         ("Answers", {"success": "yes"}, r"info\['is_success'\] must be a number or a bool, got 'y"),
         ("Answers", {"success": np.ones(1)}, r"info\['is_success'\] must be a number or a bool"),
-        ("Plain", {"trouble_at": 1}, r"the wheels came off \(little_environments.py, line \d+\)$"),
+        (
+            "Plain",
+            {"trouble_at": 1},
+            r"the wheels came off \(little_environments.py, line \d+\); environment step",
+        ),
     ],
 )
 @pytest.mark.parametrize("limit", [None, 5])  # a time limit wraps the environment
@@ -180,7 +184,7 @@ def test_an_environments_own_fault_is_named(level, kwargs, line, limit):
 
     with pytest.raises(EnvironmentFault, match=line) as caught:
         live()
-    assert "row 0 of 'little_environments:" in str(caught.value)
+    assert re.match(r"row \d of 'little_environments:", str(caught.value))
     assert "\n" not in str(caught.value)
 
 

@@ -109,9 +109,9 @@ def test_an_unstable_simulation_is_an_error_and_writes_no_file(tmp_path, monkeyp
         batch.reset(seed=0)
         batch.simulators.data[2].qvel[0] = spoilt
         batch.send(np.zeros((4, 3)))
-        with pytest.raises(NonFiniteError, match="row 2 became unstable"):
+        with pytest.raises(NonFiniteError, match=r"row 2 .*the simulation became unstable"):
             batch.recv()
-        with pytest.raises(ActionError, match=r"row 2 became unstable.*call reset first"):
+        with pytest.raises(ActionError, match=r"row 2 .*became unstable.*call reset first"):
             batch.send(np.zeros((4, 3)))
     batch.reset(seed=0)
     play(batch, actions(batch, 2))
@@ -324,7 +324,7 @@ def test_flaws_in_a_task_of_ones_own_are_named():
     batch = start(Flawed(flaw="nan"))
     batch.reset(seed=0)
     batch.send(np.array([[0.0], [1.0]]))
-    with pytest.raises(NonFiniteError, match="step of row 1 gave NaN"):
+    with pytest.raises(NonFiniteError, match="row 1 of 'Flawed' failed in step: the reward is nan"):
         batch.recv()
     batch.close()
 

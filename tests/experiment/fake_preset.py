@@ -91,6 +91,10 @@ class WalkGraphManager(GraphManager):
     def solved_at(self) -> int | None:
         return None
 
+    @property
+    def faults(self) -> dict[str, int]:
+        return {}
+
     def create_graph(
         self,
         task: TaskParameters | None = None,

@@ -376,8 +376,8 @@ def test_a_load_from_the_command_line_reports_once_what_it_took(flat_run, tmp_pa
     (folder,) = (tmp_path / "e").glob("*/*/manifest.json")
     assert main(["-crd", str(folder.parent), "--steps", "80", *words[:3]]) == 0
     assert "loaded:" not in capsys.readouterr().out
-    assert main(["-p", str(preset), "-cp", f"load={flat_run}:mian", *words]) == 2
-    assert "unknown level there 'mian'; did you mean 'main'" in capsys.readouterr().err
+    assert main(["-p", str(preset), "-cp", f"load={flat_run}:lower", *words]) == 2
+    assert "unknown level there 'lower'" in capsys.readouterr().err
 
 
 PUSH = """

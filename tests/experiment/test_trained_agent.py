@@ -19,7 +19,7 @@ from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.manifest import rebuild
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.filters import InputFilter, ObservationStackingFilter
 from coach_rl.graph_managers import TaskParameters
@@ -267,7 +267,7 @@ def changed(run, folder, **changes):
     """A copy of a run with parts of its manifest replaced."""
     copy = Path(shutil.copytree(run, folder / "copy"))
     manifest = json.loads((copy / "manifest.json").read_text()) | changes
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(RunFolder(copy), manifest)
     return copy
 
 
@@ -313,7 +313,7 @@ def test_spaces_that_were_not_recorded_are_asked_of_the_environment(trained, tmp
     copy = changed(run, tmp_path)
     manifest = json.loads((copy / "manifest.json").read_text())
     del manifest["spaces"]
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(RunFolder(copy), manifest)
     agent = coach_rl.load(copy)
     assert agent.spaces == coach_rl.load(run).spaces
 

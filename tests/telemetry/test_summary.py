@@ -75,6 +75,7 @@ def test_the_keys_of_summary_json():
         "best_checkpoint": "checkpoints/step_90000",
         "last_checkpoint": "checkpoints/step_100000",
         "incidents": [],
+        "faults": {},
     }
     assert summary().as_json() == document
     assert json.loads(json.dumps(summary().as_json())) == document

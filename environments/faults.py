@@ -1,0 +1,446 @@
+"""Environments that fail: what counts as a fault, and whether the row or the run ends there.
+
+A failing row is a `Trouble`. The `FaultLedger` of an environment decides by its `FaultParameters`:
+it raises an error with a diagnosis, or has the row restarted from a fresh seed and reports a
+`Fault`. A row that is restarted has done nothing in that step: the episode ends, truncated, with
+the observation before.
+"""
+
+import inspect
+import math
+import re
+import site
+import sys
+import sysconfig
+import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+import coach_rl
+from coach_rl.core.errors import (
+    CoachWarning,
+    EnvironmentFault,
+    NonFiniteError,
+    RunError,
+)
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.records import Array, Fault, IntArray, Observation
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.level_name import shown_level
+
+Reaction = Literal["restart", "stop"]
+Cause = Literal["raised", "died", "hung", "malformed", "non_finite", "unstable"]
+"""raised: its code raised an error. died: its worker process ended. hung: it took longer than its
+time limit. malformed: an observation, reward, flag or info of a wrong shape, type or number of
+values. non_finite: NaN or infinity as observation or reward. unstable: MuJoCo warned that its state
+was not finite or huge."""
+
+WORKER_SECONDS = 300.0
+"""Time limit of a step or reset in a worker process, where the parameters give none."""
+_LONGEST_TEXT = 2_000
+_CHECKED_AT_FIRST, _CHECKED_EVERY = 20, 100
+"""Steps whose observations are compared with their spaces."""
+_OLD_INTERFACE = (
+    "this is Gym's old interface, Gymnasium has reset(*, seed=None, options=None) -> (observation, "
+    "info) and step(action) -> (observation, reward, terminated, truncated, info)"
+)
+_LIBRARIES = tuple(
+    {*site.getsitepackages(), sysconfig.get_path("stdlib"), *map(str, coach_rl.__path__)}
+)
+
+
+@parameter_class
+class FaultParameters:
+    """What happens when an environment fails."""
+
+    on_crash: Reaction = "restart"
+    """Reaction where the environment raises an error, its worker process dies, or it hangs."""
+    on_malformed: Reaction = "stop"
+    """Reaction to observations, rewards, flags and infos of a wrong shape or type."""
+    on_non_finite: Reaction = "stop"
+    """Reaction to NaN or infinity in observations and rewards, and to MuJoCo's instabilities."""
+    limit: NonNegative[int] = 10
+    """Restarts allowed within the window; one more stops the run with the first cause."""
+    window: Positive[EnvironmentSteps] = EnvironmentSteps(10_000)
+    """Environment steps over all rows within which restarts are counted."""
+    step_seconds: Positive[float] | None = None
+    """Time limit of a step of one row; None: 300 s in a worker process, none in this process, where
+    nothing can enforce it."""
+    reset_seconds: Positive[float] | None = None
+    """The same for a reset and for the construction of an environment."""
+
+    def reaction(self, cause: Cause) -> Reaction:
+        """The reaction to a fault of this cause."""
+        match cause:
+            case "malformed":
+                return self.on_malformed
+            case "non_finite" | "unstable":
+                return self.on_non_finite
+        return self.on_crash
+
+
+class Trouble(NamedTuple):
+    """A row that has failed; can be sent from a worker."""
+
+    row: int
+    cause: Cause
+    verb: str
+    """What it was doing: step, reset or construction."""
+    message: str
+    """What happened, in one line, with the environment's name, file and line."""
+    evidence: dict[str, Array | str]
+    """What the environment gave, and the traceback."""
+
+
+class OldInterface(EnvironmentFault):
+    """An environment of Gym's old kind."""
+
+
+class Unstable(Exception):
+    """MuJoCo has warned that a simulator's state was not finite or huge."""
+
+    def __str__(self) -> str:
+        return (
+            "the simulation became unstable (MuJoCo found NaN, infinity or a huge number in its "
+            "state); use smaller actions or a shorter time step"
+        )
+
+
+class EnvironmentTraceback(Exception):
+    """The cause of an error that came from an environment: its traceback as text."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+class FaultLedger:
+    """Counts an environment's faults, and decides what comes of each.
+
+    Args:
+        parameters: What to do.
+        num_envs: N.
+    """
+
+    def __init__(self, parameters: FaultParameters, *, num_envs: int) -> None:
+        self._parameters = parameters
+        self.steps = 0
+        """Environment steps so far, over all rows; the environment counts them."""
+        self._seeds: list[int | None] = [None] * num_envs
+        """The seeds of the last reset, from which those of restarts derive."""
+        self._restarts = [0] * num_envs
+        """Restarts of each row since then."""
+        self._recent: list[tuple[int, str]] = []
+        """Steps and messages of the restarts within the window."""
+        self._first_evidence: dict[str, Array | str] = {}
+        """What the first of them gave; not saved."""
+        self._told: list[str] = []
+        """Causes that the user was told of."""
+
+    def reset(self, seeds: Sequence[int] | None) -> None:
+        """The environment is reset with these seeds; None continues its random streams."""
+        if seeds is not None:
+            self._seeds, self._restarts = list(seeds), [0] * len(seeds)
+
+    def fresh_seed(self, row: int) -> int:
+        """The seed of a row's next restart, from a stream of the row's own."""
+        self._restarts[row] += 1
+        seed = self._seeds[row]
+        if seed is None:
+            return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+        return integer_seed(seed, "restart", self._restarts[row])
+
+    def note(self, trouble: Trouble, **context: Array) -> Fault:
+        """The fault to report, where the row is to be restarted.
+
+        An environment that has never made a step does not work, and is not tried again.
+
+        Args:
+            trouble: What happened.
+            context: Arrays that belong to its evidence, such as the action.
+
+        Raises:
+            NonFiniteError: NaN, infinity or an instability stops the run.
+            EnvironmentFault: Anything else stops it.
+        """
+        reaction = self._parameters.reaction(trouble.cause)
+        message = f"{trouble.message}; environment step {self.steps:,}"
+        evidence = {**trouble.evidence, **context}
+        kind = NonFiniteError if reaction == "stop" and _is_numeric(trouble) else EnvironmentFault
+        if reaction == "stop" or not self.steps:
+            raise _stopped(kind, message, evidence)
+        window = self._parameters.window.count
+        self._recent = [each for each in self._recent if each[0] > self.steps - window]
+        if not self._recent:
+            self._first_evidence = evidence
+        self._recent.append((self.steps, message))
+        if len(self._recent) > self._parameters.limit:
+            raise _stopped(
+                kind,
+                f"the environment failed {len(self._recent)} times within {window:,} steps, "
+                f"faults.limit allows {self._parameters.limit}; the first time: "
+                f"{self._recent[0][1]}",
+                self._first_evidence,
+            )
+        if trouble.cause not in self._told:
+            self._told.append(trouble.cause)
+            warnings.warn(
+                f"{message}; the row is restarted and its episode cut off (further faults of this "
+                "kind are counted in the log)",
+                CoachWarning,
+                stacklevel=2,
+            )
+        return Fault(cause=trouble.cause, row=trouble.row, message=message)
+
+    def state_dict(self) -> State:
+        """Counts, and what the seeds of further restarts derive from."""
+        return {
+            "steps": self.steps,
+            "seeds": list(self._seeds),
+            "restarts": list(self._restarts),
+            "recent_steps": [step for step, _ in self._recent],
+            "recent_messages": [message for _, message in self._recent],
+            "told": list(self._told),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.steps = state["steps"]
+        self._seeds, self._restarts = list(state["seeds"]), list(state["restarts"])
+        self._recent = list(zip(state["recent_steps"], state["recent_messages"], strict=True))
+        self._told = list(state["told"])
+
+
+class SpaceWatch:
+    """Warns once where an observation lies outside its space.
+
+    Compares the first steps, and one row of one step in a hundred later: bounds are not worth more
+    time. Only in environments named as `module:Class`; whoever uses registered ones cannot change
+    them, and not even all of Gymnasium's own keep to their bounds.
+
+    Args:
+        spaces: The environment's.
+        level: Its name.
+    """
+
+    def __init__(self, spaces: EnvironmentSpaces, *, level: str) -> None:
+        self._spaces, self._level = spaces.observation.spaces, level
+        self._looks = 0
+        self.next_look = 0 if ":" in level else sys.maxsize
+        """Environment steps at which observations are looked at again."""
+
+    def look(self, rows: IntArray, observation: Observation) -> None:
+        """Look at the observations [R, ...] of a step."""
+        self._looks += 1
+        first = self._looks <= _CHECKED_AT_FIRST
+        self.next_look += 0 if first else _CHECKED_EVERY * len(rows)
+        for place in range(len(rows)) if first else [self._looks % max(1, len(rows))]:
+            for key, values in observation.items():
+                if len(rows) and not self._spaces[key].contains(np.asarray(values[place])):
+                    self._warn(int(rows[place]), key, values[place])
+                    self.next_look = sys.maxsize
+                    return
+
+    def _warn(self, row: int, key: str, value: Array) -> None:
+        warnings.warn(
+            f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
+            f"its space {_text(self._spaces[key], 200)}: {_text(value, 200)}; correct the space "
+            "in the environment (the run goes on)",
+            CoachWarning,
+            stacklevel=3,
+        )
+
+
+def trouble_of(
+    error: BaseException, *, env: object, level: str, row: int, verb: str, given: object
+) -> Trouble:
+    """The trouble of a row whose environment raised an error or gave something malformed.
+
+    Args:
+        error: What was raised: an `EnvironmentFault` of ours is about what it gave.
+        env: The environment; None before there is one.
+        level: Its name.
+        row: Its number.
+        verb: What it was doing.
+        given: What it gave last.
+    """
+    cause: Cause = "raised"
+    evidence: dict[str, Array | str] = {"traceback": "".join(traceback.format_exception(error))}
+    if isinstance(error, Unstable):
+        cause, text = "unstable", f"{error}{_definition(env, verb)}"
+    elif old := _old_interface(error, verb):
+        cause, text = "malformed", f"{old}{_definition(env, verb)}"
+    elif isinstance(error, EnvironmentFault):
+        cause, text = "malformed", f"{error}{_definition(env, verb)}"
+    else:
+        text = f"{type(error).__name__}: {error} ({raised_at(error, env)})"
+    if cause != "raised":
+        evidence["given"] = _text(given)
+    return Trouble(
+        row=row,
+        cause=cause,
+        verb=verb,
+        message=f"row {row} of '{shown_level(level)}' failed in {verb}: {text}",
+        evidence=evidence,
+    )
+
+
+def vector_fault(error: Exception, *, env: object, level: str, verb: str) -> EnvironmentFault:
+    """The error for a ready vector environment, whose rows cannot be restarted one by one."""
+    trouble = trouble_of(error, env=env, level=level, row=0, verb=verb, given=None)
+    text = trouble.message.partition(f" failed in {verb}: ")[2]
+    return EnvironmentFault(
+        f"vector environment '{shown_level(level)}' failed in {verb}: {text}",
+        evidence=trouble.evidence,
+    )
+
+
+def simulator_trouble(*, level: str, row: int) -> Trouble:
+    """The trouble of a row of a batch whose simulator became unstable."""
+    message = f"row {row} of '{level}' failed in step: {Unstable()}"
+    return Trouble(row=row, cause="unstable", verb="step", message=message, evidence={})
+
+
+def non_finite(
+    observation: Mapping[str, Array], reward: float, *, env: object, level: str, row: int, verb: str
+) -> Trouble:
+    """The trouble of a row that showed NaN or infinity.
+
+    Args:
+        observation: What it showed, [...] each.
+        reward: What it gave.
+        env: The environment.
+        level: Its name.
+        row: Its number.
+        verb: What it was doing.
+    """
+    what = f"the reward is {reward}"
+    for key, values in observation.items():
+        wrong = np.argwhere(~np.isfinite(values))
+        if len(wrong):
+            place = "".join(f"[{index}]" for index in wrong[0])
+            what = f"the observation '{key}'{place} is {values[tuple(wrong[0])]}"
+            break
+    return Trouble(
+        row=row,
+        cause="non_finite",
+        verb=verb,
+        message=f"row {row} of '{shown_level(level)}' failed in {verb}: {what}"
+        f"{_definition(env, verb)}",
+        evidence={
+            **{f"observation/{key}": np.array(values) for key, values in observation.items()},
+            "reward": np.array(reward),
+        },
+    )
+
+
+def alarms_of(env: Any) -> IntArray | None:
+    """MuJoCo's counters of instabilities in a Gymnasium environment; None where it has none.
+
+    A view into the simulator, which never moves.
+    """
+    data: Any = getattr(env.unwrapped, "data", None)
+    if not type(data).__module__.startswith("mujoco."):
+        return None
+    import mujoco  # such an environment has imported it
+
+    warning = mujoco.mjtWarning
+    counters: IntArray = data.warning.number[warning.mjWARN_BADQPOS : warning.mjWARN_BADCTRL + 1]
+    return counters
+
+
+def first_of_each(troubles: Sequence[tuple[int, Trouble]]) -> dict[int, Trouble]:
+    """The first trouble of each place, in the order of places."""
+    return dict(sorted(dict(reversed(troubles)).items()))
+
+
+def is_finite(values: Array) -> bool:
+    """Return whether an array of any kind holds neither NaN nor infinity.
+
+    The sum of squares says it in a fifth of the time, unless it overflows.
+    """
+    if values.dtype.kind != "f":
+        return True
+    flat = values.ravel()
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+
+
+def _stopped(kind: type[RunError], message: str, evidence: Mapping[str, Array | str]) -> RunError:
+    """The error that ends a run; its cause is the environment's traceback, for `--debug`."""
+    error = kind(message, evidence=evidence)
+    if "traceback" in evidence:
+        error.__cause__ = EnvironmentTraceback(evidence["traceback"])
+    return error
+
+
+def _is_numeric(trouble: Trouble) -> bool:
+    return trouble.cause in ("non_finite", "unstable")
+
+
+def _old_interface(error: BaseException, verb: str) -> str:
+    """Say that the environment has Gym's old interface, if that is what the error shows."""
+    text = str(error)
+    if isinstance(error, ValueError) and verb == "step" and "expected 5, got" in text:
+        count = text.partition("got ")[2].partition(")")[0]
+        return f"step gave {count} values, not 5; {_OLD_INTERFACE}"
+    if isinstance(error, TypeError) and verb == "reset":
+        for name in ("seed", "options"):
+            if f"unexpected keyword argument '{name}'" in text:
+                return f"reset takes no {name}; {_OLD_INTERFACE}"
+    if isinstance(error, OldInterface):
+        return f"{text}; {_OLD_INTERFACE}"
+    return ""
+
+
+def raised_at(error: BaseException, env: object = None) -> str:
+    """File and line of the user's code that raised an error, the innermost.
+
+    Args:
+        error: What was raised.
+        env: Whose code is looked for first; None for any that belongs to no library.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = _file_of(type(getattr(env, "unwrapped", env)))
+    chosen = (
+        [frame for frame in frames if frame.filename == own]
+        or [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+        or frames
+    )
+    return f"{Path(chosen[-1].filename).name}, line {chosen[-1].lineno}"
+
+
+def place_in(dump: str) -> str:
+    """File and line of the user's code in what `faulthandler` wrote; empty if it wrote nothing."""
+    frames = re.findall(r'File "(.+)", line (\d+) in', dump)  # the innermost first
+    chosen = [frame for frame in frames if not frame[0].startswith(_LIBRARIES)] or frames
+    return f" ({Path(chosen[0][0]).name}, line {chosen[0][1]})" if chosen else ""
+
+
+def _definition(env: object, verb: str) -> str:
+    """File and line of the environment's method, where it is known; starts with a space."""
+    code = getattr(getattr(type(getattr(env, "unwrapped", env)), verb, None), "__code__", None)
+    return f" ({Path(code.co_filename).name}, line {code.co_firstlineno})" if code else ""
+
+
+def _file_of(kind: type) -> str | None:
+    try:
+        return inspect.getfile(kind)
+    except (TypeError, OSError):
+        return None
+
+
+def _text(value: object, longest: int = _LONGEST_TEXT) -> str:
+    """What a value looks like, cut short; an environment's own `__repr__` may fail as well."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[:longest]}..."

@@ -1,0 +1,298 @@
+"""Environments that fail: the row restarts or the run stops, and no other row notices."""
+
+import signal
+import time
+import warnings
+
+import numpy as np
+import pytest
+from failing_environments import IN_RESET, IN_STEP, TROUBLE
+
+from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError, ParameterError
+from coach_rl.environments.faults import FaultParameters
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.mujoco import MujocoParameters
+
+ROWS, ROW, STEPS = 4, 2, 8
+CRASHES = {"raised", "exits", "base exception", "raised in reset"}
+LOSES_PROCESS = {"leaves", "killed", "crashed", "hung", "left in reset", "hung in reset"}
+NON_FINITE = {
+    "nan observed", "infinity observed", "nan reward", "infinite reward", "nan in reset",
+}  # fmt: skip
+EVERY = [*IN_STEP, *IN_RESET]
+
+
+@pytest.fixture(autouse=True)
+def time_limit():
+    """Nothing hangs: SIGALRM ends a test that takes too long."""
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+
+
+def cause_of(how):
+    if how in LOSES_PROCESS:
+        return "hung" if how.startswith("hung") else "died"
+    if how in NON_FINITE:
+        return "non_finite"
+    return "raised" if how in CRASHES else "malformed"
+
+
+def build(how, vectorization, reaction="restart", level="Fails", **changes):
+    limits = {"step_seconds": 0.3, "reset_seconds": 0.3} if vectorization == "subprocess" else {}
+    faults = FaultParameters(
+        on_crash=reaction, on_malformed=reaction, on_non_finite=reaction, **(limits | changes)
+    )
+    return GymnasiumParameters(
+        level=f"failing_environments:{level}",
+        kwargs={"how": how},
+        vectorization=vectorization,
+        processes=2,
+        start_method="fork",
+        faults=faults,
+    ).build(num_envs=ROWS)
+
+
+def lived(environment, *, trouble_at=2, steps=STEPS, seed=5):
+    """The responses of some steps; ROW is in trouble in one of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoachWarning)
+        responses = [environment.reset(seed=seed)]
+        for step in range(steps):
+            action = np.zeros(ROWS, np.int64)
+            action[ROW] = TROUBLE if step == trouble_at else 0
+            environment.send(action)
+            responses.append(environment.recv())
+    return responses
+
+
+def assert_same_rows(left, right, rows):
+    for ours, theirs in zip(left, right, strict=True):
+        for key, values in ours.observation.items():
+            np.testing.assert_array_equal(values[rows], theirs.observation[key][rows])
+            np.testing.assert_array_equal(
+                ours.first_observation[key][rows], theirs.first_observation[key][rows]
+            )
+        for name in ("reward", "terminated", "truncated", "end", "duration"):
+            np.testing.assert_array_equal(getattr(ours, name)[rows], getattr(theirs, name)[rows])
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    environment = build("", "sync")
+    yield lived(environment)
+    environment.close()
+
+
+KINDS = [
+    (how, vectorization)
+    for how in EVERY
+    for vectorization in ("sync", "subprocess")
+    if vectorization == "subprocess" or how not in LOSES_PROCESS
+]
+
+
+@pytest.mark.parametrize(("how", "vectorization"), KINDS)
+def test_a_failing_row_is_restarted_and_others_are_untouched(how, vectorization, undisturbed):
+    environment = build(how, vectorization)
+    responses = lived(environment)
+    environment.close()
+    others = [row for row in range(ROWS) if row != ROW]
+    assert_same_rows(responses, undisturbed, others)
+    before, failed, after = responses[2], responses[3], responses[4]
+    (fault,) = failed.faults
+    assert (fault.cause, fault.row) == (cause_of(how), ROW)
+    assert not before.faults
+    assert not after.faults
+    in_reset = how in IN_RESET and how not in LOSES_PROCESS  # which take the step's answer along
+    assert failed.lost.tolist() == [row == ROW and not in_reset for row in range(ROWS)]
+    if not in_reset:  # the episode was cut off where it was before
+        assert failed.truncated[ROW]
+        assert not failed.terminated[ROW]
+        assert failed.reward[ROW] == 0
+        for key, values in failed.observation.items():
+            np.testing.assert_array_equal(values[ROW], before.first_observation[key][ROW])
+    first = failed.first_observation
+    assert np.isfinite(first["place"]).all()
+    assert first["count"][ROW] == 0
+    assert after.observation["count"][ROW] == 1
+    assert after.duration.tolist() == [1] * ROWS
+
+
+@pytest.mark.parametrize(("how", "vectorization"), KINDS)
+def test_a_failing_row_stops_with_a_diagnosis(how, vectorization):
+    environment = build(how, vectorization, "stop")
+    kind = NonFiniteError if how in NON_FINITE else EnvironmentFault
+    with pytest.raises(
+        kind, match=rf"row {ROW} of 'failing_environments:Fails' failed in "
+    ) as stop:
+        lived(environment)
+    line = str(stop.value)
+    assert "\n" not in line
+    done = 12 if how in IN_RESET and how not in LOSES_PROCESS else 11  # ROW's third step, or not
+    assert f"environment step {done}" in line
+    assert "failing_environments.py, line " in line or how in {"leaves", "killed", "left in reset"}
+    assert {"acted_on/place", "action/0"} <= stop.value.evidence.keys()
+    with pytest.raises(Exception, match="call reset first"):
+        environment.send(np.zeros(ROWS, np.int64))
+    if done == 11:  # it fails no more: it works again
+        assert len(environment.reset(seed=1)) == ROWS
+    environment.close()
+
+
+@pytest.mark.parametrize("how", ["raised", "nan observed", "killed", "hung in reset"])
+def test_a_restart_is_the_same_every_time_and_survives_saving(how):
+    first, again, loaded = (build(how, "subprocess") for _ in range(3))
+    expected = lived(first)
+    assert_same_rows(lived(again), expected, slice(None))
+    lived(again, steps=4)
+    state = again.state_dict()
+    loaded.load_state_dict(state)
+    first.close()
+    ahead = []
+    for environment in (again, loaded):
+        responses = []
+        for step in range(6):
+            action = np.zeros(ROWS, np.int64)
+            action[ROW] = TROUBLE if step == 3 else 0
+            environment.send(action)
+            responses.append(environment.recv())
+        ahead.append(responses)
+        environment.close()
+    assert [len(response.faults) for response in ahead[0]] == [0, 0, 0, 1, 0, 0]
+    assert_same_rows(*ahead, slice(None))
+
+
+def test_defaults_restart_crashes_and_stop_at_bad_data():
+    faults = FaultParameters()
+    reactions = {
+        cause: faults.reaction(cause)
+        for cause in ("raised", "died", "hung", "malformed", "non_finite", "unstable")
+    }
+    assert reactions == dict.fromkeys(("raised", "died", "hung"), "restart") | dict.fromkeys(
+        ("malformed", "non_finite", "unstable"), "stop"
+    )
+
+
+def test_too_many_faults_stop_with_the_first_cause():
+    environment = build("raised", "sync", limit=2, window=1000)
+    lived(environment)
+    lived(environment)
+    with pytest.raises(
+        EnvironmentFault,
+        match=r"failed 3 times within 1,000 steps, faults.limit allows 2; the first time: row 2 .*"
+        r"the wheels came off \(failing_environments.py, line \d+\); environment step 11",
+    ):
+        lived(environment)
+
+
+def test_faults_long_ago_are_not_counted():
+    environment = build("raised", "sync", limit=1, window=20)
+    for _ in range(4):  # one each 31 steps
+        lived(environment)
+
+
+def test_an_environment_that_never_works_is_not_tried_again():
+    with pytest.raises(EnvironmentFault, match="failed in reset: RuntimeError: no such seed"):
+        build("", "sync", level="Touchy").reset(seed=2000)
+
+
+def test_a_restart_that_fails_is_tried_again_until_the_limit():
+    environment = build("raised", "sync", level="Touchy", limit=3)
+    with pytest.raises(EnvironmentFault, match=r"failed 4 times .*the first time: .*wheels"):
+        lived(environment)
+
+
+def test_an_environment_that_cannot_be_made_again():
+    environment = build("raised", "sync", level="FailsOnce", limit=2)
+    with pytest.raises(EnvironmentFault, match=r"failed 3 times .* faults\.limit allows 2"):
+        lived(environment)
+
+
+def test_each_cause_is_told_once():
+    environment = build("raised", "sync")
+    actions = np.zeros((5, ROWS), np.int64)
+    actions[4, ROW] = TROUBLE
+
+    def live():
+        environment.reset(seed=0)
+        for action in actions:
+            environment.send(action)
+            environment.recv()
+
+    with pytest.warns(CoachWarning, match="wheels .*the row is restarted") as told:
+        live()
+    assert len(told) == 1
+    live()  # warnings are errors
+
+
+def test_values_outside_the_space_are_told_once():
+    environment = GymnasiumParameters(level="little_environments:Narrow").build(num_envs=2)
+    environment.reset(seed=0)
+    environment.send(np.zeros(2, np.int64))
+    with pytest.warns(CoachWarning, match=r"row 0 .* showed an observation 'observation' outside"):
+        environment.recv()
+    for _ in range(30):
+        environment.send(np.zeros(2, np.int64))
+        environment.recv()
+
+
+def test_time_limits_need_worker_processes():
+    with pytest.raises(ParameterError, match=r"step_seconds needs vectorization='subprocess'"):
+        GymnasiumParameters(level="CartPole-v1", faults=FaultParameters(step_seconds=1.0))
+
+
+def test_a_long_replay_is_not_taken_for_a_hang():
+    environment = build("slow", "subprocess", level="Slow", step_seconds=0.3, reset_seconds=0.3)
+    environment.reset(seed=0)
+    for _ in range(6):
+        environment.send(np.zeros(ROWS, np.int64))
+        environment.recv()
+    state = environment.state_dict()
+    begun = time.monotonic()
+    environment.load_state_dict(state)
+    assert time.monotonic() - begun > 0.5
+    environment.close()
+
+
+@pytest.mark.parametrize("reaction", ["restart", "stop"])
+@pytest.mark.parametrize("spoilt", [np.nan, 1e12])
+@pytest.mark.parametrize("at", ["simulator", "gymnasium"])
+def test_an_unstable_simulation(at, spoilt, reaction):
+    faults = FaultParameters(on_non_finite=reaction)
+    if at == "simulator":
+        kind, level = MujocoParameters, "hopper"
+    else:
+        kind, level = GymnasiumParameters, "Hopper-v5"
+    runs = []
+    for spoils in (False, True):
+        environment = kind(level=level, faults=faults).build(num_envs=ROWS)
+        environment.reset(seed=3)
+        responses = []
+        for step in range(6):
+            if spoils and step == 2:
+                data = (
+                    environment.simulators.data[ROW]
+                    if at == "simulator"
+                    else environment._rows._rows[ROW].env.unwrapped.data
+                )
+                data.qvel[0] = spoilt
+            environment.send(np.zeros((ROWS, 3), np.float32))
+            if spoils and step == 2 and reaction == "stop":
+                with pytest.raises(NonFiniteError, match=rf"row {ROW} .*unstable.*step 11"):
+                    environment.recv()
+                return
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CoachWarning)
+                responses.append(environment.recv())
+        runs.append(responses)
+    others = [row for row in range(ROWS) if row != ROW]
+    assert_same_rows(*runs, others)
+    failed = runs[1][2]
+    assert [fault.cause for fault in failed.faults] == ["unstable"]
+    assert failed.truncated[ROW]
+    assert failed.duration.tolist() == [1, 1, 0, 1]
+    before = runs[1][1].first_observation["observation"][ROW]
+    np.testing.assert_array_equal(failed.observation["observation"][ROW], before)
+    assert np.isfinite(runs[1][-1].observation["observation"]).all()

@@ -1,0 +1,261 @@
+"""Runs in environments that fail: nothing false is stored, everything is counted and saved."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from small_runs import ppo
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.faults import FaultParameters
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.experiment.runner import RunSettings, run_experiment
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    GraphManager,
+    GraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.memories.hindsight import HindsightParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.testing.states import assert_same_state
+
+LEARNING = LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)
+STEPS = 600
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoachWarning)
+        yield
+
+
+def walk(chance=0.04, *, limit=10_000, **kwargs):
+    return GymnasiumParameters(
+        level="faulty_walks:FaultyWalk",
+        kwargs={"chance": chance, **kwargs},
+        faults=FaultParameters(limit=limit),
+    )
+
+
+def schedule(**changes):
+    return ScheduleParameters(
+        **{
+            "training": EnvironmentSteps(STEPS),
+            "heatup": EnvironmentSteps(60),
+            "evaluation_interval": None,
+            "evaluation_episodes": EnvironmentEpisodes(3),
+            "progress_interval": EnvironmentSteps(100),
+            **changes,
+        }
+    )
+
+
+def dqn():
+    return DQNAgentParameters(
+        learning=LEARNING,
+        memory=ReplayMemoryParameters(capacity=4_000, n_step=3),
+        update_mode="eager",
+    )
+
+
+def ddpg(**memory):
+    return DDPGAgentParameters(
+        learning=LEARNING,
+        memory=ReplayMemoryParameters(capacity=4_000, **memory),
+        update_mode="eager",
+    )
+
+
+def two_levels():
+    goals = GoalSpace(key="observation", low=(-9.0, -9.0), high=(9.0, 9.0), threshold=(0.3, 0.3))
+    hindsight = HindsightParameters()
+    return GraphManager(
+        GraphParameters(
+            levels=(
+                LevelParameters(name="top", agent=ddpg()),
+                LevelParameters(
+                    name="low", agent=ddpg(hindsight=hindsight), goal_space=goals, horizon=4
+                ),
+            ),
+            environment=walk(discrete=False),
+            num_envs=4,
+            schedule=schedule(),
+        )
+    )
+
+
+def one_level(agent, environment=None, evaluation_environment=None, **changes):
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=agent,
+            environment=environment or walk(),
+            evaluation_environment=evaluation_environment,
+            num_envs=4,
+            schedule=schedule(**changes),
+        )
+    )
+
+
+RUNS = {
+    "ppo": lambda: one_level(ppo()),
+    "dqn": lambda: one_level(dqn()),
+    "two levels": two_levels,
+}
+
+
+def created(make):
+    manager = make()
+    manager.create_graph(TaskParameters(seed=1, device="cpu"))
+    return manager
+
+
+def assert_a_chain(stored):
+    """What a row has stored is its life: a transition begins where the one before it ended.
+
+    Args:
+        stored: The memory's content by flat path, [N, T, ...] each.
+    """
+    ends = stored["/terminated"] | stored["/truncated"]
+    here = stored["/mask"][:, 1:] & ~ends[:, :-1]
+    assert here.sum() > 100
+    begins, led_to = stored["/observations/observation"], stored["/next_observations/observation"]
+    np.testing.assert_array_equal(begins[:, 1:][here], led_to[:, :-1][here])
+    assert np.isfinite(stored["/rewards"]).all()
+
+
+@pytest.mark.parametrize("name", ["dqn", "two levels"])
+def test_a_fault_leaves_no_transition_and_ends_the_episode_before_it(name):
+    with created(RUNS[name]) as manager:
+        records = list(manager.improve())
+        faults = [record for record in records if record.kind == "fault"]
+        assert len(faults) > 10
+        level = list(manager.graph.agents)[-1]
+        stored = manager.graph.agents[level].memory.trajectories()
+        assert_a_chain(stored)
+        assert stored["/mask"].sum() == manager.clock.environment_steps  # each step once
+        cut_short = len(faults)  # some in an episode's first step, which leaves none to truncate
+        truncated = stored["/truncated"].sum() + stored["/terminated"].sum()
+        if name == "dqn":
+            episodes = manager.clock.episodes
+            assert episodes < truncated <= episodes + cut_short
+        else:
+            top = manager.graph.agents["top"].memory.trajectories()
+            assert_a_chain(top)
+            assert top["/durations"][top["/mask"]].sum() <= manager.clock.environment_steps
+            assert top["/durations"][top["/mask"]].min() == 1
+
+
+def test_ppo_bootstraps_before_a_fault():
+    with created(RUNS["ppo"]) as manager:
+        agent, seen = manager.graph.agents["main"], []
+        learn = agent.rollout_batch
+
+        def spied(rollout, grid):
+            seen.append(agent.trajectories())
+            return learn(rollout, grid)
+
+        agent.rollout_batch = spied
+        records = list(manager.improve())
+    assert sum(record.kind == "fault" for record in records) > 10
+    assert len(seen) > 5
+    for rollout in seen:
+        ends = rollout["/terminated"] | rollout["/truncated"]
+        here = rollout["/mask"][:, 1:] & ~ends[:, :-1]
+        np.testing.assert_array_equal(
+            rollout["/observations/observation"][:, 1:][here],
+            rollout["/next_observations/observation"][:, :-1][here],
+        )
+    assert any(rollout["/truncated"].any() for rollout in seen)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_stopped_and_resumed_between_faults(name):
+    with created(RUNS[name]) as whole:
+        list(whole.improve())
+        expected = whole.state_dict()
+        assert whole.graph.tracker.faults == {"raised": expected["tracker"]["faults"]["raised"]}
+        with created(RUNS[name]) as first, created(RUNS[name]) as second:
+            for record in first.improve():
+                if record.environment_steps >= 290 and first.is_settled:
+                    break
+            second.load_state_dict(first.state_dict())
+            assert second.graph.tracker.faults["raised"] > 0
+            list(second.improve())
+            assert_same_state(without_times(second.state_dict()), without_times(expected))
+
+
+def without_times(state):
+    progress = {
+        name: value for name, value in state["progress"].items() if not name.endswith("_seconds")
+    }
+    return {**state, "progress": progress}
+
+
+def test_fault_records_say_what_happened():
+    with created(RUNS["dqn"]) as manager:
+        faults = [record for record in manager.improve() if record.kind == "fault"]
+        assert faults[4].scalars["faults/raised"] == 5
+        assert 0 <= faults[4].scalars["faults/row"] < 4
+        assert "failed in step: RuntimeError: slipped (faulty_walks.py, line" in faults[4].text
+        episodes = [record for record in manager.improve() if record.kind == "episode"]
+    assert all(record.scalars["episode/length"] == 15 for record in episodes)
+
+
+def test_evaluations_count_whole_episodes_only():
+    with created(lambda: one_level(ppo(), walk(0.03))) as manager:
+        evaluation = manager.evaluate(EnvironmentEpisodes(6), seed=5)
+    assert evaluation.arrays["episode/length"].tolist() == [15] * 6
+    assert evaluation.scalars["evaluation/faults"] > 0
+
+
+def test_an_evaluation_does_not_go_on_for_ever():
+    with (
+        created(lambda: one_level(ppo(), walk(0.7))) as manager,
+        pytest.raises(EnvironmentFault, match=r"failed in 4 episodes of an evaluation of 3"),
+    ):
+        manager.evaluate(EnvironmentEpisodes(3), seed=5)
+
+
+def test_a_run_stopped_by_nan_leaves_the_data(tmp_path):
+    manager = one_level(ppo(), walk(0.0, nan_at=9), heatup=EnvironmentSteps(0))
+    with pytest.raises(
+        NonFiniteError,
+        match=r"row 0 of 'faulty_walks:FaultyWalk' failed in step: the reward is nan "
+        r"\(faulty_walks.py, line \d+\); environment step 32\. .*its data are in (.*)\.\*",
+    ) as stop:
+        run_experiment(manager, TaskParameters(device="cpu"), name="walk", root=tmp_path)
+    (data,) = tmp_path.glob("walk/*/faults/step_32.npz")
+    assert str(data.with_suffix("")) in str(stop.value)
+    with np.load(data) as arrays:
+        assert np.isnan(arrays["reward"])
+        assert arrays["acted_on/observation"].shape == (2,)
+        assert "action/0" in arrays
+    assert "the reward is nan" in data.with_suffix(".txt").read_text()
+
+
+def test_a_finished_run_says_how_often_its_environment_failed(tmp_path):
+    result = run_experiment(
+        one_level(ppo(), walk(0.03), evaluation_environment=walk(0.0)),
+        TaskParameters(device="cpu"),
+        name="walk",
+        root=tmp_path,
+        settings=RunSettings(final_episodes=EnvironmentEpisodes(2), tensorboard=False),
+    )
+    count = json.loads(result.folder.summary.read_text())["faults"]["raised"]
+    log = (result.folder.path / "log.jsonl").read_text()
+    lines = [json.loads(line) for line in log.splitlines()]
+    texts = [line["text"] for line in lines if line["kind"] == "fault"]
+    assert len(texts) == count > 0
+    assert "slipped" in texts[0]
+    assert (result.folder.path / "faults.csv").read_text().count("\n") == count + 1
