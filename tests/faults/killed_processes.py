@@ -76,12 +76,13 @@ def coach(words: Sequence[str], folder: Path, killed: Moment | None = None) -> E
     found = json.loads(counted.read_text()) if counted.exists() else {}
     counted.unlink(missing_ok=True)
     assert process.exitcode is not None
+    output = notes.with_suffix(".out")
     return Ended(
         code=process.exitcode,
         operations=tuple(found.get("operations", ())),
         evaluation_steps=found.get("evaluation_steps", 0),
         seconds=seconds,
-        output=notes.with_suffix(".out").read_text(),
+        output=output.read_text() if output.exists() else "",
     )
 
 

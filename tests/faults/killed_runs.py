@@ -24,6 +24,7 @@ from golden_runs import RUNS, GoldenRun
 from killed_processes import Ended, Moment, coach, moments
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from coach_rl.core.state import Appended
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.run_folder import RunFolder
 
@@ -113,6 +114,9 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     elif isinstance(value, list | tuple):
         for number, part in enumerate(value):
             yield from flat(part, f"{path}/{number}")
+    elif isinstance(value, Appended):
+        for row, begin, columns in value.parts():
+            yield from flat(dict(columns), f"{path}/row {row} from {begin}")
     elif hasattr(value, "dtype"):
         array = np.asarray(value)
         yield path, (str(array.dtype), array.shape, array.tobytes())
