@@ -1,4 +1,4 @@
-"""The `coach` command in processes of their own, which can be killed at a chosen moment.
+"""The `coach` command in processes of their own, which get a signal at a chosen moment.
 
 Processes are forked from a server that has imported the engine, so that one starts in an instant.
 """
@@ -6,6 +6,7 @@ Processes are forked from a server that has imported the engine, so that one sta
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 import time
@@ -27,17 +28,20 @@ SERVER.set_forkserver_preload(
     ]
 )
 
+LONGEST = 300.0
+"""Seconds after which a process is taken for hanging."""
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.link"}
 """Python's audit events of operations that change files."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment at which a process is killed by SIGKILL."""
+    """A moment at which a process gets a signal."""
 
     kind: Literal["operation", "evaluation", "seconds"]
     at: float
     """Number of the file operation, number of the step in an evaluation, or seconds."""
+    sent: signal.Signals = signal.SIGKILL
 
 
 @dataclass(frozen=True)
@@ -55,22 +59,33 @@ class Ended:
     """What it printed."""
 
 
-def coach(words: Sequence[str], folder: Path, killed: Moment | None = None) -> Ended:
+def coach(
+    words: Sequence[str],
+    folder: Path,
+    killed: Moment | None = None,
+    *,
+    most_bytes: int | None = None,
+) -> Ended:
     """Run `coach` with these words to its end, or to the moment at which it is killed.
 
     Args:
         words: The command line.
         folder: The folder whose file operations are counted; notes are put beside it.
-        killed: When to kill it; None never.
+        killed: When it gets a signal; None never.
+        most_bytes: Size at which a file cannot grow any more, as if the disk were full; None: no
+            limit.
     """
     notes = folder.parent / f"{folder.name}.notes"
-    process = SERVER.Process(target=_child, args=([*words], str(folder), str(notes), killed))
+    process = SERVER.Process(
+        target=_child, args=([*words], str(folder), str(notes), killed, most_bytes)
+    )
     started = time.monotonic()
     process.start()
     process.join(killed.at if killed is not None and killed.kind == "seconds" else None)
-    if process.is_alive():
-        process.kill()
-    process.join()
+    if process.is_alive() and killed is not None and process.pid is not None:
+        os.kill(process.pid, killed.sent)
+    process.join(LONGEST)
+    assert not process.is_alive(), f"{words} hangs after {killed}"
     seconds = time.monotonic() - started
     counted = notes.with_suffix(".json")
     found = json.loads(counted.read_text()) if counted.exists() else {}
@@ -86,15 +101,20 @@ def coach(words: Sequence[str], folder: Path, killed: Moment | None = None) -> E
     )
 
 
-def _child(words: list[str], folder: str, notes: str, killed: Moment | None) -> None:
+def _child(
+    words: list[str], folder: str, notes: str, killed: Moment | None, most_bytes: int | None
+) -> None:
     with Path(notes).with_suffix(".out").open("w") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
     from coach_rl.cli.main import main
 
+    if most_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
     operations = _count_operations(folder, killed)
     evaluated = _count_evaluation_steps(killed)
     code = main(words)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     counted = {"operations": operations, "evaluation_steps": evaluated[0]}
     Path(notes).with_suffix(".json").write_text(json.dumps(counted))
     sys.stdout.flush()
@@ -109,8 +129,8 @@ def _count_operations(folder: str, killed: Moment | None) -> list[str]:
         if event not in OPERATIONS or not _changes(event, arguments, folder):
             return
         operations.append(f"{event} {Path(str(arguments[0])).relative_to(folder)}")
-        if len(operations) == number:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if killed is not None and len(operations) == number:
+            os.kill(os.getpid(), killed.sent)
 
     sys.addaudithook(hook)
     return operations
@@ -135,8 +155,8 @@ def _count_evaluation_steps(killed: Moment | None) -> list[int]:
     def counted(*arguments: object, is_stopped: Callable[[], bool], **named: object) -> object:
         def asked() -> bool:
             steps[0] += 1
-            if steps[0] == number:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if killed is not None and steps[0] == number:
+                os.kill(os.getpid(), killed.sent)
             return is_stopped()
 
         return play(*arguments, is_stopped=asked, **named)

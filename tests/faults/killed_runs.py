@@ -1,10 +1,11 @@
-"""Runs that are killed and resumed, compared with the same runs left alone.
+"""Runs that are killed, stopped or out of room, resumed, and compared with runs left alone.
 
     PYTHONPATH=tests/golden python tests/faults/killed_runs.py --rounds 2 --write
 
-makes short runs of every shipped preset, kills each at moments of several kinds, some twice,
-resumes it to its end, and compares everything that it left behind: the last checkpoint's state,
-the logs, TensorBoard's entries, the summary. `--write` keeps the table in the results.
+makes short runs of every shipped preset, kills each at moments of several kinds, some twice, sends
+signals, lets its disk be full, resumes it to its end, and compares what it left behind: the last
+checkpoint's state, the logs, TensorBoard's entries, the summary. `--write` keeps the table in
+docs/reliability.md.
 """
 
 import argparse
@@ -12,12 +13,14 @@ import csv
 import importlib.util
 import json
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from golden_runs import RUNS, GoldenRun
@@ -29,7 +32,7 @@ from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, re
 from coach_rl.experiment.run_folder import RunFolder
 
 CHECKOUT = Path(__file__).parent.parent.parent
-RESULTS = CHECKOUT / "benchmarks" / "results" / "reliability.md"
+RESULTS = CHECKOUT / "docs" / "reliability.md"
 MARK = "<!-- killed runs -->"
 
 OFTEN = ("--checkpoint_steps", "20")
@@ -46,6 +49,16 @@ class KilledRun:
 
     words: tuple[str, ...]
     """Its command line, without folders."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disturbance:
+    """A signal, or a full disk."""
+
+    moment: Moment | None = None
+    """The signal and its moment; None for none."""
+    most_bytes: int | None = None
+    """Size at which files cannot grow any more; None for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +101,26 @@ def is_over(root: Path) -> bool:
     return folder is not None and RunFolder(folder).summary.exists()
 
 
-def story(root: Path) -> dict[str, object]:
-    """Everything that a finished run left behind, but times."""
+def story(root: Path, *, checkpoints_too: bool = True) -> dict[str, object]:
+    """Everything that a finished run left behind, but times.
+
+    Args:
+        root: Where it was begun.
+        checkpoints_too: False leaves out when it saved itself: a signal makes it do so, too.
+    """
+    whole = _story(root)
+    if checkpoints_too:
+        return whole
+    log, curves, summary = whole["log"], whole["tensorboard"], whole["summary"]
+    return {
+        "state": whole["state"],
+        "log": [line for line in log if '"/kind": "checkpoint' not in line],
+        "tensorboard": {tag: each for tag, each in curves.items() if "checkpoint" not in tag},
+        "summary": {name: each for name, each in summary.items() if "checkpoint" not in name},
+    }
+
+
+def _story(root: Path) -> dict[str, Any]:
     folder = made(root)
     assert folder is not None, f"no run in {root}"
     checkpoints = folder / "checkpoints"
@@ -195,6 +226,50 @@ def killed_and_resumed(
     return Outcome(name=name, kind=kind, kills=died, difference=difference(story(root), whole))
 
 
+def disturbed_and_resumed(
+    name: str, run: KilledRun, kind: str, disturbed: Disturbance, root: Path, whole: dict[str, Any]
+) -> Outcome:
+    """Send a run a signal, or let it have no room on the disk, resume it to its end, and compare.
+
+    Args:
+        name: The run's name.
+        run: The run.
+        kind: What disturbs it, for the table.
+        disturbed: What disturbs it.
+        root: An empty folder.
+        whole: What the run leaves behind when it is left alone, without its checkpoints.
+    """
+    root.mkdir(parents=True)
+    words = [*run.words, "-ep", str(root), "-e", "run"]
+    ended = coach(words, root, disturbed.moment, most_bytes=disturbed.most_bytes)
+    if "Traceback" in ended.output:
+        return Outcome(name=name, kind=kind, kills=1, difference=ended.output[-500:])
+    if not is_over(root) or ended.code:  # a run that could not save its end may be over
+        ended = go_on(run, root)
+    if not is_over(root) or ended.code:
+        return Outcome(name=name, kind=kind, kills=1, difference=ended.output[-500:])
+    found = story(root, checkpoints_too=False)
+    if disturbed.most_bytes is not None:  # lines that had no room are lost, and told of
+        found, whole = {"state": found["state"]}, {"state": whole["state"]}
+    return Outcome(name=name, kind=kind, kills=1, difference=difference(found, whole))
+
+
+def disturbances(whole: Ended, rng: np.random.Generator) -> dict[str, Disturbance]:
+    """A disturbance of each kind at a random moment.
+
+    Args:
+        whole: The run when it wasn't disturbed.
+        rng: Draws the moments.
+    """
+    found = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        at = [*moments(whole, rng).values()]
+        moment = replace(at[int(rng.integers(len(at)))], sent=number)
+        found[number.name] = Disturbance(moment=moment)
+    found["no room on the disk"] = Disturbance(most_bytes=int(10 ** rng.uniform(3, 5)))
+    return found
+
+
 def campaign(
     runs: Mapping[str, KilledRun], *, rounds: int, seed: int, root: Path
 ) -> Iterator[Outcome]:
@@ -205,6 +280,7 @@ def campaign(
         ended = begin(run, home / "whole")
         assert ended.code == 0, f"{name} fails when it is left alone: {ended.output}"
         whole = story(home / "whole")
+        quiet = story(home / "whole", checkpoints_too=False)
         for turn in range(rounds):
             drawn = {kind: [moment] for kind, moment in moments(ended, rng).items()}
             again = [*moments(ended, rng).values()]
@@ -212,6 +288,10 @@ def campaign(
             for kind, kills in drawn.items():
                 folder = home / f"{turn}_{kind.replace(' ', '_')}"
                 yield killed_and_resumed(name, run, kind, kills, folder, whole)
+                shutil.rmtree(folder, ignore_errors=True)
+            for kind, disturbed in disturbances(ended, rng).items():
+                folder = home / f"{turn}_{kind.replace(' ', '_')}"
+                yield disturbed_and_resumed(name, run, kind, disturbed, folder, quiet)
                 shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(home)
 
@@ -266,7 +346,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="runs; default: all")
     parser.add_argument("--rounds", type=int, default=2, help="rounds of kills (default: 2)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
-    parser.add_argument("--write", action="store_true", help="keep the table in the results")
+    parser.add_argument(
+        "--write", action="store_true", help="write the table into docs/reliability.md"
+    )
     given = parser.parse_args()
     chosen = {name: run for name, run in runs().items() if name in (given.names or runs())}
     outcomes = []
