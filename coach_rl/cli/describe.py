@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
+from typing import Literal, get_args, get_origin
 
 from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.ranges import has_range
@@ -47,10 +48,10 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
 
 
 def parameter_rows(parameters: object) -> Iterator[Row]:
-    """Every parameter: the path that `-cp` takes, its value, its meaning, and its range if any."""
+    """Every parameter: the path that `-cp` takes, its value, its meaning, and what is allowed."""
     meanings = _meanings(parameters, "")
     for path, value, annotation in parameter_paths(parameters):
-        allowed = f"; allowed: {describe_type(annotation)}" if has_range(annotation) else ""
+        allowed = f"; allowed: {describe_type(annotation)}" if _is_limited(annotation) else ""
         if is_dataclass(value) and not isinstance(value, StepUnit):
             meanings |= _meanings(value, f"{path}.")
         yield path, _shown(value), meanings.get(path, "") + allowed
@@ -62,6 +63,12 @@ def component_rows(parameters: object) -> Iterator[Row]:
         kinds = fitting(annotation)
         if any(kind is not type(value) for kind in kinds):
             yield path, ", ".join(map(short_name, kinds))
+
+
+def _is_limited(annotation: object) -> bool:
+    """Return whether a type declares ranges or words."""
+    is_word = get_origin(annotation) is Literal
+    return is_word or has_range(annotation) or any(map(_is_limited, get_args(annotation)))
 
 
 def _panel_rows(preset: Preset) -> Iterator[Row]:
