@@ -1,4 +1,4 @@
-"""Whether the objects of a class are what a protocol asks for.
+"""The test whether objects of a class are what a protocol asks for.
 
 belongs(PPOAgentParameters, AgentParameters)                        # True
 belongs(ObservationNormalizationFilter, InputFilterParameters)      # False, though both have build
@@ -25,7 +25,7 @@ def belongs(kind: type[object], wanted: type[object]) -> bool:
 
 
 @cache
-def builds(kind: type[object], protocol: type[object]) -> bool:
+def builds(kind: type[Any], protocol: type[Any]) -> bool:
     """Return whether `build` returns what the protocol's does; methods are compared by name.
 
     A `build` that doesn't say what it returns is taken at its word.
@@ -63,7 +63,7 @@ def _has_members(kind: type[object], protocol: type[object]) -> bool:
 
 def _return_type(function: object) -> object:
     try:
-        told = get_type_hints(function).get("return")
+        declared = get_type_hints(function).get("return")
     except (TypeError, NameError):  # no function, or names that only type checkers import
         return None
-    return None if told in (Any, object) else told
+    return None if declared in (Any, object) else declared
