@@ -11,10 +11,10 @@ import gymnasium
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
+from coach_rl.core.level_name import name_of_class
 from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.recipe import how_to_name
-from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,

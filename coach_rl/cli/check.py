@@ -2,12 +2,15 @@
 
 import os
 import sys
+import warnings
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.level_name import shown_level
 from coach_rl.environments import parameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.testing import examine
@@ -36,10 +39,11 @@ def check_environment(environment: EnvironmentParameters) -> int:
     Raises:
         ConfigurationError: It cannot be built.
     """
-    with closing(environment.build(num_envs=1)) as built:
+    with warnings.catch_warnings(), closing(environment.build(num_envs=1)) as built:
+        warnings.simplefilter("ignore", CoachWarning)  # each is a finding below
         obstacle = obstacle_to_restoring(built, environment)
     short = _with_short_episodes(environment)
-    print(f"checking {environment.level}")
+    print(f"checking {shown_level(environment.level)}")
     verdicts: Counter[str] = Counter()
     for finding in examine(
         lambda num_envs: environment.build(num_envs=num_envs),

@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, require
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength
@@ -276,9 +277,9 @@ class GraphManager:
         obstacle = self.graph.obstacle_to_restoring
         if obstacle is not None:
             warnings.warn(
-                f"open episodes of '{self.parameters.environment.level}' cannot be saved: "
-                f"{obstacle}. Checkpoints hold everything else, and a resumed run begins these "
-                "episodes anew",
+                f"open episodes of '{shown_level(self.parameters.environment.level)}' cannot be "
+                f"saved: {obstacle}. Checkpoints hold everything else, and a resumed run begins "
+                "these episodes anew",
                 CoachWarning,
                 stacklevel=2,
             )

@@ -3,6 +3,7 @@
 import warnings
 
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
@@ -66,8 +67,8 @@ def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
 def warn_of_endless_episodes(parameters: GraphParameters) -> None:
     """Warn that training episodes do not end."""
     _warn(
-        f"no training episode of '{parameters.environment.level}' has ended in the last "
-        f"{ENDLESS:,} steps of each environment; where they should, give it a time limit "
+        f"no training episode of '{shown_level(parameters.environment.level)}' has ended in "
+        f"the last {ENDLESS:,} steps of each environment; where they should, give it a time limit "
         '(-cp "environment.max_episode_steps=1000") or let it report terminated or truncated'
     )
 
@@ -76,7 +77,7 @@ def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
     """Warn that episodes of an evaluation did not end in time."""
     environment = parameters.evaluation_environment or parameters.environment
     _warn(
-        f"evaluation episodes of '{environment.level}' were cut off after "
+        f"evaluation episodes of '{shown_level(environment.level)}' were cut off after "
         f"{parameters.schedule.evaluation_step_limit:,} steps and count as truncated; give it a "
         "time limit (environment.max_episode_steps), or change schedule.evaluation_step_limit"
     )

@@ -160,7 +160,7 @@ def examine(
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """What a run would be warned of is a finding here."""
+    """Warnings of a run are ignored: each is a finding here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoachWarning)
         yield

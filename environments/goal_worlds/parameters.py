@@ -4,6 +4,7 @@ from dataclasses import field
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
+from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
@@ -15,7 +16,6 @@ from coach_rl.environments.goal_worlds.point_maze import (
     PointMazeMedium,
     PointMazeU,
 )
-from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco.parameters import SimulationParameters
 
 GOAL_WORLDS: dict[str, type[GoalTask]] = {

@@ -9,9 +9,9 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import EnvironmentFault, SpaceError
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.environments.level_name import shown_level
 
 PLAIN_KEY = "observation"
 """Key of an observation that is no dict."""

@@ -8,6 +8,7 @@ from typing import Literal, Self
 from coach_rl.core.errors import require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.roles import CodeNamingParameters
@@ -18,7 +19,6 @@ from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
-from coach_rl.environments.level_name import name_of_class
 
 
 @parameter_class
@@ -41,7 +41,7 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
     faults: FaultParameters = field(default_factory=FaultParameters)
-    """What happens when an environment fails."""
+    """The response to environments that fail."""
     resume: Literal["replay", "restart"] = "replay"
     """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
     step by step, as far as the environment can be. restart: they begin anew, for slow ones."""

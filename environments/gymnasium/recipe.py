@@ -13,8 +13,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, how_to_install
 from coach_rl.core.frozen import FrozenMapping, thawed
+from coach_rl.core.level_name import shown_level
 from coach_rl.environments.faults import raised_at
-from coach_rl.environments.level_name import shown_level
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError, EnvironmentFault, SpaceError
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.state import State
@@ -28,7 +29,6 @@ from coach_rl.environments.faults import (
 )
 from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
-from coach_rl.environments.level_name import shown_level
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class RowsAnswer(NamedTuple):
 
 
 class Life(NamedTuple):
-    """What makes a row's unfinished episode happen again."""
+    """All that is needed to play a row's unfinished episode again."""
 
     seed: int | None
     """The last seed given; None when there never was one."""
@@ -340,7 +340,7 @@ class Row:
     def __init__(self, env: Env, layout: Layout) -> None:
         self.env = env
         self.given: object = None
-        """What its `reset` or `step` returned last, to show where it is wrong."""
+        """The last result of its `reset` or `step`, to show where it is wrong."""
         self._layout = layout
         self._alarms = alarms_of(env)
         self._seed: int | None = None

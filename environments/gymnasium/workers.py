@@ -33,6 +33,7 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     SpaceError,
 )
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
 from coach_rl.environments.faults import (
@@ -52,7 +53,6 @@ from coach_rl.environments.gymnasium.rows import (
     life_of,
     require_one_layout,
 )
-from coach_rl.environments.level_name import shown_level
 from coach_rl.environments.processors import usable_processors
 
 T = TypeVar("T")
@@ -241,7 +241,7 @@ class WorkerRows:
         self._place = np.concatenate([np.arange(len(share)) for share in shares])
         """[N] the row's place in its worker."""
         self._lives: list[Life | None] = [None] * num_envs
-        """What makes each row's episode happen again; None where nobody knows."""
+        """All that is needed to play each row's episode again; None where that is not known."""
         self._shown: Observation | None = None
         """[N, ...] what each row showed last; None before that is known."""
         self._workers: list[Worker] = []
@@ -554,7 +554,7 @@ def _let_wait(connection: Connection, seconds: float) -> None:
 
 
 def _exit(code: int | None) -> str:
-    """How a process has ended."""
+    """The way a process has ended, for messages."""
     if code is not None and code < 0:
         return f"signal {signal.Signals(-code).name}"
     return f"exit code {code}"

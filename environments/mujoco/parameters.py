@@ -6,10 +6,10 @@ from typing import Literal
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
+from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.environments.faults import FaultParameters
-from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.mujoco.ant import Ant
 from coach_rl.environments.mujoco.arms import Pusher, Reacher
 from coach_rl.environments.mujoco.batch import MujocoBatch
@@ -60,7 +60,7 @@ class SimulationParameters(ABC):
     """Frame height in pixels; None: the task's own."""
 
     faults: FaultParameters = field(default_factory=FaultParameters)
-    """What happens when a simulation becomes unstable; time limits don't apply."""
+    """The response to simulations that become unstable; time limits don't apply."""
 
     @property
     @abstractmethod

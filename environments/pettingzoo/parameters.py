@@ -5,6 +5,7 @@ from typing import Literal
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.frozen import thawed
+from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.environments.gymnasium.parameters import SingleEnvironmentsParameters
 from coach_rl.environments.gymnasium.recipe import (
@@ -15,7 +16,6 @@ from coach_rl.environments.gymnasium.recipe import (
     imported,
     wrapped,
 )
-from coach_rl.environments.level_name import name_of_class
 from coach_rl.environments.pettingzoo.agents_as_one import AgentsAsOne
 
 MAKER = "parallel_env"
