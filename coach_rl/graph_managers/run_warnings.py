@@ -5,13 +5,11 @@ import warnings
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.roles import LearnerParameters
-from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.steps import EnvironmentSteps, RunLength
 from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
 
 ENDLESS = 10_000
 """Steps of each environment without the end of an episode that are worth a warning."""
-
-
 ANY_NUMBER = 1 << 60
 """Environment steps of a run whose length is counted in something else."""
 TRIAL = 10_000
@@ -22,10 +20,8 @@ def warn_of_useless_settings(parameters: GraphParameters) -> None:
     """Warn where a run would teach its agents nothing, or show nothing of what they learn."""
     warn_of_idle_learners(parameters)
     schedule = parameters.schedule
-    steps, heatup, interval = (
-        length.count if isinstance(length, EnvironmentSteps) else None
-        for length in (schedule.training, schedule.heatup, schedule.evaluation_interval)
-    )
+    steps, heatup = _steps(schedule.training), _steps(schedule.heatup)
+    interval = _steps(schedule.evaluation_interval)
     if steps is None or heatup is None or interval is None:
         return
     if interval > steps - heatup >= TRIAL:
@@ -42,14 +38,11 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
     for level in levels:
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
-        training, heatup = (
-            length.count if isinstance(length, EnvironmentSteps) else None
-            for length in (schedule.training, schedule.heatup)
-        )
+        training = _steps(schedule.training)
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
             steps=ANY_NUMBER if training is None else training,
-            heatup=heatup or 0,
+            heatup=_steps(schedule.heatup) or 0,
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "
@@ -81,6 +74,11 @@ def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
         f"{parameters.schedule.evaluation_step_limit:,} steps and count as truncated; give it a "
         "time limit (environment.max_episode_steps), or change schedule.evaluation_step_limit"
     )
+
+
+def _steps(length: RunLength | None) -> int | None:
+    """The environment steps of a length; None where it is counted in something else."""
+    return length.count if isinstance(length, EnvironmentSteps) else None
 
 
 def _warn(message: str) -> None:
