@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test check slow coverage docs format benchmark clean
+.PHONY: train test check slow faults coverage docs format benchmark clean
 
 train: .venv/installed
 	$(BIN)/coach -p Mujoco_PPO
@@ -19,6 +19,10 @@ check: .venv/installed
 	$(BIN)/codespell
 	$(BIN)/python -m compileall -q coach_rl environments filters presets benchmarks tests
 	$(BIN)/python .ci/check_wheel.py
+
+faults: .venv/installed
+	OMP_NUM_THREADS=1 PYTHONPATH=tests/golden $(BIN)/python tests/faults/killed_runs.py --write
+	$(BIN)/python tests/faults/promises.py --write
 
 coverage: .venv/installed
 	rm -f .coverage .coverage.*

@@ -283,10 +283,28 @@ def put_aside(damaged: Sequence[Path]) -> None:
         path.rename(aside)
 
 
-def remove_unfinished(checkpoints: Path) -> None:
-    """Delete what processes that were killed have left half-written or half-deleted."""
+def begin_checkpoint(path: Path) -> None:
+    """Leave a trace of a checkpoint that is about to be written.
+
+    A log that announces a first checkpoint, without any trace of one, means that it was deleted.
+
+    Args:
+        path: Its folder, e.g. from `free_path`.
+    """
+    _unfinished(path).mkdir(parents=True, exist_ok=True)
+
+
+def remove_unfinished(checkpoints: Path, *, but: Path | None = None) -> None:
+    """Delete what processes that were killed have left half-written or half-deleted.
+
+    Args:
+        checkpoints: The folder of the checkpoints.
+        but: The one that is being written; None for none.
+    """
     for pattern in _LEFT_OVER:
         for path in checkpoints.glob(pattern):
+            if path == but:
+                continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -301,11 +319,12 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
         path: The folder; its parent is made where missing.
         failure: Begins the CheckpointError where the disk refuses.
     """
-    unfinished = path.parent / f".{path.name}.new-{os.getpid()}"
+    unfinished = _unfinished(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        remove_unfinished(path.parent)
-        unfinished.mkdir()
+        begin_checkpoint(path)
+        remove_unfinished(path.parent, but=unfinished)
+        for left in unfinished.iterdir():  # by a killed process of the same number
+            left.unlink()
         yield unfinished
         sync_folder(unfinished)
         unfinished.rename(path)
@@ -314,6 +333,10 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
         raise CheckpointError(f"{failure}: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _unfinished(path: Path) -> Path:
+    return path.parent / f".{path.name}.new-{os.getpid()}"
 
 
 def _order(path: Path) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Checkpoints that a run writes and keeps, by the policy of `CheckpointParameters`."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,7 @@ from coach_rl.experiment.checkpoint import (
     LAST,
     POINTERS,
     Checkpoint,
+    begin_checkpoint,
     free_path,
     list_checkpoints,
     point,
@@ -113,6 +115,11 @@ class CheckpointKeeper:
             reasons.add("last")
         return reasons
 
+    def begin(self, environment_steps: int) -> None:
+        """Leave a trace of a checkpoint before the log announces it; `save` says what fails."""
+        with suppress(OSError):
+            begin_checkpoint(free_path(self._folder.checkpoints, environment_steps))
+
     def save(self, reasons: set[Reason], record: LogRecord) -> None:
         """Write a checkpoint and let `last` (and `best`, where it is) point to it.
 
@@ -150,15 +157,16 @@ class CheckpointKeeper:
     def restore(self, checkpoint: Checkpoint | None) -> None:
         """Go on from a checkpoint: what came after it goes, and best is what it was then.
 
-        What a process that died here has left half written is removed.
+        What a process that died here has left half written is removed; without a checkpoint it
+        stays until the first is written, as a sign that none has been deleted.
 
         Args:
             checkpoint: Where to continue; None for the very beginning of a run without checkpoints.
         """
         checkpoints = self._folder.checkpoints
-        remove_unfinished(checkpoints)
         if checkpoint is None:
             return
+        remove_unfinished(checkpoints)
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
         best, known = self._recall(checkpoint), {path.name for path in kept}

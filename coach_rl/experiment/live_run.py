@@ -239,11 +239,14 @@ class LiveRun:
         Where it cannot be written the run continues, and tries again when the next one is due.
         """
         steps = self.graph_manager.clock.environment_steps
+        is_there = self.folder.manifest.exists()
         said = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
+            if is_there:
+                self.keeper.begin(record.environment_steps)
             sinks.write(said)
         try:
-            if not self.folder.manifest.exists():
+            if not is_there:
                 raise CheckpointError("the run's folder has lost its manifest")
             self.keeper.save(reasons, record)
         except CheckpointError as error:

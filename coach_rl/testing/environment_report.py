@@ -160,7 +160,7 @@ def examine(
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Warnings of a run are ignored: each is a finding here."""
+    """Warnings are silenced: what they say is a finding here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoachWarning)
         yield

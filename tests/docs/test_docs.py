@@ -316,3 +316,17 @@ def test_ppo_table_names_every_parameter_and_the_presets_that_differ():
         if "by task" in rows[field]:  # and the preset's own task may have none
             presets |= {"Mujoco_PPO", "Mujoco_PPO_KL"}
         assert named == presets, field
+
+
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)*)`")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if NAMED_TEST.search(page.read_text())], ids=name_of
+)
+def test_tests_that_a_page_names_exist(page):
+    for file, names in NAMED_TEST.findall(page.read_text()):
+        assert (CHECKOUT / file).is_file(), file
+        source = (CHECKOUT / file).read_text()
+        for name in filter(None, names.split("::")):
+            assert re.search(rf"^\s*(?:def|class) {name}\b", source, re.M), f"{file}::{name}"

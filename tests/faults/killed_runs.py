@@ -1,0 +1,369 @@
+"""Runs that are killed, stopped or out of room, resumed, and compared with runs left alone.
+
+    PYTHONPATH=tests/golden python tests/faults/killed_runs.py --rounds 2 --write
+
+makes short runs of every shipped preset, kills each at moments of several kinds, some twice, sends
+signals, lets its disk be full, resumes it to its end, and compares what it left behind: the last
+checkpoint's state, the logs, TensorBoard's entries, the summary. `--write` keeps the table in
+docs/reliability.md.
+"""
+
+import argparse
+import csv
+import importlib.util
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from golden_runs import RUNS, GoldenRun
+from killed_processes import Ended, Moment, coach, moments
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from coach_rl.core.state import Appended
+from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.experiment.run_folder import RunFolder
+
+CHECKOUT = Path(__file__).parent.parent.parent
+RESULTS = CHECKOUT / "docs" / "reliability.md"
+MARK = "<!-- killed runs -->"
+
+OFTEN = ("--checkpoint_steps", "20")
+"""Flags for checkpoints all the time, where records come as often."""
+OFTEN_RECORDS = "schedule.progress_interval=20"
+
+TIMES = ("steps_per_second", "wall_seconds", "training_seconds", "time/", "resources/", "created")
+"""Beginnings of names whose values are times or loads, other ones in each run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KilledRun:
+    """A short run of a shipped preset."""
+
+    words: tuple[str, ...]
+    """Its command line, without folders."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disturbance:
+    """A signal, or a full disk."""
+
+    moment: Moment | None = None
+    """The signal and its moment; None for none."""
+    most_bytes: int | None = None
+    """Size at which files cannot grow any more; None for none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a run that was killed."""
+
+    name: str
+    kind: str
+    kills: int
+    """How often it was really killed; a moment may lie behind its end."""
+    difference: str
+    """Where it differs from the run left alone; empty where nothing does."""
+
+
+def begin(run: KilledRun, root: Path, killed: Moment | None = None) -> Ended:
+    """Start a run in a folder of its own."""
+    root.mkdir(parents=True, exist_ok=True)
+    return coach([*run.words, "-ep", str(root), "-e", "run"], root, killed)
+
+
+def go_on(run: KilledRun, root: Path, killed: Moment | None = None) -> Ended:
+    """Resume what there is, as its user would; a run that has left nothing is started again."""
+    folder = made(root)
+    if folder is None:
+        return begin(run, root, killed)
+    return coach(["-crd", str(folder), "--plain"], root, killed)
+
+
+def made(root: Path) -> Path | None:
+    """The run's folder; None where it was killed before there was one."""
+    folders = [
+        path.parent for path in root.glob("run/*/manifest.json") if path.parent.name[0] != "."
+    ]
+    return folders[0] if folders else None
+
+
+def is_over(root: Path) -> bool:
+    """Whether a run has come to its end."""
+    folder = made(root)
+    return folder is not None and RunFolder(folder).summary.exists()
+
+
+def story(root: Path, *, checkpoints_too: bool = True) -> dict[str, object]:
+    """Everything that a finished run left behind, but times.
+
+    Args:
+        root: Where it was begun.
+        checkpoints_too: False leaves out when it saved itself: a signal makes it do so, too.
+    """
+    whole = _story(root)
+    if checkpoints_too:
+        return whole
+    log, curves, summary = whole["log"], whole["tensorboard"], whole["summary"]
+    return {
+        "state": whole["state"],
+        "log": [line for line in log if '"/kind": "checkpoint' not in line],
+        "tensorboard": {tag: each for tag, each in curves.items() if "checkpoint" not in tag},
+        "summary": {name: each for name, each in summary.items() if "checkpoint" not in name},
+    }
+
+
+def _story(root: Path) -> dict[str, Any]:
+    folder = made(root)
+    assert folder is not None, f"no run in {root}"
+    checkpoints = folder / "checkpoints"
+    state = dict(flat(read_checkpoint(find_checkpoint(checkpoints)).state))
+    return {
+        "state": without_times(state),
+        "checkpoints": [path.name for path in list_checkpoints(checkpoints)],
+        "best": find_checkpoint(checkpoints, "best").name,
+        "left over": sorted(path.name for path in checkpoints.glob(".*")),
+        "log": [log_line(line) for line in (folder / "log.jsonl").read_text().splitlines()],
+        "tables": {path.name: table(path) for path in sorted(folder.glob("*.csv"))},
+        "tensorboard": curves(folder),
+        "summary": without_times(dict(flat(json.loads((folder / "summary.json").read_text())))),
+    }
+
+
+def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """The leaves of a tree by their path; arrays as bytes."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from flat(part, f"{path}/{name}")
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            yield from flat(part, f"{path}/{number}")
+    elif isinstance(value, Appended):
+        for row, begin, columns in value.parts():
+            yield from flat(dict(columns), f"{path}/row {row} from {begin}")
+    elif hasattr(value, "dtype"):
+        array = np.asarray(value)
+        yield path, (str(array.dtype), array.shape, array.tobytes())
+    else:
+        yield path, value
+
+
+def is_time(name: str) -> bool:
+    """Whether a figure of that name or path is a time or a load."""
+    return any(name.startswith(time) or f"/{time}" in name for time in TIMES)
+
+
+def without_times(tree: Mapping[str, object]) -> dict[str, object]:
+    """The figures that are the same in equal runs."""
+    return {name: value for name, value in tree.items() if not is_time(name)}
+
+
+def log_line(line: str) -> str:
+    """A line of the log without times."""
+    return json.dumps(without_times(dict(flat(json.loads(line)))))
+
+
+def table(path: Path) -> list[dict[str, object]]:
+    """The rows of a CSV file without times."""
+    with path.open() as file:
+        return [without_times(row) for row in csv.DictReader(file)]
+
+
+def curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """TensorBoard's scalars without times."""
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    events.Reload()
+    tags = [tag for tag in sorted(events.Tags()["scalars"]) if not is_time(tag)]
+    return {tag: [(each.step, each.value) for each in events.Scalars(tag)] for tag in tags}
+
+
+def difference(found: object, expected: object, path: str = "") -> str:
+    """The first place where two stories differ; empty where they don't."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        if found.keys() != expected.keys():
+            return f"{path}: only one has {sorted(found.keys() ^ expected.keys())[:5]}"
+        parts = (difference(found[name], expected[name], f"{path}/{name}") for name in found)
+        return next(filter(None, parts), "")
+    if isinstance(found, list) and isinstance(expected, list):
+        pairs = enumerate(zip(found, expected, strict=False))
+        parts = (difference(one, other, f"{path}/{number}") for number, (one, other) in pairs)
+        first = next(filter(None, parts), "")
+        return first or (f"{path}: {len(found)} of {len(expected)}" * (len(found) != len(expected)))
+    return (
+        "" if found == expected else f"{path}: {str(found)[:200]} instead of {str(expected)[:200]}"
+    )
+
+
+def killed_and_resumed(
+    name: str, run: KilledRun, kind: str, kills: list[Moment], root: Path, whole: dict[str, object]
+) -> Outcome:
+    """Kill a run at each of these moments in turn, resume it to its end, and compare.
+
+    Args:
+        name: The run's name.
+        run: The run.
+        kind: What kind of moment it is.
+        kills: When it is killed; the second moment is counted from its resumption on.
+        root: An empty folder.
+        whole: What the run leaves behind when it is left alone.
+    """
+    died = 0
+    for moment in kills:
+        if is_over(root):
+            break
+        died += go_on(run, root, moment).code == -9
+    if not is_over(root):
+        ended = go_on(run, root)
+        if ended.code:
+            return Outcome(name=name, kind=kind, kills=died, difference=ended.output[-500:])
+    return Outcome(name=name, kind=kind, kills=died, difference=difference(story(root), whole))
+
+
+def disturbed_and_resumed(
+    name: str, run: KilledRun, kind: str, disturbed: Disturbance, root: Path, whole: dict[str, Any]
+) -> Outcome:
+    """Send a run a signal, or let it have no room on the disk, resume it to its end, and compare.
+
+    Args:
+        name: The run's name.
+        run: The run.
+        kind: What disturbs it, for the table.
+        disturbed: What disturbs it.
+        root: An empty folder.
+        whole: What the run leaves behind when it is left alone, without its checkpoints.
+    """
+    root.mkdir(parents=True)
+    words = [*run.words, "-ep", str(root), "-e", "run"]
+    ended = coach(words, root, disturbed.moment, most_bytes=disturbed.most_bytes)
+    if "Traceback" in ended.output:
+        return Outcome(name=name, kind=kind, kills=1, difference=ended.output[-500:])
+    if not is_over(root) or ended.code:  # a run that could not save its end may be over
+        ended = go_on(run, root)
+    if not is_over(root) or ended.code:
+        return Outcome(name=name, kind=kind, kills=1, difference=ended.output[-500:])
+    found = story(root, checkpoints_too=False)
+    if disturbed.most_bytes is not None:  # lines that had no room are lost, and told of
+        found, whole = {"state": found["state"]}, {"state": whole["state"]}
+    return Outcome(name=name, kind=kind, kills=1, difference=difference(found, whole))
+
+
+def disturbances(whole: Ended, rng: np.random.Generator) -> dict[str, Disturbance]:
+    """A disturbance of each kind at a random moment.
+
+    Args:
+        whole: The run when it wasn't disturbed.
+        rng: Draws the moments.
+    """
+    found = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        at = [*moments(whole, rng).values()]
+        moment = replace(at[int(rng.integers(len(at)))], sent=number)
+        found[number.name] = Disturbance(moment=moment)
+    found["no room on the disk"] = Disturbance(most_bytes=int(10 ** rng.uniform(3, 5)))
+    return found
+
+
+def campaign(
+    runs: Mapping[str, KilledRun], *, rounds: int, seed: int, root: Path
+) -> Iterator[Outcome]:
+    """Kill each run at a moment of each kind, and once more while it resumes, in every round."""
+    for number, (name, run) in enumerate(runs.items()):
+        rng = np.random.default_rng((seed, number))
+        home = root / str(number)
+        ended = begin(run, home / "whole")
+        assert ended.code == 0, f"{name} fails when it is left alone: {ended.output}"
+        whole = story(home / "whole")
+        quiet = story(home / "whole", checkpoints_too=False)
+        for turn in range(rounds):
+            drawn = {kind: [moment] for kind, moment in moments(ended, rng).items()}
+            again = [*moments(ended, rng).values()]
+            drawn["two or three times"] = [*rng.choice(np.array(again, dtype=object), size=3)]
+            for kind, kills in drawn.items():
+                folder = home / f"{turn}_{kind.replace(' ', '_')}"
+                yield killed_and_resumed(name, run, kind, kills, folder, whole)
+                shutil.rmtree(folder, ignore_errors=True)
+            for kind, disturbed in disturbances(ended, rng).items():
+                folder = home / f"{turn}_{kind.replace(' ', '_')}"
+                yield disturbed_and_resumed(name, run, kind, disturbed, folder, quiet)
+                shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(home)
+
+
+def runs() -> dict[str, KilledRun]:
+    """The golden runs, with checkpoints all the time; and two more: workers, compiled updates."""
+    available = {
+        name: killed_run(run)
+        for name, run in RUNS.items()
+        if run.package is None or importlib.util.find_spec(run.package) is not None
+    }
+    for name, base, change in (
+        ("CartPole_PPO, worker processes", "CartPole_PPO", "environment.vectorization=subprocess"),
+        ("Mujoco_PPO, compiled", "Mujoco_PPO", "agent.update_mode=compiled"),
+        ("Pendulum_SAC, compiled", "Pendulum_SAC", "agent.update_mode=compiled"),
+    ):
+        golden = RUNS[base]
+        available[name] = killed_run(replace(golden, changes=f"{golden.changes}; {change}"))
+    return available
+
+
+def killed_run(run: GoldenRun) -> KilledRun:
+    """A golden run that keeps checkpoints all the time."""
+    changes = f"{run.changes}; schedule.training={run.steps}; {OFTEN_RECORDS}"
+    words = ["-p", run.preset, "--seed", "7", "-cp", changes, "-c", "--plain", "--threads", "1"]
+    return KilledRun(words=(*words, *(("-lvl", run.level) if run.level else ()), *OFTEN))
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    """A table of how often each run was killed at which moments, and of what differed."""
+    kinds = [*dict.fromkeys(outcome.kind for outcome in outcomes)]
+    lines = [
+        "| run | " + " | ".join(kinds) + " | different |",
+        "| --- |" + " ---: |" * (len(kinds) + 1),
+    ]
+    by_name: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_name.setdefault(outcome.name, []).append(outcome)
+    for name, own in {**by_name, "all": [*outcomes]}.items():
+        kills = Counter[str]()
+        for outcome in own:
+            kills[outcome.kind] += outcome.kills
+        different = sum(bool(outcome.difference) for outcome in own)
+        cells = [str(kills[kind]) for kind in kinds]
+        lines.append(f"| {name} | {' | '.join(cells)} | {different} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Kill, resume, compare, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="runs; default: all")
+    parser.add_argument("--rounds", type=int, default=2, help="rounds of kills (default: 2)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
+    parser.add_argument(
+        "--write", action="store_true", help="write the table into docs/reliability.md"
+    )
+    given = parser.parse_args()
+    chosen = {name: run for name, run in runs().items() if name in (given.names or runs())}
+    outcomes = []
+    with tempfile.TemporaryDirectory() as root:
+        for outcome in campaign(chosen, rounds=given.rounds, seed=given.seed, root=Path(root)):
+            outcomes.append(outcome)
+            said = outcome.difference or "equal"
+            print(f"{outcome.name}, {outcome.kind}, kills: {outcome.kills}: {said}", flush=True)
+    found = markdown(outcomes)
+    print(found)
+    if given.write:
+        before, _, after = RESULTS.read_text().split(MARK)
+        RESULTS.write_text(f"{before}{MARK}\n{found}\n{MARK}{after}")
+    return int(any(outcome.difference for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

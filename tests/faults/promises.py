@@ -1,0 +1,108 @@
+"""The promises of docs/reliability.md, and the tests that keep them.
+
+    PYTHONPATH=tests/golden python tests/faults/promises.py --write
+
+runs the tests, slow ones included, and writes how many cases passed into the page.
+"""
+
+import argparse
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent.parent
+PAGE = CHECKOUT / "docs" / "reliability.md"
+MARK = "<!-- promises -->"
+
+PROMISES = {
+    "Damage anywhere in a run's folder is named in one line, or does no harm; `--last_good` takes "
+    "the newest good checkpoint": ["tests/experiment/test_damaged_files.py"],
+    "A stranger's run folder runs no code": [
+        "tests/experiment/test_trust.py",
+        "tests/experiment/test_hostile_manifest.py",
+    ],
+    "A row whose environment raises, dies, hangs or returns nonsense is restarted, or stops the "
+    "run with a diagnosis; other rows keep their numbers": [
+        "tests/environments/test_faults.py",
+        "tests/environments/test_gymnasium_faults.py",
+        "tests/graph_managers/test_faulty_runs.py",
+    ],
+    "What cannot be saved begins its episodes anew, and all else is exact": [
+        "tests/graph_managers/test_restarts.py",
+        "tests/experiment/test_restarted_episodes.py",
+        "tests/environments/test_gymnasium_saving.py",
+    ],
+    "Updates that are not finite are caught in their own step, and stop, are skipped or rolled "
+    "back": ["tests/agents/test_divergence.py", "tests/experiment/test_roll_back.py"],
+    "Signals save in every phase, within seconds": ["tests/cli/test_signals.py"],
+    "Files that cannot be written don't end a run; two processes never share a folder": [
+        "tests/experiment/test_run_sinks.py",
+        "tests/experiment/test_run_lock.py",
+        "tests/telemetry/test_log_files.py",
+    ],
+    "Checkpoints stay and go as the policy says, whole or not at all": [
+        "tests/experiment/test_checkpoint_keeper.py",
+        "tests/experiment/test_checkpoint.py",
+        "tests/experiment/test_appended_entries.py",
+    ],
+    "A fork starts from the state it names, and leaves its parent alone": [
+        "tests/experiment/test_fork.py"
+    ],
+    "A trained agent acts from Python as in its evaluations, without its environment": [
+        "tests/experiment/test_trained_agent.py"
+    ],
+    "Numbers don't depend on how a run is started, watched or saved": [
+        "tests/faults/test_same_numbers.py"
+    ],
+}
+
+
+@dataclass
+class Counts:
+    """Counts of the cases of some tests."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a case; a failing set-up counts as a failing case."""
+        if report.failed:
+            self.failed += 1
+        elif report.skipped:
+            self.skipped += 1
+        elif report.when == "call":
+            self.passed += 1
+
+
+def table() -> tuple[str, bool]:
+    """The table of promises, and whether all of them are kept."""
+    lines, kept = ["| promise | tests | cases | failed |", "| --- | --- | ---: | ---: |"], True
+    for promise, files in PROMISES.items():
+        counts = Counts()
+        paths = [str(CHECKOUT / file) for file in files]
+        pytest.main(["-q", "-p", "no:cacheprovider", *paths], plugins=[counts])
+        kept &= counts.failed == 0 and counts.passed > 0
+        names = ", ".join(f"`{file}`" for file in files)
+        lines.append(f"| {promise} | {names} | {counts.passed} | {counts.failed} |")
+    return "\n".join(lines), kept
+
+
+def main() -> int:
+    """Run the tests, and print the table or write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write the table into the page")
+    given = parser.parse_args()
+    found, kept = table()
+    print(found)
+    if given.write:
+        parts = re.split(re.escape(MARK), PAGE.read_text())
+        PAGE.write_text(f"{parts[0]}{MARK}\n{found}\n{MARK}{parts[2]}")
+    return int(not kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

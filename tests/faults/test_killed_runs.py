@@ -1,0 +1,40 @@
+"""A share of the killed runs; `make faults` makes all of them."""
+
+import numpy as np
+import pytest
+from killed_processes import Moment, moments
+from killed_runs import begin, difference, killed_and_resumed, log_line, runs, story
+
+EACH_TIME = ("CartPole_PPO", "Pendulum_SAC", "Pendulum_HAC")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in EACH_TIME else pytest.param(name, marks=pytest.mark.slow) for name in runs()],
+)
+def test_a_killed_run_resumes_to_what_it_would_have_been(name, tmp_path):
+    run = runs()[name]
+    ended = begin(run, tmp_path / "whole")
+    assert ended.code == 0, ended.output
+    whole = story(tmp_path / "whole")
+    for kind, moment in moments(ended, np.random.default_rng(1)).items():
+        outcome = killed_and_resumed(name, run, kind, [moment], tmp_path / kind, whole)
+        assert not outcome.difference, outcome
+
+
+def test_a_moment_behind_the_end_kills_nothing(tmp_path):
+    run = runs()["CartPole_PPO"]
+    begin(run, tmp_path / "whole")
+    outcome = killed_and_resumed(
+        "x", run, "late", [Moment("operation", 1e9)], tmp_path / "late", story(tmp_path / "whole")
+    )
+    assert (outcome.kills, outcome.difference) == (0, "")
+
+
+def test_a_difference_is_noticed():
+    line = '{"kind": "train", "wall_seconds": 1.0, "scalars": {"loss": 0.5, "time/x": 2}}'
+    other = line.replace("0.5", "0.25")
+    assert difference({"log": [log_line(line)]}, {"log": [log_line(other)]}).startswith("/log/0")
+    assert not difference(log_line(line), log_line(line.replace("1.0", "7.0")))
+    assert difference({"log": [1, 2]}, {"log": [1]})
+    assert difference({"a": 1}, {"b": 1})
