@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -341,13 +341,13 @@ def non_finite(
     )
 
 
-def alarms_of(env: Any) -> IntArray | None:
+def alarms_of(env: object) -> IntArray | None:
     """MuJoCo's counters of instabilities in a Gymnasium environment; None where it has none.
 
     A view into the simulator, which never moves.
     """
-    data: Any = getattr(env.unwrapped, "data", None)
-    if not type(data).__module__.startswith("mujoco."):
+    data = getattr(getattr(env, "unwrapped", env), "data", None)
+    if data is None or not type(data).__module__.startswith("mujoco."):
         return None
     import mujoco  # such an environment has imported it
 

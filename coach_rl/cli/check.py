@@ -5,13 +5,12 @@ import sys
 import warnings
 from collections import Counter
 from contextlib import closing
-from dataclasses import replace
-from typing import Any
 
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
 from coach_rl.environments import parameters
+from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.testing import examine
 
@@ -63,6 +62,4 @@ def _with_short_episodes(environment: EnvironmentParameters) -> EnvironmentParam
     takes_limit = hasattr(environment, "max_episode_steps")
     if not takes_limit or getattr(environment, "vectorization", "") == "vector":
         return None
-    limited: Any = environment  # a dataclass with the field, which its protocol doesn't say
-    short: EnvironmentParameters = replace(limited, max_episode_steps=_SHORT_EPISODES)
-    return short
+    return apply_overrides(environment, {"max_episode_steps": _SHORT_EPISODES})

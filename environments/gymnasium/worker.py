@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from ctypes import c_int
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -199,7 +200,7 @@ def serve(
     recipe: Recipe,
     rows: Sequence[int],
     inherited: Sequence[Connection],
-    now: Any,
+    now: c_int,
     last_words: str,
 ) -> None:
     """Run a worker process: make its rows, then answer requests until it has to stop.

@@ -58,7 +58,7 @@ class WorkerRows:
         _require_importable(recipe, start_method)
         self._recipe, self._limits = recipe, limits
         count = min(num_envs, processes or usable_processors())
-        self._context: Any = multiprocessing.get_context(start_method)
+        self._context = multiprocessing.get_context(start_method)
         shares = np.array_split(np.arange(num_envs), count)
         self._home = np.concatenate([np.full(len(share), w) for w, share in enumerate(shares)])
         """[N] the worker of each row."""
