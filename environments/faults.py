@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -59,7 +59,7 @@ _LIBRARIES = tuple(
 
 @parameter_class
 class FaultParameters:
-    """What happens when an environment fails."""
+    """The response to environments that fail: restart the row, or stop the run."""
 
     on_crash: Reaction = "restart"
     """Reaction where the environment raises an error, its worker process dies, or it hangs."""
@@ -93,11 +93,11 @@ class Trouble(NamedTuple):
     row: int
     cause: Cause
     verb: str
-    """What it was doing: step, reset or construction."""
+    """The call it failed in: step, reset or construction."""
     message: str
-    """What happened, in one line, with the environment's name, file and line."""
+    """The failure in one line, with the environment's name, file and line."""
     evidence: dict[str, Array | str]
-    """What the environment gave, and the traceback."""
+    """The values that the environment returned, and the traceback."""
 
 
 class OldInterface(EnvironmentFault):
@@ -140,9 +140,9 @@ class FaultLedger:
         self._recent: list[tuple[int, str]] = []
         """Steps and messages of the restarts within the window."""
         self._first_evidence: dict[str, Array | str] = {}
-        """What the first of them gave; not saved."""
-        self._told: list[str] = []
-        """Causes that the user was told of."""
+        """Evidence of the first of them; not saved."""
+        self._warned: list[str] = []
+        """Causes that the user has been warned of."""
 
     def reset(self, seeds: Sequence[int] | None) -> None:
         """The environment is reset with these seeds; None continues its random streams."""
@@ -189,8 +189,8 @@ class FaultLedger:
                 f"{self._recent[0][1]}",
                 self._first_evidence,
             )
-        if trouble.cause not in self._told:
-            self._told.append(trouble.cause)
+        if trouble.cause not in self._warned:
+            self._warned.append(trouble.cause)
             warnings.warn(
                 f"{message}; the row is restarted and its episode cut off (further faults of this "
                 "kind are counted in the log)",
@@ -207,7 +207,7 @@ class FaultLedger:
             "restarts": list(self._restarts),
             "recent_steps": [step for step, _ in self._recent],
             "recent_messages": [message for _, message in self._recent],
-            "told": list(self._told),
+            "warned": list(self._warned),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -215,7 +215,7 @@ class FaultLedger:
         self.steps = state["steps"]
         self._seeds, self._restarts = list(state["seeds"]), list(state["restarts"])
         self._recent = list(zip(state["recent_steps"], state["recent_messages"], strict=True))
-        self._told = list(state["told"])
+        self._warned = list(state["warned"])
 
 
 class SpaceWatch:
@@ -341,13 +341,13 @@ def non_finite(
     )
 
 
-def alarms_of(env: Any) -> IntArray | None:
+def alarms_of(env: object) -> IntArray | None:
     """MuJoCo's counters of instabilities in a Gymnasium environment; None where it has none.
 
     A view into the simulator, which never moves.
     """
-    data: Any = getattr(env.unwrapped, "data", None)
-    if not type(data).__module__.startswith("mujoco."):
+    data = getattr(getattr(env, "unwrapped", env), "data", None)
+    if data is None or not type(data).__module__.startswith("mujoco."):
         return None
     import mujoco  # such an environment has imported it
 
@@ -437,7 +437,7 @@ def _file_of(kind: type) -> str | None:
 
 
 def _text(value: object, longest: int = _LONGEST_TEXT) -> str:
-    """What a value looks like, cut short; an environment's own `__repr__` may fail as well."""
+    """Text of a value, cut short; an environment's own `__repr__` may fail as well."""
     try:
         text = repr(value)
     except Exception as error:

@@ -13,7 +13,7 @@ calls of `core.agents.Agent` for the rows in which it has a part.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from gymnasium import spaces
@@ -383,7 +383,7 @@ class AgentGroup:
             agent.load_policy(state[name])
 
     @property
-    def modules(self) -> dict[str, Mapping[str, Any]]:
+    def modules(self) -> dict[str, Mapping[str, object]]:
         """The networks of every member that has any, by the member's name."""
         return {
             name: agent.modules

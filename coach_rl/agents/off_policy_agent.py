@@ -5,6 +5,7 @@ from dataclasses import field
 from fractions import Fraction
 from typing import Annotated
 
+import numpy as np
 import torch
 from annotated_types import Interval
 from torch import Tensor
@@ -247,7 +248,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def restart_rows(self, row_state: AgentRows[RowState]) -> None:
         """Give up the open episodes of all rows; in the memory they end by truncation."""
         super().restart_rows(row_state)
-        self.memory.truncate_open_episodes()
+        self.truncate(np.arange(len(row_state.follows)))
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """The gradient steps that the decisions since the last call have earned."""

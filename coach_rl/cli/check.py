@@ -2,14 +2,15 @@
 
 import os
 import sys
+import warnings
 from collections import Counter
 from contextlib import closing
-from dataclasses import replace
-from typing import Any
 
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
 from coach_rl.environments import parameters
+from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.testing import examine
 
@@ -37,7 +38,8 @@ def check_environment(environment: EnvironmentParameters) -> int:
     Raises:
         ConfigurationError: It cannot be built.
     """
-    with closing(environment.build(num_envs=1)) as built:
+    with warnings.catch_warnings(), closing(environment.build(num_envs=1)) as built:
+        warnings.simplefilter("ignore", CoachWarning)  # each is a finding below
         obstacle = obstacle_to_restoring(built, environment)
     short = _with_short_episodes(environment)
     print(f"checking {shown_level(environment.level)}")
@@ -60,6 +62,4 @@ def _with_short_episodes(environment: EnvironmentParameters) -> EnvironmentParam
     takes_limit = hasattr(environment, "max_episode_steps")
     if not takes_limit or getattr(environment, "vectorization", "") == "vector":
         return None
-    limited: Any = environment  # a dataclass with the field, which its protocol doesn't say
-    short: EnvironmentParameters = replace(limited, max_episode_steps=_SHORT_EPISODES)
-    return short
+    return apply_overrides(environment, {"max_episode_steps": _SHORT_EPISODES})

@@ -29,6 +29,7 @@ from coach_rl.cli.settings import (
 from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
 from coach_rl.core.inspection import parse_inspections
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours, StepUnit
 from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.evaluation import (
@@ -402,7 +403,7 @@ def _audience(output: Output, console: ConsoleSink, going_on: _GoingOn) -> Audie
         going_on.run = folder.path
         parameters = graph_manager.parameters
         console.plan(parameters.schedule.training, parameters.schedule.stop_after)
-        name, level = folder.path.parent.name, parameters.environment.level
+        name, level = folder.path.parent.name, shown_level(parameters.environment.level)
         print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
         print(f"run folder: {short(folder.path)}")
         if not parameters.checkpoints.enabled:

@@ -124,7 +124,7 @@ class NetworkOwner(Protocol):
     """An agent that has networks."""
 
     @property
-    def modules(self) -> Mapping[str, Any]:
+    def modules(self) -> Mapping[str, object]:
         """Its networks by name, as torch modules; those of a group's members by member first."""
         ...
 

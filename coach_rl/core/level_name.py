@@ -1,4 +1,4 @@
-"""A level is named, so that it can stand in a run's manifest and be sent to another process."""
+"""Names of environments: `module:Class`, which manifests hold and other processes can import."""
 
 import sys
 from pathlib import Path

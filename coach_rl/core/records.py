@@ -49,7 +49,7 @@ class Fault:
     """One of the causes of `environments/faults.py`, e.g. `raised`."""
     row: int
     message: str
-    """What happened, in one line."""
+    """The failure, in one line."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, SpaceError
+from coach_rl.core.level_name import shown_level
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -158,7 +159,7 @@ def evaluate_run(
         "checkpoint": checkpoint.path.name,
         "seed": seed,
         "sampling": sampling,
-        "level": graph_manager.parameters.environment.level,
+        "level": shown_level(graph_manager.parameters.environment.level),
         "overrides": overrides_json(overrides or {}),
     }
     try:

@@ -12,9 +12,6 @@ The run it comes from, its parent, stays as it is.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
@@ -23,6 +20,7 @@ from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
 from coach_rl.experiment.manifest import Origin, make_manifest
+from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.opened_run import (
     OpenedRun,
     fitting,
@@ -101,7 +99,7 @@ def fork_experiment(
         with fitting(checkpoint, said(changes)):
             state = checkpoint.state
             if seed is not None:
-                state = _with_streams(state, graph_manager.state_dict())
+                state = with_new_streams(state, seed=seed, names=("fork",))
             graph_manager.load_state_dict(state, restart_episodes=restart_episodes)
         warn_of_missing_memories(checkpoint)
         require_work(graph_manager, checkpoint.path, may_conclude=False)
@@ -163,30 +161,3 @@ def _inherited(
     }
     inherited = {key: parent[key] for key in ("preset", "panel", "loaded") if key in parent}
     return {**inherited, "ancestry": [*parent.get("ancestry", []), step]}
-
-
-def _with_streams(saved: Any, fresh: Any) -> Any:
-    """A saved state whose random streams are those of a fresh one, but for the simulators'."""
-    if _is_stream(saved) and _is_stream(fresh):
-        return fresh
-    if not isinstance(saved, dict) or not isinstance(fresh, dict):
-        return saved
-    return {
-        key: part
-        if key not in fresh or _is_simulator(key, part)
-        else _with_streams(part, fresh[key])
-        for key, part in saved.items()
-    }
-
-
-def _is_stream(part: Any) -> bool:
-    """Return whether part of a state is that of a generator: of numpy, of rows, or of torch."""
-    if isinstance(part, dict):
-        return "bit_generator" in part or {"generators", "blocks", "used"} <= part.keys()
-    size = torch.Generator().get_state().shape
-    return isinstance(part, torch.Tensor) and part.dtype == torch.uint8 and part.shape == size
-
-
-def _is_simulator(key: str, part: Any) -> bool:
-    """Return whether part of a level's state is what its simulators are in, not a level below."""
-    return key == "environment" and "agent_rows" not in part

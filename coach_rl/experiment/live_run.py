@@ -38,7 +38,7 @@ from coach_rl.experiment.evaluation import (
 )
 from coach_rl.experiment.evidence import write_evidence
 from coach_rl.experiment.manifest import now
-from coach_rl.experiment.roll_back import with_new_randomness
+from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.run_folder import (
     RunFolder,
 )
@@ -193,7 +193,8 @@ class LiveRun:
         self.keeper.restore(checkpoint)
         for cut in cuts:
             cut.make()
-        state = with_new_randomness(checkpoint.state, seed=self.task.seed, attempt=attempt)
+        names = ("roll back", attempt)
+        state = with_new_streams(checkpoint.state, seed=self.task.seed, names=names)
         graph_manager.load_state_dict(state)
         clock.roll_backs = attempt
         most = graph_manager.parameters.divergence.most_roll_backs
@@ -253,6 +254,8 @@ class LiveRun:
             self.unsaved = f"the checkpoint at {steps:,} environment steps: {why}"
             self._note_failure("checkpoints", self.unsaved)
             sinks.write(replace(said, kind="checkpoint_failed"))
+            if is_there and not list_checkpoints(self.folder.checkpoints):
+                self.keeper.begin(record.environment_steps)  # that line may find no room either
         else:
             self.saved_at, self.unsaved = steps, None
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.level_name import shown_level
 from coach_rl.experiment.adaptations import moved, without_memories
 from coach_rl.experiment.checkpoint import list_checkpoints
 from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
@@ -81,7 +82,7 @@ def make_manifest(
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
-        "level": graph_manager.parameters.environment.level,
+        "level": shown_level(graph_manager.parameters.environment.level),
         "created": now(),
         "command": list(origin.command),
         "preset": None if origin.preset is None else _preset_entry(origin.preset),

@@ -241,7 +241,7 @@ def _cast(given: object, space: Space, key: str) -> Array:
     )
 
 
-def _as_taken(action: Action, *, is_single: bool) -> Any:
+def _as_taken(action: Action, *, is_single: bool) -> object:
     """An action as a Gymnasium environment takes it; the dicts of nested spaces nested again."""
     if not isinstance(action, dict):
         return action[0] if is_single else action

@@ -18,7 +18,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.roles import CodeNamingParameters
@@ -154,7 +154,7 @@ def texts_like_code(document: Json) -> Iterator[str]:
                 yield from texts_like_code(part)
 
 
-def code_in_parameters(parameters: Any) -> Iterator[str]:
+def code_in_parameters(parameters: object) -> Iterator[str]:
     """All that parameters import by name when they are built, see `CodeNamingParameters`."""
     if isinstance(parameters, CodeNamingParameters):
         yield from parameters.code_names()

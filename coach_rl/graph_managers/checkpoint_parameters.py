@@ -90,7 +90,7 @@ class CheckpointParameters:
 
     @property
     def most(self) -> int | None:
-        """How many checkpoints stay at most, best and last among them; None: no limit."""
+        """Number of checkpoints that stay at most, best and last among them; None: no limit."""
         if not self.is_periodic:
             return 2
         return None if self.keep_last is None or self.keep_every else 2 + self.keep_last

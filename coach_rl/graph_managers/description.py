@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.level_name import shown_level
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.level_manager import LevelManager
 
@@ -36,7 +37,7 @@ def describe_stack(
             *([] if below is None else [f"  asks level {below.name} for {_orders(below)}"]),
         ]
         lines += _at(depth, about)
-    bottom = [f"environment {environment.level} x {levels[0].num_envs}"]
+    bottom = [f"environment {shown_level(environment.level)} x {levels[0].num_envs}"]
     return "\n".join([*lines, *_at(len(levels), bottom)])
 
 

@@ -7,14 +7,12 @@ graph_manager.graph.agents["main"]
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CoachWarning, ConfigurationError, require
-from coach_rl.core.level_name import shown_level
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength
@@ -29,10 +27,10 @@ from coach_rl.graph_managers.parameters import (
 )
 from coach_rl.graph_managers.progress import Progress
 from coach_rl.graph_managers.run_warnings import (
-    ENDLESS,
+    StandstillWatch,
     warn_of_cut_off_episodes,
-    warn_of_endless_episodes,
     warn_of_endless_heatup,
+    warn_of_restarts,
     warn_of_useless_settings,
 )
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
@@ -60,7 +58,7 @@ class GraphManager:
         self._recorder: EpisodeRecorder | None = None
         self._progress = Progress(parameters.schedule, parameters.validation)
         self._is_settled = True
-        self._has_warned = False
+        self._standstill = StandstillWatch(parameters)
 
     @property
     def graph(self) -> Graph:
@@ -276,13 +274,7 @@ class GraphManager:
         """
         obstacle = self.graph.obstacle_to_restoring
         if obstacle is not None:
-            warnings.warn(
-                f"open episodes of '{shown_level(self.parameters.environment.level)}' cannot be "
-                f"saved: {obstacle}. Checkpoints hold everything else, and a resumed run begins "
-                "these episodes anew",
-                CoachWarning,
-                stacklevel=2,
-            )
+            warn_of_restarts(self.parameters, obstacle)
 
     def state_dict(self) -> State:
         """Everything that is needed to continue exactly here; valid between two records."""
@@ -358,16 +350,9 @@ class GraphManager:
                 for level, agent, metrics in learned
             ]
             if progress.is_due(clock):
-                self._warn_of_endless_episodes()
-                progress.warn_of_standstill(clock)
+                self._standstill.look(clock, graph.tracker.lengths)
                 records += progress.speed_records(clock, level_metrics(training, "level"))
             yield from self._settling(records)
-
-    def _warn_of_endless_episodes(self) -> None:
-        """Warn, once, where no environment has ended an episode for long."""
-        if not self._has_warned and self.graph.tracker.lengths.min() >= ENDLESS:
-            self._has_warned = True
-            warn_of_endless_episodes(self.parameters)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
         """Evaluate at every interval and at the end of training, once each."""

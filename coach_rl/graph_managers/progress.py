@@ -1,13 +1,11 @@
 """The progress of an experiment, and the log records that report it."""
 
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Array, Fault
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
@@ -24,8 +22,6 @@ _SAVED = (
     "wall_seconds",
     "solved",
 )
-_STANDSTILL = 100_000
-"""Environment steps after which a length that is still at 0 is warned of."""
 
 
 class Progress:
@@ -40,7 +36,6 @@ class Progress:
         self, schedule: ScheduleParameters, target: ValidationParameters | None = None
     ) -> None:
         self._schedule, self._target = schedule, target
-        self._is_warned = False
         self.has_begun = False
         """True if the record of the first phase has been yielded."""
         self.next_evaluation: float | None = None
@@ -112,27 +107,6 @@ class Progress:
         self.evaluated_at = clock.environment_steps
         if target is not None and self.solved is None and target.is_reached(evaluation.scalars):
             self.solved = {**target.wanted(), "environment_steps": clock.environment_steps}
-
-    def warn_of_standstill(self, clock: Clock) -> None:
-        """Warn, once, of a length that doesn't grow, so that it may never be reached."""
-        schedule = self._schedule
-        if self._is_warned or clock.environment_steps < _STANDSTILL:
-            return
-        self._is_warned = True
-        lengths = {
-            "training": schedule.training,
-            "evaluation_interval": schedule.evaluation_interval,
-        }
-        if clock.phase is Phase.HEATUP:
-            lengths = {"heatup": schedule.heatup}
-        for name, length in lengths.items():
-            if length is not None and length.counted(clock) == 0:
-                warnings.warn(
-                    f"schedule.{name} is {length}, and there were none in the first "
-                    f"{clock.environment_steps:,} environment steps; it may never be reached",
-                    CoachWarning,
-                    stacklevel=3,
-                )
 
     def is_due(self, clock: Clock) -> bool:
         """Return whether a progress record is due; if so, the next one is due an interval later."""

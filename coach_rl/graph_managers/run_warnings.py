@@ -2,30 +2,72 @@
 
 import warnings
 
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.records import IntArray
 from coach_rl.core.roles import LearnerParameters
-from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.steps import EnvironmentSteps, RunLength
 from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
 
 ENDLESS = 10_000
 """Steps of each environment without the end of an episode that are worth a warning."""
-
-
+STANDSTILL = 100_000
+"""Environment steps after which a length that is still at 0 is worth a warning."""
 ANY_NUMBER = 1 << 60
 """Environment steps of a run whose length is counted in something else."""
 TRIAL = 10_000
 """Environment steps of a run that may well go without a learning curve."""
 
 
+class StandstillWatch:
+    """Warns, once each, of episodes that don't end and of lengths that don't grow.
+
+    Args:
+        parameters: The experiment.
+    """
+
+    def __init__(self, parameters: GraphParameters) -> None:
+        self._parameters = parameters
+        self._has_seen_episodes = self._has_seen_lengths = False
+
+    def look(self, clock: Clock, open_episodes: IntArray) -> None:
+        """Look at the counters, and at the lengths [N] of the open episodes."""
+        if not self._has_seen_episodes and open_episodes.min() >= ENDLESS:
+            self._has_seen_episodes = True
+            _warn(
+                f"no training episode of '{shown_level(self._parameters.environment.level)}' has "
+                f"ended in the last {ENDLESS:,} steps of each environment; where they should, give "
+                'it a time limit (-cp "environment.max_episode_steps=1000") or let it report '
+                "terminated or truncated"
+            )
+        if not self._has_seen_lengths and clock.environment_steps >= STANDSTILL:
+            self._has_seen_lengths = True
+            self._warn_of_lengths(clock)
+
+    def _warn_of_lengths(self, clock: Clock) -> None:
+        """Warn of lengths that are still at 0, so that they may never be reached."""
+        schedule = self._parameters.schedule
+        lengths = {
+            "training": schedule.training,
+            "evaluation_interval": schedule.evaluation_interval,
+        }
+        if clock.phase is Phase.HEATUP:
+            lengths = {"heatup": schedule.heatup}
+        for name, length in lengths.items():
+            if length is not None and length.counted(clock) == 0:
+                _warn(
+                    f"schedule.{name} is {length}, and there were none in the first "
+                    f"{clock.environment_steps:,} environment steps; it may never be reached"
+                )
+
+
 def warn_of_useless_settings(parameters: GraphParameters) -> None:
     """Warn where a run would teach its agents nothing, or show nothing of what they learn."""
     warn_of_idle_learners(parameters)
     schedule = parameters.schedule
-    steps, heatup, interval = (
-        length.count if isinstance(length, EnvironmentSteps) else None
-        for length in (schedule.training, schedule.heatup, schedule.evaluation_interval)
-    )
+    steps, heatup = _steps(schedule.training), _steps(schedule.heatup)
+    interval = _steps(schedule.evaluation_interval)
     if steps is None or heatup is None or interval is None:
         return
     if interval > steps - heatup >= TRIAL:
@@ -42,14 +84,11 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
     for level in levels:
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
-        training, heatup = (
-            length.count if isinstance(length, EnvironmentSteps) else None
-            for length in (schedule.training, schedule.heatup)
-        )
+        training = _steps(schedule.training)
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
             steps=ANY_NUMBER if training is None else training,
-            heatup=heatup or 0,
+            heatup=_steps(schedule.heatup) or 0,
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "
@@ -64,12 +103,12 @@ def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
     )
 
 
-def warn_of_endless_episodes(parameters: GraphParameters) -> None:
-    """Warn that training episodes do not end."""
+def warn_of_restarts(parameters: GraphParameters, obstacle: str) -> None:
+    """Warn that open episodes are in no checkpoint, and why."""
     _warn(
-        f"no training episode of '{shown_level(parameters.environment.level)}' has ended in the "
-        f"last {ENDLESS:,} steps of each environment; where they should, give it a time limit "
-        '(-cp "environment.max_episode_steps=1000") or let it report terminated or truncated'
+        f"open episodes of '{shown_level(parameters.environment.level)}' cannot be saved: "
+        f"{obstacle}. Checkpoints hold everything else, and a resumed run begins these episodes "
+        "anew"
     )
 
 
@@ -81,6 +120,11 @@ def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
         f"{parameters.schedule.evaluation_step_limit:,} steps and count as truncated; give it a "
         "time limit (environment.max_episode_steps), or change schedule.evaluation_step_limit"
     )
+
+
+def _steps(length: RunLength | None) -> int | None:
+    """The environment steps of a length; None where it is counted in something else."""
+    return length.count if isinstance(length, EnvironmentSteps) else None
 
 
 def _warn(message: str) -> None:

@@ -69,10 +69,6 @@ class Memory(Stateful, Protocol):
         """Return the inspectors' findings since the last call, and other metrics, by name."""
         ...
 
-    def truncate_open_episodes(self) -> None:
-        """End every row's open episode by truncation: what comes next belongs to another."""
-        ...
-
     def clear(self) -> None:
         """Forget everything."""
         ...

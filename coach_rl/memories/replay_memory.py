@@ -112,10 +112,6 @@ class ReplayMemory:
         """Return the fill level and the metrics of the sampler's units."""
         return {"memory/transitions": float(len(self)), **self.sampler.metrics()}
 
-    def truncate_open_episodes(self) -> None:
-        """End every row's open episode with its newest transition; see `Memory`."""
-        self.store.truncate_open_episodes()
-
     def clear(self) -> None:
         """Forget everything; the columns stay allocated."""
         self.store.clear()

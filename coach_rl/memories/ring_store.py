@@ -148,15 +148,15 @@ class RingStore:
 
     def truncate(self, rows: IntArray) -> None:
         """Let the open episodes of these rows end, truncated, with their newest transitions."""
-        for row in rows.tolist():
-            end = int(self.counts[row])
-            if end == self._row_begins[row]:  # no episode is open
-                continue
-            position = row * self.row_capacity + (end - 1) % self.row_capacity
-            self.ledger[TRUNCATED][position] = True
-            self._cut = [*self._cut_kept(), (row, end - 1)]
-            for ring in self._rings.values():
-                ring.truncate(np.array([row]), np.array([end]), np.array([position]))
+        rows = rows[self.counts[rows] > self._row_begins[rows]]
+        ends = self.counts[rows]
+        positions = self.positions_of(rows, ends - 1)
+        self.ledger[TRUNCATED][positions] = True
+        for ring in self._rings.values():
+            ring.truncate(rows, ends, positions)
+        cut = list(zip(rows.tolist(), ends.tolist(), strict=True))
+        self._cut = [*self._cut_kept(), *((row, end - 1) for row, end in cut)]
+        for row, end in cut:
             self._close(row, end)
 
     def _cut_kept(self) -> list[tuple[int, int]]:
@@ -197,18 +197,6 @@ class RingStore:
         for index in ended:
             self._close(row, before + int(index) + 1)
         return positions
-
-    def truncate_open_episodes(self) -> None:
-        """End every row's open episode with its newest transition, which becomes truncated."""
-        rows = np.flatnonzero(self.counts > self._row_begins)
-        ends = self.counts[rows]
-        positions = self.positions_of(rows, ends - 1)
-        self.ledger[TRUNCATED][positions] = True
-        self._generation += 1
-        for ring in self._rings.values():
-            ring.truncate(rows, ends, positions)
-        for row, end in zip(rows.tolist(), ends.tolist(), strict=True):
-            self._close(row, end)
 
     def draw(self, rng: np.random.Generator, size: int) -> IntArray:
         """Positions [size], each transition kept equally likely; RunError when there is none."""

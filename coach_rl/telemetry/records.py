@@ -59,7 +59,7 @@ class LogRecord:
     scalars: Mapping[str, float] = field(default_factory=dict)
     """Numbers by `room/quantity`; booleans as 0 and 1."""
     text: str = ""
-    """What happened, in a line; empty where the numbers say it all."""
+    """An account of the event, in one line; empty where the numbers say it all."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
     """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode."""
 

@@ -156,7 +156,7 @@ def _collect(
         )
 
 
-def _as_array(leaf: Any, key: str) -> Array:
+def _as_array(leaf: object, key: str) -> Array:
     """An observation that is no array, as one."""
     try:
         array = np.asarray(leaf)
@@ -167,7 +167,7 @@ def _as_array(leaf: Any, key: str) -> Array:
     return array
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     """The kind of a value, or its keys, or itself where it is None."""
     if isinstance(value, Mapping):
         return f"a dict with the keys {sorted(map(str, value))}"
@@ -198,7 +198,7 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
     return flat
 
 
-def _is_success(value: Any) -> bool:
+def _is_success(value: object) -> bool:
     """Return whether a value can say that a step was a success, or how much of one."""
     if isinstance(value, bool | int | float):
         return value == value  # not NaN

@@ -18,7 +18,8 @@ from coach_rl.environments.gymnasium.probing import obstacle_to_restoring
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
-from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
+from coach_rl.environments.gymnasium.worker import TimeLimits
+from coach_rl.environments.gymnasium.workers import WorkerRows
 
 
 @parameter_class
@@ -41,7 +42,7 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     start_method: Literal["spawn", "forkserver", "fork"] = "spawn"
     """Start method of subprocess workers; fork starts fastest, but is unsafe beside threads."""
     faults: FaultParameters = field(default_factory=FaultParameters)
-    """What happens when an environment fails."""
+    """The response to environments that fail."""
     resume: Literal["replay", "restart"] = "replay"
     """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
     step by step, as far as the environment can be. restart: they begin anew, for slow ones."""

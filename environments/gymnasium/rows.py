@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from ctypes import c_int
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -56,13 +56,13 @@ class RowsAnswer(NamedTuple):
 
 
 class Life(NamedTuple):
-    """What makes a row's unfinished episode happen again."""
+    """All that is needed to play a row's unfinished episode again."""
 
     seed: int | None
     """The last seed given; None when there never was one."""
     start: State | None
     """The generator before the episode's unseeded reset; None when it began with the seed."""
-    actions: list[tuple[Any, ...]]
+    actions: list[tuple[object, ...]]
     """The flat parts of each action since then."""
 
 
@@ -89,7 +89,7 @@ class LocalRows:
         self._recipe, self._level = recipe, recipe.level
         self._numbers = list(numbers)
         self._rows: list[Row] = []
-        self.now: Any = SimpleNamespace(value=0)
+        self.now = c_int(0)
         """Its `value` tells which row is at work: its index in a step, -1 - index in a reset."""
         try:
             for _ in numbers:
@@ -340,7 +340,7 @@ class Row:
     def __init__(self, env: Env, layout: Layout) -> None:
         self.env = env
         self.given: object = None
-        """What its `reset` or `step` returned last, to show where it is wrong."""
+        """The last result of its `reset` or `step`, to show where it is wrong."""
         self._layout = layout
         self._alarms = alarms_of(env)
         self._seed: int | None = None
@@ -470,7 +470,7 @@ def require_one_layout(layout: Layout, first: Layout, *, level: str) -> None:
         )
 
 
-def _number(reward: Any) -> float:
+def _number(reward: object) -> float:
     if isinstance(reward, _NUMBERS):
         return float(reward)
     if type(reward) is np.ndarray and not reward.ndim and reward.dtype.kind in "biuf":
@@ -481,7 +481,7 @@ def _number(reward: Any) -> float:
 _NUMBERS = (float, int, np.floating, np.integer, np.bool_)
 
 
-def _flag(name: str, value: Any) -> bool:
+def _flag(name: str, value: object) -> bool:
     """An episode's end as a bool; 0 and 1 are taken as well."""
     is_flag = isinstance(value, int | np.generic | np.ndarray) and not np.ndim(value)
     if not is_flag or np.asarray(value).dtype.kind not in "biu" or value not in (0, 1):

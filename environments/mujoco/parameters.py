@@ -60,7 +60,7 @@ class SimulationParameters(ABC):
     """Frame height in pixels; None: the task's own."""
 
     faults: FaultParameters = field(default_factory=FaultParameters)
-    """What happens when a simulation becomes unstable; time limits don't apply."""
+    """The response to simulations that become unstable; time limits don't apply."""
 
     @property
     @abstractmethod

@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
-from coach_rl.core.seeding import generator, generator_state
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.roll_back import with_new_randomness
 from coach_rl.experiment.runner import RunResult, RunSettings, resume_experiment, run_experiment
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
@@ -91,21 +88,3 @@ def test_rolling_back_needs_the_memories_in_checkpoints(tmp_path: Path) -> None:
     without = RunSettings(tensorboard=False, checkpoints=CheckpointParameters(memories=False))
     with pytest.raises(ConfigurationError, match=r"divergence\.response='roll_back' needs"):
         run(tmp_path, without, response="roll_back")
-
-
-def test_only_the_agents_streams_are_new() -> None:
-    stream = generator_state(generator(1, "x"))
-    noise = torch.Generator().manual_seed(1).get_state()
-    state = {
-        "agents": {"main": {"shuffle": stream, "noise": noise, "image": noise, "kept": 3}},
-        "training": {"top": {"environment": {"streams": [stream]}, "rows": [stream, stream]}},
-    }
-    first, same, second = (with_new_randomness(state, seed=1, attempt=n) for n in (1, 1, 2))
-    assert_same_state(first, same)
-    main, rows = first["agents"]["main"], first["training"]["top"]["rows"]
-    assert (main["kept"], main["image"] is noise) == (3, True)
-    assert first["training"]["top"]["environment"]["streams"] == [stream]
-    drawn = [each["state"]["state"] for each in (stream, main["shuffle"], *rows)]
-    drawn.append(second["agents"]["main"]["shuffle"]["state"]["state"])
-    assert len(set(drawn)) == 5
-    assert not torch.equal(main["noise"], noise)

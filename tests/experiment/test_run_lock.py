@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.experiment import run_lock
 from coach_rl.experiment.run_lock import LOCK, locked
 
@@ -105,6 +105,6 @@ def test_without_the_systems_locks_the_file_alone_tells(
 
 def test_a_lock_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     (tmp_path / LOCK).mkdir()
-    refused = pytest.raises(ConfigurationError, match="cannot be locked: Is a directory")
+    refused = pytest.raises(CheckpointError, match="should be a file and is a folder")
     with refused, locked(tmp_path):
         pass

@@ -247,7 +247,7 @@ def test_a_run_that_ends_in_its_heat_up_is_warned_of() -> None:
 
 
 def test_a_length_that_does_not_grow_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coach_rl.graph_managers.progress._STANDSTILL", 200)
+    monkeypatch.setattr("coach_rl.graph_managers.run_warnings.STANDSTILL", 200)
     params = replace(parameters(training=TrainingSteps(9)), agent=ppo(rollout=100_000))
     warned = pytest.warns(CoachWarning, match=r"training is 9 gradient updates, and there were n")
     with created(params) as manager, warned as warnings:

@@ -30,7 +30,6 @@ def test_a_long_run_without_a_learning_curve_warns_at_the_start():
 
 def test_training_episodes_without_end_are_said_once(monkeypatch):
     monkeypatch.setattr(run_warnings, "ENDLESS", 30)
-    monkeypatch.setattr("coach_rl.graph_managers.graph_manager.ENDLESS", 30)
     endless = replace(
         parameters(evaluation_interval=None), environment=PointMassParameters(max_episode_steps=99)
     )

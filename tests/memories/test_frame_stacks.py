@@ -165,8 +165,8 @@ def test_episodes_truncated_afterwards_are_as_if_they_had_been_truncated_at_once
         later.add(transition)
         if tick % 7 == 6:  # a gap: both rows begin anew
             transition = replace(transition, truncated=~transition.terminated)
-            later.truncate_open_episodes()
-            later.truncate_open_episodes()  # nothing is open any more
+            later.truncate(np.arange(2))
+            later.truncate(np.arange(2))  # nothing is open any more
             for row in (0, 1):
                 cameras.reset(row)
         told.add(transition)
