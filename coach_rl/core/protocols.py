@@ -5,7 +5,6 @@ belongs(ObservationNormalizationFilter, InputFilterParameters)      # False, tho
 """
 
 import inspect
-from functools import cache
 from typing import Any, get_type_hints
 
 from typeguard import ForwardRefPolicy, TypeCheckError, check_type
@@ -24,8 +23,7 @@ def belongs(kind: type[object], wanted: type[object]) -> bool:
     return _has_members(kind, wanted) and builds(kind, wanted)
 
 
-@cache
-def builds(kind: type[Any], protocol: type[Any]) -> bool:
+def builds(kind: type[object], protocol: type[object]) -> bool:
     """Return whether `build` returns what the protocol's does; methods are compared by name.
 
     A `build` that doesn't say what it returns is taken at its word.
