@@ -230,10 +230,10 @@ def _checked(value: object, annotation: object) -> object:
 def _is_already(value: object, annotation: object) -> bool:
     if isinstance(value, bool) and annotation in (int, float):
         return False
-    is_class = isinstance(value, type)  # which has the methods that its instances have
-    is_protocol = isinstance(annotation, type) and getattr(annotation, "_is_protocol", False)
-    if is_protocol and (is_class or not builds(type(value), annotation)):
-        return False
+    if isinstance(annotation, type) and getattr(annotation, "_is_protocol", False):
+        is_class = isinstance(value, type)  # which has the methods that its instances have
+        if is_class or not builds(type(value), annotation):
+            return False
     if get_origin(annotation) is Callable:
         return callable(value)  # with which arguments, whoever calls it checks
     try:
