@@ -20,7 +20,8 @@ from coach_rl.filters.stages import (
 )
 
 _NO_MEMORY: RowMemory = FrozenMapping[str]()
-_Links = tuple[tuple[InputStage, tuple[tuple[str, str], ...]], ...]  # (stage, (own, flat) names)
+_Links = tuple[tuple[InputStage, str, tuple[tuple[str, str], ...]], ...]
+"""A stage, where it stands, and the names of its row memory: its own and that of the chain."""
 
 
 @parameter_class
@@ -99,7 +100,7 @@ class InputFilterChain:
         """Fresh row memory, each array [num_rows, ...]."""
         memory: dict[str, Array] = {}
         for links in (*self._observation.values(), self._reward):
-            for stage, names in links:
+            for stage, _, names in links:
                 own = stage.new_rows(num_rows)
                 memory.update({flat: own[name] for name, flat in names})
         return memory
@@ -145,12 +146,12 @@ class InputFilterChain:
     def state_dict(self) -> State:
         """The statistics of all filters that keep any."""
         observation = {
-            key: stage_states([stage for stage, _ in links])
+            key: stage_states([stage for stage, *_ in links])
             for key, links in self._observation.items()
         }
         return {
             "observation": {key: states for key, states in observation.items() if states},
-            "reward": stage_states([stage for stage, _ in self._reward]),
+            "reward": stage_states([stage for stage, *_ in self._reward]),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -161,12 +162,12 @@ class InputFilterChain:
                 raise UnknownNameError("observation key", key, self._observation, "in saved state")
         for key, links in self._observation.items():
             load_stage_states(
-                [stage for stage, _ in links],
+                [stage for stage, *_ in links],
                 observation.get(key, {}),
                 owner=f"InputFilter.observation['{key}']",
             )
         load_stage_states(
-            [stage for stage, _ in self._reward],
+            [stage for stage, *_ in self._reward],
             state.get("reward", {}),
             owner="InputFilter.reward",
         )
@@ -181,7 +182,7 @@ def _pass(
     *,
     learn: bool,
 ) -> Array:
-    for stage, names in links:
+    for stage, where, names in links:
         own = _NO_MEMORY
         if names:
             own = {name: memory[flat] for name, flat in names}
@@ -189,12 +190,21 @@ def _pass(
         if learn:
             stage.update(values, own, rows)
         values = stage.apply(values, own, rows)
+        if values.shape[1:] != stage.output_space.shape:
+            raise SpaceError(
+                f"InputFilter, {where}: the filter gave values of shape {values.shape[1:]}, its "
+                f"output_space is {stage.output_space}; correct one of them"
+            )
     return values
 
 
 def _links(prefix: str, stages: Sequence[InputStage]) -> _Links:
     return tuple(
-        (stage, tuple((name, f"{prefix}/{position}/{name}") for name in stage.new_rows(0)))
+        (
+            stage,
+            f"{prefix}/{position}",
+            tuple((name, f"{prefix}/{position}/{name}") for name in stage.new_rows(0)),
+        )
         for position, stage in enumerate(stages)
     )
 

@@ -18,7 +18,7 @@ from coach_rl.core.filters import (
     OutputFilterParameters,
 )
 from coach_rl.core.goals import DIRECTIVE_KEYS
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.records import (
     Action,
     ActionInfo,
@@ -47,13 +47,20 @@ from coach_rl.core.update_modes import UpdateMode, cannot_run
 Exploration = TypeVar("Exploration", bound=RowState)
 
 
+def _describe_input_filter(_value: object) -> str:
+    example = "InputFilter(observation={'observation': (ObservationNormalizationFilter(),)})"
+    return f"; put filters into one, e.g. {example}"
+
+
 @parameter_class
 class FilteredAgentParameters(MovableParameters):
     """Parameters shared by agents that filter and learn."""
 
     name: str = "agent"
     """The agent's name in logs and files."""
-    input_filter: InputFilterParameters | None = None
+    input_filter: InputFilterParameters | None = field(
+        default=None, metadata={ADVICE: _describe_input_filter}
+    )
     """Filter of observations and rewards, applied first; None: no filter."""
     output_filter: OutputFilterParameters | None = None
     """Filter of actions, applied last; None: no filter."""

@@ -143,9 +143,9 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
             would ignore, or flags that contradict each other.
         SystemExit: `--help` or `--version` was asked for and has been printed.
     """
-    words = list(arguments)
+    words = [_underscored(word) for word in arguments]
     if words[:1] == ["help"]:
-        words = [*words[1:2], "--help"]
+        words = [*map(_known_command, words[1:2]), "--help"]
     name = words.pop(0) if words and words[0] in _COMMANDS else None
     parser = _parser(name)
     _refuse_single_dash(parser, words)
@@ -172,6 +172,18 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     settings = _filled(command.kind, given)
     assert isinstance(settings, Settings)
     return settings
+
+
+def _known_command(word: str) -> str:
+    if word not in _COMMANDS:
+        raise UnknownNameError("command", word, _COMMANDS, "`coach --help` shows all")
+    return word
+
+
+def _underscored(word: str) -> str:
+    """A word with its flag as the parser spells it: `--last-good` is `--last_good`."""
+    flag, equals, value = word.partition("=")
+    return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
 
 
 def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
@@ -296,13 +308,11 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         "folder of runs (the newest)",
     )
     what.add_argument(
-        "--last-good",
         "--last_good",
         action="store_true",
         help="take the run's newest checkpoint that can be read",
     )
     what.add_argument(
-        "--drop-later",
         "--drop_later",
         action="store_true",
         help="delete the checkpoints and logs after the one resumed from",
@@ -329,7 +339,7 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         help="with a run of somebody else's: run the code of these modules, separated by commas",
     )
     what.add_argument(
-        "--restart-episodes",
+        "--restart_episodes",
         action="store_true",
         help="with -crd: begin open training episodes anew instead of restoring them, where that "
         "fails or takes long",

@@ -249,7 +249,8 @@ def _newest(run: Path) -> Path:
     runs = runs_in(run)
     if not runs:
         return run
-    print(f"newest of {len(runs)} runs in {short(run.absolute())}: {runs[-1].name}")
+    which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
+    print(f"{which} in {short(run.absolute())}: {runs[-1].name}")
     return runs[-1]
 
 
@@ -385,9 +386,10 @@ class _GoingOn:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        # What has diverged diverges again.
-        can_go_on = isinstance(error, RunError | KeyboardInterrupt)
-        if can_go_on and not isinstance(error, DivergedError) and self.run is not None:
+        # What has diverged diverges again, and a checkpoint that doesn't load won't next time.
+        is_final = isinstance(error, DivergedError | CheckpointError)
+        can_go_on = isinstance(error, RunError | KeyboardInterrupt) and not is_final
+        if can_go_on and self.run is not None:
             assert error is not None
             error.args = (f"{error or 'interrupted'}; {_resume_with(self.run)}",)
 

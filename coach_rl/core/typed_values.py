@@ -21,6 +21,7 @@ from typeguard import (
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, suggestion
 from coach_rl.core.frozen import FrozenMapping, frozen
+from coach_rl.core.protocols import builds
 from coach_rl.core.ranges import describe_range, is_in_range
 from coach_rl.core.steps import Hours, StepUnit
 
@@ -229,8 +230,10 @@ def _checked(value: object, annotation: object) -> object:
 def _is_already(value: object, annotation: object) -> bool:
     if isinstance(value, bool) and annotation in (int, float):
         return False
-    if isinstance(value, type) and getattr(annotation, "_is_protocol", False):
-        return False  # a class has the methods that its instances have
+    is_class = isinstance(value, type)  # which has the methods that its instances have
+    is_protocol = isinstance(annotation, type) and getattr(annotation, "_is_protocol", False)
+    if is_protocol and (is_class or not builds(type(value), annotation)):
+        return False
     if get_origin(annotation) is Callable:
         return callable(value)  # with which arguments, whoever calls it checks
     try:

@@ -12,19 +12,17 @@ import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
-
-from typeguard import ForwardRefPolicy, TypeCheckError, check_type
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import coach_rl
 from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.protocols import belongs
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_type, fit
 from coach_rl.experiment.parameters_json import constructor_fields, is_frozen_dataclass
 
 _SUFFIX = "Parameters"
-_ANNOTATED = "__annotations__"
 _UNIONS = (Union, types.UnionType)
 
 
@@ -107,28 +105,6 @@ def fitting(annotation: object) -> list[type[object]]:
     ]
 
 
-def belongs(kind: type[object], wanted: type[object]) -> bool:
-    """Return whether objects of a class satisfy another class or a protocol.
-
-    Of a protocol, every member has to be there with a signature that fits, and `build` must return
-    what is asked for: a filter of one observation is no filter of them all.
-    """
-    if not getattr(wanted, "_is_protocol", False):
-        return issubclass(kind, wanted)
-    return _has_members(kind, wanted) and _builds(kind, wanted)
-
-
-def members_of(protocol: type[object]) -> dict[str, object]:
-    """Return the members that a protocol requires, by name."""
-    return {
-        name: member
-        for each in protocol.__mro__
-        if getattr(each, "_is_protocol", False)
-        for name, member in vars(each).items()
-        if name == "__call__" or not name.startswith("_")
-    }
-
-
 def _made_component(component: Component, annotation: object, name: str) -> object:
     kind = component_type(component.name)
     known, types = constructor_fields(kind), declared_types(kind)
@@ -156,30 +132,6 @@ def _made_component(component: Component, annotation: object, name: str) -> obje
         path, declared = f"{name}: {component.name}.{argument}", types[argument]
         arguments[argument] = fit(made(value, declared, path), declared, None, path)
     return kind(**arguments)
-
-
-def _has_members(kind: type[object], protocol: type[object]) -> bool:
-    own = {name for each in kind.__mro__ for name in (*vars(each), *vars(each).get(_ANNOTATED, ()))}
-    if not set(members_of(protocol)) <= own:
-        return False
-    try:
-        check_type(kind, type[protocol], forward_ref_policy=ForwardRefPolicy.IGNORE)
-    except TypeCheckError:
-        return False
-    return True
-
-
-def _builds(kind: Any, protocol: Any) -> bool:
-    """Return whether `build` returns what the protocol's does; methods are compared by name."""
-    if not hasattr(protocol, "build"):
-        return True
-    built, asked_for = (get_type_hints(each.build).get("return") for each in (kind, protocol))
-    if not (inspect.isclass(built) and inspect.isclass(asked_for)):
-        return True
-    if not getattr(asked_for, "_is_protocol", False):
-        return issubclass(built, asked_for)
-    methods = members_of(asked_for).items()
-    return all(hasattr(built, name) for name, member in methods if inspect.isfunction(member))
 
 
 def _members(annotation: object) -> Iterator[object]:

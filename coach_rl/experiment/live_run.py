@@ -254,6 +254,8 @@ class LiveRun:
             self.unsaved = f"the checkpoint at {steps:,} environment steps: {why}"
             self._note_failure("checkpoints", self.unsaved)
             sinks.write(replace(said, kind="checkpoint_failed"))
+            if is_there and not list_checkpoints(self.folder.checkpoints):
+                self.keeper.begin(record.environment_steps)  # that line may find no room either
         else:
             self.saved_at, self.unsaved = steps, None
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
-from coach_rl.experiment.components import Component, fitting, made, short_name
+from coach_rl.experiment.components import Component, component_type, fitting, made, short_name
 from coach_rl.experiment.parameters_json import constructor_fields, encode
 from coach_rl.experiment.strict_json import Json
 
@@ -318,6 +318,7 @@ def _read(node: ast.expr) -> object:
             ]:
                 arguments["count"] = _read(positional.pop())
             if positional or len(arguments) < len(keywords):
+                component_type(name)  # a name that is unknown is told first
                 raise ConfigurationError(f"give the arguments of {name}(...) by name, each once")
             return Component(name, arguments)
         case ast.Tuple(elts=parts):

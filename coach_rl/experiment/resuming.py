@@ -77,9 +77,9 @@ def require_latest(opened: OpenedRun) -> None:
         assert opened.checkpoint is not None
         folder, chosen = opened.folder.path, opened.checkpoint.path.name
         raise ConfigurationError(
-            f"{folder} has gone on from {chosen} to {opened.later[-1].name}; resuming from "
+            f"{folder} has continued from {chosen} to {opened.later[-1].name}; resuming from "
             f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
-            f"To keep both: coach fork {folder}@{chosen} --as NAME; to delete them: --drop-later"
+            f"To keep both: `coach fork {folder}@{chosen} --as NAME`; to delete them: --drop_later"
         )
 
 

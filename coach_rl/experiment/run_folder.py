@@ -200,7 +200,7 @@ def offering_last_good(folder: RunFolder) -> Iterator[None]:
             raise
         raise CheckpointError(
             f"{error}; the newest good checkpoint of the run is {good.name}: take it with "
-            "--last-good"
+            "--last_good"
         ) from error
 
 
@@ -261,9 +261,11 @@ def _short_level(level: str) -> str:
 
 
 def _no_run(path: Path) -> ConfigurationError:
+    runs = sorted(found.parent.name for found in path.glob(f"*/{MANIFEST}"))
     experiments = sorted({found.parent.parent.name for found in path.glob(f"*/*/{MANIFEST}")})
     return ConfigurationError(
         f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
+        + (f"; it holds the runs {', '.join(runs)}" if runs else "")
         + (f"; it has runs of the experiments {', '.join(experiments)}" if experiments else "")
     )
 

@@ -19,7 +19,7 @@ from coach_rl.core.agents import NetworkOwner
 from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.experiment.checkpoint import read_checkpoint
 from coach_rl.experiment.manifest import rebuild
 from coach_rl.experiment.run_folder import RunFolder, find_run, read_manifest
 from coach_rl.experiment.spaces_json import spaces_from_json
@@ -31,7 +31,7 @@ from coach_rl.graph_managers.task import torch_settings
 def load(
     run: str | Path,
     *,
-    checkpoint: str | None = None,
+    checkpoint: str | int | None = None,
     device: str | None = None,
     trust: Collection[str] = (),
 ) -> "TrainedAgent":
@@ -42,8 +42,8 @@ def load(
 
     Args:
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/best`).
-        checkpoint: The checkpoint of the run: `last`, `best` or a name such as `step_2048`; None
-            takes the one that `run` names, else the last.
+        checkpoint: The checkpoint of the run: `last`, `best` or its number of environment steps;
+            None takes the one that `run` names, else the last.
         device: Where the networks live; None: where they lived, or on the CPU where there is no
             such GPU.
         trust: Modules whose code the run may use, besides those of your own runs.
@@ -53,9 +53,7 @@ def load(
             be found here.
         CheckpointError: The manifest or the checkpoint cannot be read.
     """
-    folder, path = find_run(Path(run))
-    if checkpoint is not None:
-        path = find_checkpoint(folder.checkpoints, checkpoint)
+    folder, path = find_run(Path(run if checkpoint is None else f"{Path(run)}@{checkpoint}"))
     if path is None:
         raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
     outside = OutsideParameters(level=str(folder.path), spaces=_known_spaces(folder, trust))
@@ -227,6 +225,11 @@ def _flat(parts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
 
 def _cast(given: object, space: Space, key: str) -> Array:
     """The values in the space's dtype, if nothing but digits of floats is lost by that."""
+    if isinstance(given, tuple) and any(isinstance(part, Mapping) for part in given):
+        raise SpaceError(
+            "act() takes an observation alone, got a tuple as environments return it; unpack it: "
+            "`observation, info = env.reset()`"
+        )
     values = np.asarray(given)
     if values.dtype.kind in "biuf":
         cast = values.astype(space.dtype)

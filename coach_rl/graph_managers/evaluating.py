@@ -193,7 +193,7 @@ def _require_whole_episodes(
     if cut_short > episodes.count:
         raise EnvironmentFault(
             f"the environment failed in {cut_short} episodes of an evaluation of {episodes.count}, "
-            f"the last time so: {faults[-1].message}"
+            f"the last time: {faults[-1].message}"
         )
 
 

@@ -252,7 +252,7 @@ class Graph:
         except (CheckpointError, EnvironmentFault) as error:
             raise CheckpointError(
                 f"the open training episodes cannot be restored: {error}; resume with "
-                "--restart-episodes (restart_episodes=True) to begin them anew: agents, memories "
+                "--restart_episodes (restart_episodes=True) to begin them anew: agents, memories "
                 "and counters continue as they were saved"
             ) from error
         finally:

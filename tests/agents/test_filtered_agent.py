@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.agents import PPOAgentParameters
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import NonFiniteError
+from coach_rl.core.errors import NonFiniteError, ParameterError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionInfo, ActionRequest, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+from coach_rl.filters import ObservationNormalizationFilter, OutputFilter
 
 BOX = spaces.Box(-1, 1, (1,), np.float32)
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,)), GOAL_KEY: spaces.Box(-99, 99, (1,))})
@@ -519,6 +521,15 @@ def test_an_agent_without_filters_sees_and_acts_as_it_is():
     np.testing.assert_allclose(sent, [[0.1]])
     assert agent.saw == [{"x": [5], GOAL_KEY: [7]}]
     assert agent.filters_state_dict() == {"input": {}, "output": {}}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [ObservationNormalizationFilter(), (ObservationNormalizationFilter(),), OutputFilter()],
+)
+def test_filters_outside_an_input_filter_are_told_where_they_belong(given):
+    with pytest.raises(ParameterError, match=r"input_filter must be .* e\.g\. InputFilter"):
+        PPOAgentParameters(input_filter=given)
 
 
 def test_the_filters_state_is_saved_and_restored():

@@ -137,6 +137,7 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-seed 1 -p FAKE", "unknown flag '-seed'; did you mean '--seed'"),
         ("cartpole_ppo", "is a preset; did you mean `coach train CartPole_PPO`?"),
         ("trian FAKE", "unknown command 'trian'; did you mean 'train'"),
+        ("help trian", "unknown command 'trian'; did you mean 'train'"),
         ("train", "`coach train` needs a preset: coach train PRESET (`coach list` shows"),
         ("resume", "`coach resume` needs a run: coach resume RUN"),
         ("-p FAKE --seed 1 2 3", "unexpected argument '2': --seed takes one number"),
@@ -184,8 +185,8 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-crd run --seed 1", "`coach resume` ignores --seed"),
         ("-crd run -cp a=1", "`coach resume` ignores -cp"),
         ("-crd run --sampling", "`coach resume` ignores --sampling"),
-        ("-p FAKE --last-good", "`coach train` ignores --last-good: it begins a new run"),
-        ("evaluate run --drop-later", "`coach evaluate` ignores --drop-later"),
+        ("-p FAKE --last_good", "`coach train` ignores --last_good: it begins a new run"),
+        ("evaluate run --drop_later", "`coach evaluate` ignores --drop_later"),
         ("fork", "`coach fork` needs a run: coach fork RUN[@STEP] --as NAME"),
         ("fork run", "a fork needs a name of its own, for the folder above it: --as NAME"),
         ("fork run --as x -n 3", "`coach fork` ignores -n: a fork continues from the run's state"),
@@ -357,6 +358,15 @@ def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]
         f"its last checkpoint, {checkpoint}, was written before; "
         f"resume with: {program('coach')} -crd {word(only_run())}\n"
     )
+
+
+def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("-p", FAKE, "-ntb", "--no_checkpoints") == 0
+    assert coach("-crd", only_run(), "--steps", 1_000) == 1
+    said = capsys.readouterr().err
+    assert "so it cannot be resumed; start a new run\n" in said
 
 
 def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(

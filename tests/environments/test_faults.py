@@ -238,6 +238,10 @@ def test_values_outside_the_space_are_told_once():
         environment.recv()
 
 
+def test_the_probe_leaves_faults_to_the_run():
+    GymnasiumParameters(level="little_environments:Narrow").obstacle_to_restoring()  # no warning
+
+
 def test_time_limits_need_worker_processes():
     with pytest.raises(ParameterError, match=r"step_seconds needs vectorization='subprocess'"):
         GymnasiumParameters(level="CartPole-v1", faults=FaultParameters(step_seconds=1.0))

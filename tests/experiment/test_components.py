@@ -172,6 +172,7 @@ def test_a_filter_is_added_where_there_was_none() -> None:
             "LinearSchedule in 'agent.exploration: EpsilonGreedy.epsilon' needs end",
         ),
         ("agent.exploration=GoalSpace()", "GoalSpace in 'agent.exploration' needs low, high"),
+        ("schedule.training=EnvironmentStep(5)", "did you mean 'EnvironmentSteps'"),
         ("num_envs=Adam()", "num_envs must be int, got Adam()"),
         ("agent.input_filter=RewardClippingFilter(low=0)", "fitting: InputFilter"),
         (

@@ -189,7 +189,7 @@ def check_offer(run: Path, name: str, damage: Damage) -> None:
         line = answer(use, run)
         assert name in line
         assert f"the newest good checkpoint of the run is {good.name}" in line
-        assert "--last-good" in line
+        assert "--last_good" in line
     evaluate(run, last_good=True)
     fork(run, last_good=True)
     resume(run, last_good=True)
@@ -209,7 +209,7 @@ def test_a_damaged_pointer_is_named_and_not_the_only_way_in(run: Path, damage: D
     best = run / "checkpoints" / "best"
     line = answer(evaluate, best)
     assert "best" in line
-    assert f"{last.name}: take it with --last-good" in line
+    assert f"{last.name}: take it with --last_good" in line
     evaluate(best, last_good=True)
     damage(run / "checkpoints" / "last")
     assert "checkpoints/last" in answer(resume, run)

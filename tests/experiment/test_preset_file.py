@@ -121,6 +121,16 @@ def test_a_class_of_the_preset_itself_is_no_use_to_workers(
     assert "which worker processes cannot import" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore:can't resolve package:ImportWarning")
+def test_a_relative_import_is_told_how_to_import(
+    docking: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = PRESET.format(line="from .docking_env import Docking")
+    (docking / "docking.py").write_text(preset)
+    assert coach("describe", docking / "docking.py") == 2
+    assert "write `import neighbour` for a file beside the preset" in capsys.readouterr().err
+
+
 def test_neighbours_of_the_same_name_are_not_mixed_up(docking: Path, tmp_path: Path) -> None:
     load_preset(find_preset(str(docking / "docking.py")))
     other = tmp_path / "other"

@@ -178,7 +178,7 @@ def test_a_replay_that_fails_after_the_probe_names_the_flag_and_can_be_left_out(
     assert state["obstacle_to_restoring"] is None
     other = described(environment)
     other.create_graph(TaskParameters(seed=3, device="cpu"))
-    with pytest.raises(CheckpointError, match=r"not reproducible.*resume with --restart-episodes"):
+    with pytest.raises(CheckpointError, match=r"not reproducible.*resume with --restart_episodes"):
         other.load_state_dict(state)
     with pytest.warns(CoachWarning, match=r"2 open training episodes .* begin anew.* as asked for"):
         other.load_state_dict(state, restart_episodes=True)

@@ -220,6 +220,7 @@ def test_reset_of_some_rows_begins_their_sub_goals_anew_and_leaves_the_others(tr
         ({"observatoin": np.zeros(4)}, "unknown observation key 'observatoin'; did you mean"),
         ({}, "lacks observation"),
         (np.full(4, np.nan), "not finite"),
+        ((np.zeros(4), {}), r"unpack it: `observation, info = env.reset\(\)`"),
     ],
 )
 def test_a_wrong_observation_is_named_for_what_it_is(trained, given, message):
@@ -321,12 +322,14 @@ def test_spaces_that_were_not_recorded_are_asked_of_the_environment(trained, tmp
 def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(trained, tmp_path):
     run = trained("CartPole_DQN")
     by_path = coach_rl.load(str(run / "checkpoints" / "last"))
-    by_name = coach_rl.load(run, checkpoint="step_600")
-    assert by_path.act(np.ones(4)) == by_name.act(np.ones(4))
+    for by_name in (coach_rl.load(run, checkpoint="step_600"), coach_rl.load(run, checkpoint=600)):
+        assert by_path.act(np.ones(4)) == by_name.act(np.ones(4))
     with pytest.raises(CoachError, match=r"unknown checkpoint in .* 'best'"):
         coach_rl.load(run, checkpoint="best")
     with pytest.raises(CoachError, match="neither a run's folder"):
         coach_rl.load(tmp_path)
+    with pytest.raises(CoachError, match=rf"; it holds the runs .*{run.name}"):
+        coach_rl.load(run.parent)
     fresh = changed(run, tmp_path)
     shutil.rmtree(fresh / "checkpoints")
     with pytest.raises(CoachError, match="no checkpoint yet"):

@@ -13,6 +13,7 @@ from coach_rl.filters import (
     ObservationStackingFilter,
     RewardClippingFilter,
     RewardReturnScalingFilter,
+    StatelessInputStage,
 )
 
 SPACE = spaces.Dict(
@@ -168,6 +169,19 @@ def test_a_filter_that_does_not_suit_is_located():
         match=r"filter 1 of observation 'joints': ObservationRescaleToSizeFilter needs images",
     ):
         parameters.build(SPACE)
+
+
+def test_a_filter_that_gives_other_shapes_than_it_said_is_located():
+    @dataclasses.dataclass(frozen=True)
+    class First:
+        def build(self, space):
+            return StatelessInputStage(space, lambda values: values[:, :1])
+
+    chain = InputFilter(observation={"joints": (ObservationClippingFilter(low=0.0), First())})
+    with pytest.raises(
+        SpaceError, match=r"observation/joints/1: .* shape \(1,\), its output_space is Box.*\(3,\)"
+    ):
+        observe(chain.build(SPACE), {})
 
 
 @pytest.mark.parametrize(
