@@ -1,4 +1,4 @@
-"""Whether the objects of a class are what a protocol asks for.
+"""Tests of whether the objects of a class are what a protocol asks for.
 
 belongs(PPOAgentParameters, AgentParameters)                        # True
 belongs(ObservationNormalizationFilter, InputFilterParameters)      # False, though both have build
@@ -63,7 +63,7 @@ def _has_members(kind: type[object], protocol: type[object]) -> bool:
 
 def _return_type(function: object) -> object:
     try:
-        told = get_type_hints(function).get("return")
+        declared = get_type_hints(function).get("return")
     except (TypeError, NameError):  # no function, or names that only type checkers import
         return None
-    return None if told in (Any, object) else told
+    return None if declared in (Any, object) else declared
