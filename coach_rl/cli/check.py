@@ -6,13 +6,12 @@ import warnings
 from collections import Counter
 from contextlib import closing
 
+from coach_rl import environments, testing  # whose names are imported when they are used
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
-from coach_rl.environments import parameters
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
-from coach_rl.testing import examine
 
 _SHORT_EPISODES = 25
 """Time limit of the episodes that most checks play."""
@@ -23,7 +22,7 @@ def level_parameters(level: str) -> EnvironmentParameters:
     folder = os.getcwd()
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    return parameters(level)
+    return environments.parameters(level)
 
 
 def check_environment(environment: EnvironmentParameters) -> int:
@@ -44,7 +43,7 @@ def check_environment(environment: EnvironmentParameters) -> int:
     short = _with_short_episodes(environment)
     print(f"checking {shown_level(environment.level)}")
     verdicts: Counter[str] = Counter()
-    for finding in examine(
+    for finding in testing.examine(
         lambda num_envs: environment.build(num_envs=num_envs),
         build_short=None if short is None else lambda num_envs: short.build(num_envs=num_envs),
         obstacle_to_restoring=obstacle,

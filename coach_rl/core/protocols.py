@@ -1,4 +1,4 @@
-"""The test whether objects of a class are what a protocol asks for.
+"""Tests of whether the objects of a class are what a protocol asks for.
 
 belongs(PPOAgentParameters, AgentParameters)                        # True
 belongs(ObservationNormalizationFilter, InputFilterParameters)      # False, though both have build

@@ -318,7 +318,7 @@ def _read(node: ast.expr) -> object:
             ]:
                 arguments["count"] = _read(positional.pop())
             if positional or len(arguments) < len(keywords):
-                component_type(name)  # an unknown name is the first thing to say
+                component_type(name)  # a name that is unknown is reported first
                 raise ConfigurationError(f"give the arguments of {name}(...) by name, each once")
             return Component(name, arguments)
         case ast.Tuple(elts=parts):

@@ -276,7 +276,7 @@ def _preset_error(path: Path, error: BaseException) -> ConfigurationError:
 
 
 def _advice(error: BaseException) -> str:
-    """The replacement for a name that coach_rl does not have, or for a relative import."""
+    """The correction of a name that coach_rl does not have, or of a relative import."""
     if "attempted relative import" in str(error):
         return "; write `import neighbour` for a file beside the preset, without the dot"
     misspelt = re.match(r"cannot import name '(\w+)' from 'coach_rl' ", str(error))
