@@ -192,7 +192,7 @@ def test_resuming_from_a_named_checkpoint_drops_later_ones_only_when_asked(tmp_p
     named = again.folder.checkpoints / "step_30"
     before = {path: path.read_bytes() for path in again.folder.path.rglob("*") if path.is_file()}
     message = (
-        r"has continued from step_30 to step_100\w*; .* coach fork .*@step_30 --as NAME`; .*--drop"
+        r"has continued from step_30 to step_100\w*; .*coach fork .*@step_30 --as NAME`; .*--drop"
     )
     for run_or_checkpoint in (named, Path(f"{again.folder.path}@30")):
         with pytest.raises(ConfigurationError, match=message):

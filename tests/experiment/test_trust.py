@@ -342,7 +342,8 @@ def test_elsewhere_a_run_with_own_code_says_exactly_what_to_add(
     assert f"running {own_run / 'preset.py'}, which is trusted" in capsys.readouterr().err
     with pytest.warns(CoachWarning, match="which is trusted"):
         coach_rl.load(own_run, trust=(module,))
-    with pytest.raises(ConfigurationError, match="--trust beside_trust_test "):
+    asks = pytest.raises(ConfigurationError, match="--trust beside_trust_test ")
+    with pytest.warns(CoachWarning, match="which is trusted"), asks:
         resume_experiment(own_run, steps=EnvironmentSteps(30), trust=(module,))
 
 
