@@ -107,6 +107,8 @@ def _child(
     with Path(notes).with_suffix(".out").open("w") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it,
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and nohup this one
     from coach_rl.cli.main import main
 
     if most_bytes is not None:
