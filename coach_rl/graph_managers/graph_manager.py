@@ -365,7 +365,9 @@ class GraphManager:
         if not is_over and not progress.is_evaluation_due(clock):
             return
         self._is_settled = False
-        yield self.evaluation_begins()
+        if progress.announced_at != clock.environment_steps:
+            progress.announced_at = clock.environment_steps
+            yield self.evaluation_begins()
         evaluation = self.evaluate(schedule.evaluation_episodes, is_stopped=is_stopped)
         clock.wall_seconds = progress.seconds_at(time.perf_counter())
         progress.note_evaluation(evaluation, clock)

@@ -15,6 +15,7 @@ from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 _SAVED = (
     "has_begun",
     "next_evaluation",
+    "announced_at",
     "evaluated_at",
     "evaluations_tell_success",
     "next_progress",
@@ -41,6 +42,9 @@ class Progress:
         self.next_evaluation: float | None = None
         """The next evaluation's place, in the unit of the interval; None until heat-up is over, and
         where there are no evaluations."""
+        self.announced_at = -1
+        """Environment steps at which the last evaluation was announced; one that was stopped is
+        made again, and not announced again."""
         self.evaluated_at = 0
         """Environment steps at the last evaluation."""
         self.evaluations_tell_success = False

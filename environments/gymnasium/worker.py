@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from ctypes import c_int
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -226,24 +226,26 @@ def serve(
     faulthandler.register(_TELL, crash_file, all_threads=False)
     for copied in inherited:
         copied.close()
+    with suppress(EOFError, OSError):  # the main process is gone
+        _answer(connection, recipe, rows, now)
+
+
+def _answer(connection: Connection, recipe: Recipe, rows: Sequence[int], now: c_int) -> None:
+    """Make the rows, then answer requests about them until there are no more."""
     try:
         local = LocalRows(recipe, rows)
     except Exception as error:
         connection.send(("failed", _plain(error), traceback.format_exc()))
         return
     local.now = now
-    connection.send(("done", local.layout))
-    try:
+    with closing(local):
+        connection.send(("done", local.layout))
         while (request := connection.recv()) is not None:
             verb, arguments = request
             try:
                 connection.send(("done", verb(local, *arguments)))
             except CoachError as error:
                 connection.send(("failed", _plain(error), traceback.format_exc()))
-    except (EOFError, OSError):
-        return  # the main process is gone
-    finally:
-        local.close()
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.clock import Phase
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
@@ -17,19 +16,14 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.telemetry.records import LogRecord
 
 EPISODES = EnvironmentEpisodes(1)
 
 
-class Stopper:
-    """Stops the run when it hears that an evaluation begins."""
-
-    def write(self, record: LogRecord) -> None:
-        if record.kind == "phase" and record.phase is Phase.TEST:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    def close(self) -> None: ...
+def stop_in_evaluation(activity: str) -> None:
+    """Stop the run when it has begun an evaluation."""
+    if activity.startswith("evaluating"):
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +50,7 @@ def test_a_stop_ends_an_evaluation_and_the_run_can_be_resumed(
         name="endless",
         root=tmp_path,
         settings=RunSettings(final_episodes=EPISODES, tensorboard=False),
-        audience=Audience(sinks=(Stopper(),)),
+        audience=Audience(on_activity=stop_in_evaluation),
     )
     assert (result.signal, result.summary) == (signal.SIGTERM, None)
     assert result.environment_steps == steps
@@ -64,6 +58,9 @@ def test_a_stop_ends_an_evaluation_and_the_run_can_be_resumed(
     again = resume_experiment(
         result.folder.path,
         settings=RunSettings(final_episodes=EPISODES, tensorboard=False),
-        audience=Audience(sinks=(Stopper(),)),
+        audience=Audience(on_activity=stop_in_evaluation),
     )
     assert (again.signal, again.environment_steps) == (signal.SIGTERM, steps), "it is made again"
+    log = (result.folder.path / "log.jsonl").read_text()
+    if interval is not None:
+        assert log.count('"phase": "test"') == 1, "but announced once"

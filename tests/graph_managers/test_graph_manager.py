@@ -116,7 +116,8 @@ def test_evaluations_change_nothing():
     _, often = finished(parameters())
     _, never = finished(parameters(evaluation_interval=None))
     for state in (often, never):
-        del state["progress"]["next_evaluation"], state["progress"]["evaluated_at"]
+        for name in ("next_evaluation", "announced_at", "evaluated_at"):
+            del state["progress"][name]
     assert_same_state(often, never)
 
 
