@@ -1,5 +1,7 @@
 """What holds for every test."""
 
+import signal
+
 import pytest
 import torch
 
@@ -11,6 +13,17 @@ def one_tensor_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_of_a_terminal():
+    """Tests stop runs by signals, which a shell's background and `nohup` ignore, and hand down."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

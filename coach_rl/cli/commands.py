@@ -139,11 +139,8 @@ def _resume(resume: Resume, command: tuple[str, ...]) -> int:
         result = resume_experiment(
             run,
             changes=_run_changes(resume.length, resume.keeping),
-            device=resume.device,
-            threads=resume.threads,
-            last_good=resume.last_good,
+            **vars(resume.opening),
             drop_later=resume.drop_later,
-            trust=resume.trust,
             restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
@@ -167,10 +164,7 @@ def _fork(fork: Fork, command: tuple[str, ...]) -> int:
                 parse_overrides(fork.custom_parameter), _run_changes(fork.length, fork.keeping)
             ),
             seed=fork.seed,
-            device=fork.device,
-            threads=fork.threads,
-            last_good=fork.last_good,
-            trust=fork.trust,
+            **vars(fork.opening),
             restart_episodes=fork.restart_episodes,
             command=command,
             settings=_run_settings(fork.output),
@@ -186,12 +180,9 @@ def _evaluate(evaluate: Evaluate) -> int:
         episodes=EnvironmentEpisodes(evaluate.episodes),
         overrides=_environment_of(evaluate.changes),
         num_envs=evaluate.changes.num_envs,
+        **vars(evaluate.opening),
         sampling=evaluate.sampling,
-        last_good=evaluate.last_good,
         seed=evaluate.seed,
-        device=evaluate.device,
-        threads=evaluate.threads,
-        trust=evaluate.trust,
         video=video,
     )
     _console(plain=evaluate.plain).print(evaluation_table(evaluation))

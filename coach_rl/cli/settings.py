@@ -46,6 +46,16 @@ class Keeping:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Opening:
+    """How a run that exists is opened; what is None is as the run has it."""
+
+    device: str | None = None
+    threads: int | None = None
+    last_good: bool = False
+    trust: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Film:
     """Settings of filming: whether and how evaluations are filmed."""
 
@@ -90,11 +100,8 @@ class Resume:
     run: Path
     length: Length
     keeping: Keeping
-    device: str | None = None
-    threads: int | None = None
-    last_good: bool = False
+    opening: Opening
     drop_later: bool = False
-    trust: tuple[str, ...] = ()
     restart_episodes: bool = False
     output: Output
 
@@ -109,11 +116,8 @@ class Fork:
     custom_parameter: str = ""
     length: Length
     keeping: Keeping
+    opening: Opening
     seed: int | None = None
-    device: str | None = None
-    threads: int | None = None
-    last_good: bool = False
-    trust: tuple[str, ...] = ()
     restart_episodes: bool = False
     output: Output
 
@@ -124,13 +128,10 @@ class Evaluate:
 
     run: Path
     changes: Changes
+    opening: Opening
     episodes: int = DEFAULT_EPISODES
     sampling: bool = False
-    last_good: bool = False
     seed: int | None = None
-    device: str | None = None
-    threads: int | None = None
-    trust: tuple[str, ...] = ()
     film: Film
     plain: bool = False
 

@@ -26,10 +26,7 @@ from coach_rl.experiment.checkpoint import (
     pointed,
     read_checkpoint,
 )
-from coach_rl.experiment.checkpoint_keeper import (
-    CheckpointKeeper,
-    Reason,
-)
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
     Videos,
@@ -39,9 +36,7 @@ from coach_rl.experiment.evaluation import (
 from coach_rl.experiment.evidence import write_evidence
 from coach_rl.experiment.manifest import now
 from coach_rl.experiment.new_streams import with_new_streams
-from coach_rl.experiment.run_folder import (
-    RunFolder,
-)
+from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.run_sinks import RunSinks, trouble
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests

@@ -1,8 +1,8 @@
 """Scalars for TensorBoard, by environment steps."""
 
 import contextlib
-import itertools
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ from coach_rl.telemetry.records import LogRecord
 
 FLUSH_SECONDS = 10.0
 FORMAT = "brain.Event:2"
-_numbers = itertools.count()
+_PREFIX = "events.out.tfevents."
 
 
 class TensorBoardSink:
@@ -80,8 +80,8 @@ class _EventFile:
     """
 
     def __init__(self, folder: Path, forgotten_from: int | None) -> None:
-        stamp = f"{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}"
-        self._path = folder / f"events.out.tfevents.{stamp}"
+        stamp = f"{_later_than_all(folder):010d}.{socket.gethostname()}.{os.getpid()}"
+        self._path = folder / f"{_PREFIX}{stamp}"
         self._file = self._path.open("wb")
         self._records = RecordWriter(self._file)
         self._flushed = time.monotonic()
@@ -110,3 +110,13 @@ class _EventFile:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _later_than_all(folder: Path) -> int:
+    """Seconds of now, or after the newest event file: TensorBoard reads files by their names.
+
+    A run may be resumed within the second in which it began, or where the clock is behind.
+    """
+    names = (path.name for path in folder.glob(f"{_PREFIX}*"))
+    stamps = (re.match(r"\d+", name.removeprefix(_PREFIX)) for name in names)
+    return max([int(time.time()), *(int(stamp[0]) + 1 for stamp in stamps if stamp)])

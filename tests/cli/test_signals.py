@@ -26,11 +26,7 @@ class Run:
 
     def __init__(self, folder: Path, *words: str) -> None:
         self.folder, self.log = folder, folder / f"said_{time.monotonic()}"
-        code = (
-            "import signal, sys; from coach_rl.cli.main import main; "
-            "signal.signal(signal.SIGINT, signal.default_int_handler); "  # ignored in a background
-            "signal.signal(signal.SIGHUP, signal.SIG_DFL); sys.exit(main())"  # and under nohup
-        )
+        code = "import sys; from coach_rl.cli.main import main; sys.exit(main())"
         with self.log.open("w") as said:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code, *words, "--plain", "-ntb"],

@@ -251,10 +251,21 @@ def test_tensorboard_forgets_what_a_resumed_run_says_again(tmp_path):
         sink.close()
 
     part([10, 20, 30, 40], 1.0)
-    (file,) = tmp_path.iterdir()
-    file.rename(tmp_path / "events.out.tfevents.0")  # files are read by name: the first part first
     part([30, 50], 2.0, resumed_at=20)
     assert curve(tmp_path, "episode/reward") == [(10, 1.0), (20, 1.0), (30, 2.0), (50, 2.0)]
+
+
+def test_tensorboard_reads_parts_in_order_whatever_the_clock_and_the_processes_say(
+    tmp_path, monkeypatch
+):
+    """Resumed at once by a process with a smaller number, then on a host whose clock is behind."""
+    for steps, pid, now in ((10, 999, 5000.4), (20, 1000, 5000.4), (30, 1, 4000.0)):
+        monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        sink = TensorBoardSink(tmp_path)
+        sink.write(record("episode", steps, scalars={"episode/reward": 1.0}))
+        sink.close()
+    assert curve(tmp_path, "episode/reward") == [(10, 1.0), (20, 1.0), (30, 1.0)]
 
 
 def test_tensorboard_keeps_what_was_said_at_the_step_a_run_is_resumed_at(tmp_path):
