@@ -1,0 +1,57 @@
+"""One run of many, as data that another process or host can be given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from coach_rl.graph_managers.task import TaskParameters
+
+State = Literal["done", "stopped", "failed"]
+"""How a job ended: with its summary, by a signal (it can be resumed), or by an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a job takes of the machine it runs on."""
+
+    cores: int = 1
+    """Processor cores."""
+    gpus: float = 0.0
+    """GPUs; a share where several jobs fit on one."""
+    memory_gb: float | None = None
+    """Main memory; None: not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A run to be made."""
+
+    preset: str
+    """The preset, as after `-p`."""
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    """Changes of its panel and parameters, by panel name or dotted path."""
+    task: TaskParameters
+    """Seed, device, threads, precision."""
+    name: str
+    """The experiment's name, the folder above the run's."""
+    root: Path
+    """The folder of all experiments."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Names under which the run's manifest can be found: study, variant."""
+    needs: Needs = Needs()
+    """What it takes of a machine."""
+    tensorboard: bool = True
+    """Whether its run writes TensorBoard files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult:
+    """What became of a job."""
+
+    job: Job
+    state: State
+    folder: Path | None
+    """The run's folder; None where it failed before there was one."""
+    error: str = ""
+    """Why it failed, one line."""
