@@ -1,7 +1,8 @@
 """Studies: many runs, on one machine or a cluster, and what they say together.
 
 May import core, telemetry, graph_managers and experiment. Start with `job`: one run as data that
-another process can be given.
+another process can be given; `scores` reads what became of it, `statistics` says what several
+seeds come to.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +11,30 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.studies.job import Job, JobResult, Needs
+    from coach_rl.studies.scores import Curve, RunScores, read_scores, runs_below
+    from coach_rl.studies.statistics import (
+        Difference,
+        Estimate,
+        difference,
+        estimate,
+        performance_profile,
+        probability_of_improvement,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["Job", "JobResult", "Needs"]
+__all__ = [
+    "Curve",
+    "Difference",
+    "Estimate",
+    "Job",
+    "JobResult",
+    "Needs",
+    "RunScores",
+    "difference",
+    "estimate",
+    "performance_profile",
+    "probability_of_improvement",
+    "read_scores",
+    "runs_below",
+]
