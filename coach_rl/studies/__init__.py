@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         performance_profile,
         probability_of_improvement,
     )
+    from coach_rl.studies.study import Published, Study, Variant
+    from coach_rl.studies.study_file import load_study
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -30,9 +32,13 @@ __all__ = [
     "Job",
     "JobResult",
     "Needs",
+    "Published",
     "RunScores",
+    "Study",
+    "Variant",
     "difference",
     "estimate",
+    "load_study",
     "performance_profile",
     "probability_of_improvement",
     "read_scores",
