@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -254,8 +253,8 @@ def _variance_of_chance(chance: FloatArray, n: int, m: int) -> FloatArray:
     return np.asarray(chance * (1 - chance) * parts / (n * m))
 
 
-def _checked(scores: Any, confidence: float) -> FloatArray:
-    scores = np.asarray(scores, np.float64)
+def _checked(given: Array, confidence: float) -> FloatArray:
+    scores: FloatArray = np.asarray(given, np.float64)
     require(scores.size > 0, "statistics over no seeds are undefined; give at least one score")
     require(0 < confidence < 1, f"confidence must be between 0 and 1, got {confidence}")
     return scores
