@@ -15,10 +15,24 @@ if TYPE_CHECKING:
     from coach_rl.studies.job import Job, JobResult, Needs
     from coach_rl.studies.job_run import find_run, identity, run_job
     from coach_rl.studies.local_pool import LocalPool
+    from coach_rl.studies.study import Published, Study, Variant
+    from coach_rl.studies.study_file import load_study
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Executor", "Job", "JobResult", "JobStatus", "LocalPool", "LostJob", "Needs", "find_run",
-    "identity", "run_job",
-]  # fmt: skip
+    "Executor",
+    "Job",
+    "JobResult",
+    "JobStatus",
+    "LocalPool",
+    "LostJob",
+    "Needs",
+    "Published",
+    "Study",
+    "Variant",
+    "find_run",
+    "identity",
+    "load_study",
+    "run_job",
+]
