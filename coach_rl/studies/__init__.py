@@ -1,8 +1,9 @@
 """Studies: many runs, on one machine or a cluster, and what they say together.
 
 May import core, telemetry, graph_managers and experiment. Start with `job`: one run as data that
-another process can be given; `scores` reads what became of it, `statistics` says what several
-seeds come to.
+another process can be given. `job_run` makes its run, an `Executor` finds it a process
+(`local_pool`), `conduct` takes many jobs to their end; `scores` reads their runs, `statistics` says
+what several seeds come to.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +11,11 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.studies.conduct import JobStatus
+    from coach_rl.studies.executors import Executor, LostJob
     from coach_rl.studies.job import Job, JobResult, Needs
+    from coach_rl.studies.job_run import find_run, identity, run_job
+    from coach_rl.studies.local_pool import LocalPool
     from coach_rl.studies.scores import Curve, RunScores, read_scores, runs_below
     from coach_rl.studies.statistics import (
         Difference,
@@ -29,8 +34,12 @@ __all__ = [
     "Curve",
     "Difference",
     "Estimate",
+    "Executor",
     "Job",
     "JobResult",
+    "JobStatus",
+    "LocalPool",
+    "LostJob",
     "Needs",
     "Published",
     "RunScores",
@@ -38,9 +47,12 @@ __all__ = [
     "Variant",
     "difference",
     "estimate",
+    "find_run",
+    "identity",
     "load_study",
     "performance_profile",
     "probability_of_improvement",
     "read_scores",
+    "run_job",
     "runs_below",
 ]
