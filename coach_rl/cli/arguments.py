@@ -128,7 +128,10 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
-       coach list [WORD]                or  coach -l"""
+       coach list [WORD]                or  coach -l
+       coach compare FOLDER FOLDER ...
+       coach plot FOLDER ...
+       coach runs [FOLDER]              or  coach runs rm RUN ..."""
 
 
 def parse_arguments(arguments: Sequence[str]) -> Settings:

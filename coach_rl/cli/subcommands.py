@@ -11,7 +11,11 @@ from typing import NoReturn
 
 from coach_rl.core.errors import ConfigurationError
 
-SUBCOMMANDS: dict[str, str] = {}
+SUBCOMMANDS: dict[str, str] = {
+    "compare": "coach_rl.cli.compare",
+    "plot": "coach_rl.cli.plot",
+    "runs": "coach_rl.cli.runs",
+}
 """The module of each command."""
 
 
