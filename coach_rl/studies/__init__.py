@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from coach_rl.studies.local_pool import LocalPool
     from coach_rl.studies.study import Published, Study, Variant
     from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.study_jobs import check_study, jobs_of
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -31,8 +32,10 @@ __all__ = [
     "Published",
     "Study",
     "Variant",
+    "check_study",
     "find_run",
     "identity",
+    "jobs_of",
     "load_study",
     "run_job",
 ]
