@@ -275,7 +275,8 @@ class Plots:
             for level in self._environments
             for name, curve in self._curves_on(level, metric).items()
             for numbers in zip(
-                *(part.tolist() for part in (curve.where, curve.seeds)),
+                curve.where.astype(np.int64 if self.axis == "steps" else np.float64).tolist(),
+                curve.seeds.tolist(),
                 *(_cells(part) for part in (curve.value, curve.low, curve.high)),
                 strict=True,
             )
