@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
-from typing import TextIO
+from typing import Any
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, require
 from coach_rl.studies.executors import LostJob
@@ -145,14 +145,7 @@ def _serve(connection: Connection) -> None:
     """Run the jobs that come in, until the pool is closed or its process is gone."""
     from coach_rl.studies.job_run import run_job  # not at the top: it imports torch
 
-    def show_warning(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         is_ours = issubclass(category, CoachWarning)
         connection.send(str(message) if is_ours else f"{category.__name__}: {message}")
 
