@@ -12,6 +12,7 @@ from coach_rl.core.errors import RunError
 from coach_rl.core.level_name import shown_level
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import check_name
 from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 from coach_rl.studies.conduct import conduct
@@ -31,6 +32,8 @@ def train_seeds(train: TrainSeeds) -> int:
         RunError: Some of the runs have failed.
     """
     preset = load_preset(find_preset(train.preset))
+    name = train.experiment_name or preset.reference.name
+    check_name(name)
     overrides = overrides_of(train.changes, preset, train.length, train.keeping)
     parameters = preset.configure(overrides).parameters
     needs = Needs(cores=train.threads)
@@ -44,7 +47,7 @@ def train_seeds(train: TrainSeeds) -> int:
                 matmul_precision=train.matmul_precision,
                 threads=train.threads,
             ),
-            name=train.experiment_name or preset.reference.name,
+            name=name,
             root=train.experiment_path or DEFAULT_ROOT,
             needs=needs,
             tensorboard=not train.no_tensorboard,
@@ -53,7 +56,7 @@ def train_seeds(train: TrainSeeds) -> int:
     ]
     at_once = min(train.jobs or carried_runs(needs), len(jobs))
     console = Console(no_color=train.plain, highlight=False)
-    name, level = jobs[0].name, shown_level(parameters.environment.level)
+    level = shown_level(parameters.environment.level)
     folder = jobs[0].root / name
     print(f"running:    {name} on {level}, {len(jobs)} seeds, {at_once} at once")
     print(f"run folders in {short(folder.absolute())}")
@@ -91,7 +94,10 @@ def _require_done(results: Sequence[JobResult]) -> None:
             seeds.setdefault(result.error, []).append(result.job.task.seed)
     if seeds:
         failed = sum(map(len, seeds.values()))
-        reasons = (f"seed {', '.join(map(str, of))}: {why}" for why, of in seeds.items())
+        reasons = (
+            f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {why}"
+            for why, of in seeds.items()
+        )
         raise RunError(
             f"{failed} of {len(results)} runs failed: {'; '.join(reasons)}; the same command tries "
             "them again and leaves out what is done"

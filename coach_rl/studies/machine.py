@@ -12,6 +12,7 @@ MEMORY_GB = 0.5
 """Memory of a run that doesn't say what it needs; see benchmarks/results/pool_overhead.md."""
 
 _CGROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def carried_runs(needs: Needs) -> int:
@@ -66,7 +67,7 @@ def _file_cache(group: Path) -> float:
 def _control_groups(controller: str) -> list[Path]:
     """The control groups that this process is in, up to the root; none elsewhere than on Linux."""
     folders = []
-    for line in _entry(Path("/proc/self/cgroup")).splitlines():
+    for line in _entry(_MEMBERSHIP).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "" or controller in controllers.split(","):
             root = _CGROUPS / (controller if controllers else "")
