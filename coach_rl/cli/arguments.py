@@ -50,7 +50,7 @@ _COMMANDS = {
         "Train a preset's experiment in a new run folder; in short `coach -p PRESET`.",
         Train,
         "preset",
-        "it begins one new run",
+        "it begins a new run",
     ),
     "resume": _Command(
         "coach resume RUN",

@@ -41,7 +41,7 @@ def test_a_number_of_seeds_or_a_list_of_them() -> None:
         ("-p x --seeds 2 --seed 3", "`coach train` ignores --seed: with --seeds it begins a run"),
         ("-p x --seeds 2 -dg", "`coach train` ignores -dg: with --seeds"),
         ("-crd RUN --seeds 2", "`coach resume` ignores --seeds: the run is rebuilt"),
-        ("-p x --jobs 2", "`coach train` ignores --jobs: it begins one new run"),
+        ("-p x --jobs 2", "`coach train` ignores --jobs: it begins a new run"),
         ("-p x --seeds 3,3", "names the seed 3 twice, in '3,3'"),
         ("-p x --seeds 3,", "or a list, such as 3,5,8; got '3,'"),
         ("-p x --seeds 0", "must be how many, such as 10 (seeds 0 to 9)"),
