@@ -1,5 +1,6 @@
 """`coach runs`: a list of runs; `coach runs rm`: deleting some."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,17 +29,24 @@ _AGES = (("d", 86400), ("h", 3600), ("min", 60))
 
 def run(words: Sequence[str]) -> int:
     """List runs, or delete some, and return the exit code."""
-    return _remove(words[1:]) if words[:1] == ["rm"] else _list(words)
+    given = _parser().parse_args(words)
+    if given.words[:1] == ["rm"]:
+        return _remove([Path(word) for word in given.words[1:]], yes=given.yes)
+    if given.yes or len(given.words) > 1:
+        what = "--yes" if given.yes else f"'{given.words[1]}'"
+        raise ConfigurationError(
+            f"unexpected {what}; give one folder of runs, or `coach runs rm RUN ...`"
+        )
+    return _list(Path(*(given.words or ["experiments"])), given)
 
 
-def _list(words: Sequence[str]) -> int:
-    given = _list_parser().parse_args(words)
-    folder: Path = given.folder.expanduser()
+def _list(named: Path, given: argparse.Namespace) -> int:
+    folder = named.expanduser()
     runs = list_runs(folder)
     if not runs:
         what = "holds no runs" if folder.exists() else "does not exist"
         raise ConfigurationError(
-            f"{given.folder} {what}; name the folder of your experiments: `coach runs FOLDER`"
+            f"{named} {what}; name the folder of your experiments: `coach runs FOLDER`"
         )
     if given.metric not in (known := _metrics(runs)) and known:
         raise UnknownNameError("metric", given.metric, known)
@@ -83,9 +91,10 @@ def _metrics(runs: Sequence[ListedRun]) -> set[str]:
     return {name for metrics in curves for name in metrics}
 
 
-def _remove(words: Sequence[str]) -> int:
-    given = _remove_parser().parse_args(words)
-    runs = {path.expanduser().absolute().resolve(): path for path in given.runs}
+def _remove(paths: Sequence[Path], *, yes: bool) -> int:
+    if not paths:
+        raise ConfigurationError("name the runs to delete: `coach runs rm RUN ...`")
+    runs = {path.expanduser().absolute().resolve(): path for path in paths}
     for path, named in runs.items():
         if not (path / MANIFEST).exists():
             raise ConfigurationError(
@@ -96,7 +105,7 @@ def _remove(words: Sequence[str]) -> int:
             raise RunInUseError(f"the run {named} is in use by {holder}; stop it first")
     sizes = {path: listed_run(path).size for path in runs}
     total, count = readable(sum(sizes.values())), f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    if not given.yes:
+    if not yes:
         for path, named in runs.items():
             print(f"{named}  {readable(sizes[path])}")
         _ask(f"Delete {count}, {total}? [y/N] ")
@@ -121,20 +130,19 @@ def _age(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _list_parser() -> Parser:
+def _parser() -> Parser:
     parser = Parser(
         prog="coach runs",
         usage="coach runs [FOLDER] [flags]\n       coach runs rm RUN ... [--yes]",
         description="List the runs in a folder, however deep: state, steps, best and last "
-        "evaluation, size with checkpoints, age. `coach runs rm` deletes runs.",
+        "evaluation, size with checkpoints, age. `coach runs rm` deletes runs with all they hold; "
+        "it refuses those that a process works on.",
     )
     parser.add_argument(
-        "folder",
+        "words",
         metavar="FOLDER",
-        nargs="?",
-        type=Path,
-        default=Path("experiments"),
-        help="default: ./experiments",
+        nargs="*",
+        help="the folder to list (default: ./experiments), or rm and the runs to delete",
     )
     parser.add_argument(
         "--state",
@@ -164,16 +172,5 @@ def _list_parser() -> Parser:
         help=f"{', '.join(sort_keys())} (default: path); the largest first, the youngest by age",
     )
     parser.add_argument("--reverse", action="store_true", help="the other way round")
-    return parser
-
-
-def _remove_parser() -> Parser:
-    parser = Parser(
-        prog="coach runs rm",
-        usage="coach runs rm RUN ... [--yes]",
-        description="Delete runs with their checkpoints, logs and videos. A run that a process is "
-        "working on is refused.",
-    )
-    parser.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="a run's folder")
-    parser.add_argument("--yes", action="store_true", help="don't ask")
+    parser.add_argument("--yes", action="store_true", help="with rm: don't ask")
     return parser
