@@ -1,4 +1,4 @@
-"""`coach compare A B`: by how much groups of runs differ, and whether that can be told at all."""
+"""`coach compare A B`: the difference between groups of runs, if it is more than chance."""
 
 import argparse
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ def _parser() -> Parser:
         usage="coach compare FOLDER FOLDER ... [flags]",
         description="Compare groups of runs: by how much they differ, with a 95 % interval over "
         "seeds, and the probability that a run of one scores higher than one of the other. Where "
-        "the interval holds zero, no difference is called.",
+        "the interval holds zero, no difference is reported.",
     )
     parser.add_argument(
         "folders",

@@ -1,4 +1,4 @@
-"""Why a run has failed, in files of its folder.
+"""The causes of a run's failure, in files of its folder.
 
 `faults/step_4096.txt` has the message and other text, such as the traceback of an environment in a
 worker process, `faults/step_4096.npz` the arrays where there are any.

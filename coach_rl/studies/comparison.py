@@ -1,4 +1,4 @@
-"""By how much groups of runs differ, and whether that can be told at all.
+"""Differences between groups of runs, and whether they are more than chance.
 
 scored, notes = group_scores(groups, metric="success_rate")
 for comparison in compare(scored, "flat", metric="success_rate"):
@@ -37,12 +37,12 @@ class Comparison:
     """The chance that a run of the group scores higher than one of the baseline."""
 
     def verdict(self) -> str:
-        """What can be said, in a sentence."""
+        """The result, in a sentence."""
         found, metric = self.difference, self.metric
         ours, theirs = found.seeds
         if found.low is None or found.high is None:
             return (
-                f"no difference can be told between {self.group} and {self.baseline} with {ours} "
+                f"no difference is established between {self.group} and {self.baseline} with {ours} "
                 f"and {theirs} seeds, too few for an interval; train with 5 or more of each"
             )
         if found.is_clear and found.low == found.high:
@@ -59,19 +59,19 @@ class Comparison:
                 f"{shown(abs(found.value), metric)} ({_turned(found, metric)})"
             )
         return (
-            f"no difference can be told between {self.group} and {self.baseline} with {ours} and "
+            f"no difference is established between {self.group} and {self.baseline} with {ours} and "
             f"{theirs} seeds: it is {shown(found.value, metric)} ({interval}), which may be "
             f"zero{self._sight()}"
         )
 
     def _sight(self) -> str:
-        """What so many seeds would have seen, as the end of a sentence."""
+        """The difference that so many seeds would have seen, as the end of a sentence."""
         low, high = bounds_of(self.metric)
         seen = self.difference.detectable
         if not seen:
             return ""
         if seen > high - low:
-            return "; with so few seeds that differ so much, none can be told"
+            return "; so few seeds, which differ so much, cannot establish any"
         return f"; so many seeds see a difference of {shown(seen, self.metric)} 4 times in 5"
 
 
@@ -161,7 +161,7 @@ def overall_improvement(
 
 
 def notes_on(scored: Sequence[Scored]) -> list[str]:
-    """What a reader of a comparison should know about its runs, a line each."""
+    """Notes for readers of a comparison about its runs, a line each."""
     notes = []
     for level in dict.fromkeys(each.level for each in scored):
         lengths = {
@@ -193,14 +193,14 @@ def score_table(scored: Sequence[Scored], *, metric: str, title: str = "") -> Te
     table = TextTable(title=title or metric, header=header)
     for each in scored:
         found = estimate(each.scores, bounds=bounds_of(metric))
-        deviation = standard_deviation(each.scores)
+        std = standard_deviation(each.scores)
         table.rows.append(
             (
                 each.group,
                 each.level,
                 str(len(each.scores)),
                 shown(float(each.scores.mean()), metric),
-                "-" if deviation is None else shown(deviation, metric),
+                "-" if std is None else shown(std, metric),
                 shown(found.value, metric),
                 _interval(found, metric),
                 shown(float(each.scores.min()), metric),
@@ -221,7 +221,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> TextTable:
                 each.group,
                 each.level,
                 f"{found.seeds[0]} and {found.seeds[1]}",
-                shown(found.value, each.metric) if found.is_clear else "cannot be told",
+                shown(found.value, each.metric) if found.is_clear else "not established",
                 _interval(found, each.metric),
                 f"{chance.value:.2f}",
                 "-" if chance.low is None else f"{chance.low:.2f} to {chance.high:.2f}",

@@ -1,4 +1,4 @@
-"""Runs in a list: what became of them, what they scored, what they take."""
+"""Runs in a list, with their state, scores and size."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class ListedRun:
     scores: RunScores | None
     """Its numbers; None where its folder is damaged."""
     damage: str = ""
-    """What is wrong with the folder; empty if nothing is."""
+    """The damage of the folder, in a line; empty if there is none."""
 
     @property
     def state(self) -> str:
@@ -50,7 +50,7 @@ def list_runs(folder: Path) -> list[ListedRun]:
 
 
 def listed_run(path: Path) -> ListedRun:
-    """A run as the list has it; damage is told, not raised."""
+    """A run as the list has it; damage is noted, not raised."""
     size = _size(path)
     try:
         scores = read_scores(path)
@@ -91,7 +91,7 @@ def selected(
 
 
 def sort_keys(metric: str = REWARD) -> dict[str, Callable[[ListedRun], tuple[bool, float | str]]]:
-    """What a list can be sorted by, each ascending; runs without a value come last.
+    """The keys that a list can be sorted by, each ascending; runs without a value come last.
 
     Args:
         metric: Of evaluations.

@@ -1,11 +1,11 @@
-"""What the scores of several seeds say together (Agarwal et al. 2021, arXiv:2108.13264).
+"""Statistics of the scores of several seeds (Agarwal et al. 2021, arXiv:2108.13264).
 
 estimate(scores)                           the interquartile mean, with its interval
 difference(scores, baseline)               by how much one group is better
 probability_of_improvement([(scores, baseline)])
 performance_profile(scores, thresholds)
 
-The unit is the seed: training again with the next one is what an interval speaks of, not the
+The unit is the seed: an interval is about training again with the next one, not about the
 episodes of one trained agent (`telemetry.statistics` has those). No number has an interval where
 there is one seed.
 
@@ -51,7 +51,7 @@ class Estimate:
     """Upper end."""
 
     def holds(self, value: float) -> bool:
-        """Whether the interval holds a value; without an interval, every value is possible."""
+        """True if the interval holds a value; without an interval, every value is possible."""
         return self.low is None or self.high is None or self.low <= value <= self.high
 
 
@@ -67,7 +67,7 @@ class Difference(Estimate):
 
     @property
     def is_clear(self) -> bool:
-        """Whether there is a difference: zero is outside of the interval."""
+        """True if there is a difference: zero is outside of the interval."""
         return not self.holds(0.0)
 
 
@@ -82,7 +82,7 @@ def standard_deviation(scores: Array) -> float | None:
 
 
 STATISTICS: dict[str, Statistic] = {"iqm": interquartile_mean, "mean": mean}
-"""What may be compared, by the names of the command line."""
+"""The statistics that groups are compared by, under their names on the command line."""
 
 
 def estimate(

@@ -44,7 +44,7 @@ def test_compare_takes_another_moment_and_metric(capsys):
     code, out, _ = coach(capsys, *words)
     assert code == 0
     assert "low/goal_share after 2,000 environment steps" in out
-    assert "no difference can be told between bad and good with 5 and 5 seeds" in out
+    assert "no difference is established between bad and good with 5 and 5 seeds" in out
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_clear_difference_is_called(tmp_path):
 def test_no_difference_is_called_where_the_interval_holds_zero(tmp_path):
     said = verdict(tmp_path, a=[1.0, 2.0, 3.0], b=[1.5, 2.5, 3.5])
     assert said.startswith(
-        "no difference can be told between a and b with 3 and 3 seeds: it is -0.5"
+        "no difference is established between a and b with 3 and 3 seeds: it is -0.5"
     )
     assert "which may be zero; so many seeds see a difference of 3" in said
 
@@ -44,7 +44,7 @@ def test_no_difference_is_called_where_the_interval_holds_zero(tmp_path):
 def test_no_difference_is_called_with_one_seed(tmp_path):
     said = verdict(tmp_path, a=[100.0], b=[1.0, 2.0, 3.0])
     assert said == (
-        "no difference can be told between a and b with 1 and 3 seeds, too few for an interval; "
+        "no difference is established between a and b with 1 and 3 seeds, too few for an interval; "
         "train with 5 or more of each"
     )
 
@@ -53,14 +53,14 @@ def test_shares_end_at_their_bounds(tmp_path):
     said = verdict(tmp_path, "success_rate", a=[1.0, 0.0, 1.0], b=[0.0, 0.0, 1.0])
     assert "(95 % interval -" in said
     assert "to 100.0 %)" in said
-    assert "with so few seeds that differ so much, none can be told" in said
+    assert "so few seeds, which differ so much, cannot establish any" in said
 
 
 def test_seeds_that_all_agree_are_said(tmp_path):
     said = verdict(tmp_path, "success_rate", a=[1.0, 1.0, 1.0], b=[0.0, 0.0, 0.0])
     assert said == "a is higher than b by 100.0 % with each of its 3 seeds beside 3"
     said = verdict(tmp_path / "two", "success_rate", a=[1.0, 1.0], b=[0.0, 0.0])
-    assert said.startswith("no difference can be told")
+    assert said.startswith("no difference is established")
 
 
 def test_tables_have_a_line_for_each_group(tmp_path):
@@ -75,7 +75,7 @@ def test_tables_have_a_line_for_each_group(tmp_path):
     assert lines[0] == (
         "|  | level | seeds | difference | 95 % interval | P(higher) | 95 % interval |"
     )
-    assert lines[2] == "| a | point | 3 and 1 | cannot be told | - | 0.00 | - |"
+    assert lines[2] == "| a | point | 3 and 1 | not established | - | 0.00 | - |"
 
 
 def test_different_environments_are_refused(tmp_path):
