@@ -40,29 +40,22 @@ class Comparison:
         """The result, in a sentence."""
         found, metric = self.difference, self.metric
         ours, theirs = found.seeds
-        if found.low is None or found.high is None:
-            return (
-                f"no difference is established between {self.group} and {self.baseline} with {ours} "
-                f"and {theirs} seeds, too few for an interval; train with 5 or more of each"
-            )
-        if found.is_clear and found.low == found.high:
-            side = "higher" if found.value > 0 else "lower"
-            return (
-                f"{self.group} is {side} than {self.baseline} by "
-                f"{shown(abs(found.value), metric)} with each of its {ours} seeds beside {theirs}"
-            )
-        interval = f"95 % interval {shown(found.low, metric)} to {shown(found.high, metric)}"
-        if found.is_clear:
-            side = "higher" if found.value > 0 else "lower"
-            return (
-                f"{self.group} is {side} than {self.baseline} by "
-                f"{shown(abs(found.value), metric)} ({_turned(found, metric)})"
-            )
-        return (
-            f"no difference is established between {self.group} and {self.baseline} with {ours} and "
-            f"{theirs} seeds: it is {shown(found.value, metric)} ({interval}), which may be "
-            f"zero{self._sight()}"
+        unclear = (
+            f"no difference is established between {self.group} and {self.baseline} with {ours} "
+            f"and {theirs} seeds"
         )
+        if found.low is None or found.high is None:
+            return f"{unclear}, too few for an interval; train with 5 or more of each"
+        if not found.is_clear:
+            interval = f"95 % interval {_interval(found, metric)}"
+            value = shown(found.value, metric)
+            return f"{unclear}: it is {value} ({interval}), which may be zero{self._sight()}"
+        side = "higher" if found.value > 0 else "lower"
+        by = f"{self.group} is {side} than {self.baseline} by {shown(abs(found.value), metric)}"
+        if found.low == found.high:
+            return f"{by} with each of its {ours} seeds beside {theirs}"
+        low, high = sorted((abs(found.low), abs(found.high)))
+        return f"{by} (95 % interval {shown(low, metric)} to {shown(high, metric)})"
 
     def _sight(self) -> str:
         """The difference that so many seeds would have seen, as the end of a sentence."""
@@ -241,11 +234,3 @@ def _interval(found: Estimate, metric: str) -> str:
     if found.low is None or found.high is None:
         return "-"
     return f"{shown(found.low, metric)} to {shown(found.high, metric)}"
-
-
-def _turned(found: Difference, metric: str) -> str:
-    """The interval of a clear difference, as positive numbers."""
-    assert found.low is not None
-    assert found.high is not None
-    low, high = sorted((abs(found.low), abs(found.high)))
-    return f"95 % interval {shown(low, metric)} to {shown(high, metric)}"

@@ -57,7 +57,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Estimate):
-    """How much higher the scores of one group are than those of another."""
+    """The difference of two groups: positive where the first one scores higher."""
 
     seeds: tuple[int, int]
     """Seeds of each group."""
@@ -158,7 +158,7 @@ def difference(
     bounds: Bounds = ANY,
     confidence: float = CONFIDENCE,
 ) -> Difference:
-    """How much higher one group scores than another, with an interval.
+    """The difference between the scores of two groups, with an interval.
 
     The groups are independent, also where their seeds have the same numbers: runs of two variants
     have nothing in common after the first update. Degrees of freedom are Welch's, so the groups
