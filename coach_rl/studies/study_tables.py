@@ -21,7 +21,7 @@ from coach_rl.studies.study_runs import StudyRun
 TAIL = 20
 """Evaluations at the end of a run that are averaged, where it has twice as many or more."""
 MARKS = 6
-"""Points of a run at which its curve is shown, where no published curve says otherwise."""
+"""Evaluations of a run that its curve is shown at, where no published curve says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _scores(study: Study, groups: Sequence[_Group]) -> str:
             "" if best is None else _mean(values[:, best], shown),
             "" if best is None else f"{steps[best]:,}",
             _mean(values[:, -TAIL:].mean(axis=1), shown) if len(steps) >= 2 * TAIL else "",
-            f"{hours:.2f}",
+            _hours(float(hours)),
             _range([run.training_steps for run in group.numbers]),
             f"{np.median(speeds):,.0f}" if speeds else "",
         ]
@@ -147,24 +147,27 @@ def _curves(study: Study, groups: Sequence[_Group]) -> str:
     tables: dict[tuple[int, ...], list[list[str]]] = {}
     for group in groups:
         steps, values = _common_curve(study.metric, group)
-        if not values.size:
-            continue
         published = group.variant.published
         curve = {} if published is None else published.curve
-        last = int(steps[-1])
-        marks = tuple(mark for mark in sorted(curve) if mark <= last)
-        marks = marks or tuple(last * part // MARKS for part in range(1, MARKS + 1))
-        rows = tables.setdefault(marks, [])
-        nearest = [int(np.abs(steps - mark).argmin()) for mark in marks]
-        means = [_mean(values[:, index], shown) for index in nearest]
+        marks = [step for step in steps.tolist() if step in curve] or _spread(steps.tolist())
+        if not marks:
+            continue
+        rows = tables.setdefault(tuple(marks), [])
+        means = [_mean(values[:, steps == mark].ravel(), shown) for mark in marks]
         rows.append([group.variant.name, str(len(group.runs)), *means])
-        if published is not None and curve:
+        if published is not None and marks[0] in curve:
             theirs = [f"{shown(curve[mark][0])} ± {shown(curve[mark][1])}" for mark in marks]
             rows.append([f"{group.variant.name}: {published.source}", "", *theirs])
     return "\n\n".join(
         _table(["after steps", "seeds", *(f"{mark:,}" for mark in marks)], rows, left=1)
         for marks, rows in tables.items()
     )
+
+
+def _spread(steps: list[int]) -> list[int]:
+    """A few of a curve's steps, evenly spread, the last among them."""
+    count = min(MARKS, len(steps))
+    return [steps[len(steps) * part // count - 1] for part in range(1, count + 1)]
 
 
 def _singly(study: Study, groups: Sequence[_Group]) -> str:
@@ -181,7 +184,7 @@ def _singly(study: Study, groups: Sequence[_Group]) -> str:
                 row += [shown(float(values[-1])), tail]
             else:
                 row += ["", "", ""]
-            row += [f"{numbers.environment_steps:,}", f"{numbers.wall_seconds / 3600:.2f}"]
+            row += [f"{numbers.environment_steps:,}", _hours(numbers.wall_seconds / 3600)]
             rows.append([*row, f"{numbers.training_steps:,}"])
     head = ["variant", "seed", "score", "best evaluation (at)", "last", "tail"]
     return _table([*head, "steps", "hours", "updates"], rows, left=1)
@@ -250,6 +253,10 @@ def _percent(value: float) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.1f}"
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.2f}" if hours >= 0.1 else f"{hours:.1g}"
 
 
 def _mean(values: Sequence[float] | FloatArray, shown: Callable[[float], str]) -> str:

@@ -32,7 +32,7 @@ def test_tables_of_more_runs_are_not_replaced(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- study: one --><!-- /study -->")
     write_blocks([page], "one", "many", runs=12)
-    with pytest.raises(ConfigurationError, match="is about 12 runs, and here are 11; .*--runs"):
+    with pytest.raises(ConfigurationError, match=r"is about 12 runs, and here are 11; .*--runs"):
         write_blocks([page], "one", "few", runs=11)
     assert "many" in page.read_text()
     write_blocks([page], "one", "more", runs=13)

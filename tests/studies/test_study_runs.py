@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 import coach_rl
-
 from coach_rl import ConfigurationError, Study, Variant
 from coach_rl.experiment.run_folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job

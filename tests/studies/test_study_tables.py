@@ -131,6 +131,15 @@ def test_published_scores_stand_beside_ones_own():
     assert "900" not in text
 
 
+def test_curves_are_shown_at_a_few_of_their_evaluations():
+    text = report(study_of(A), [Run("a", 1, 1.0, curve=tuple(range(13)), steps=1300)])
+    curve = cells(text[text.index("after steps") - 2 :], "a")
+    assert {step: value for step, value in curve.items() if "," in step or step.isdecimal()} == {
+        "200": "1.0", "400": "3.0", "600": "5.0", "800": "7.0", "1,000": "9.0", "1,300": "12.0"
+    }  # fmt: skip
+    assert "| after steps | seeds | 50 | 100 |" in report(study_of(A), [Run("a", 1, 1.0)])
+
+
 def test_what_is_missing_is_said():
     runs = [
         Run("a", 1, 1.0),
