@@ -69,7 +69,7 @@ def _group(study: Study, variant: Variant, runs: Sequence[StudyRun]) -> _Group:
 
 
 def _scores(study: Study, groups: Sequence[_Group]) -> str:
-    """What each variant came to; the columns are explained in docs/many_runs.md."""
+    """What each variant came to; the columns are explained in docs/studies.md."""
     shown = _shape(study.metric)
     published = any(group.variant.published for group in groups)
     head = ["variant", "steps", "seeds", "mean", "median", "IQM (95 %)", "best point", "at step"]
