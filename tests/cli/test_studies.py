@@ -101,7 +101,7 @@ def test_failed_run_does_not_end_the_others(capsys):
         (["run", "walks.py", "--on", "mars"], "unknown place to run on 'mars'"),
         (["run", "walks.py", "--jobs", "0"], "--jobs: must be a whole number of 1 or more"),
         (["run"], "the following arguments are required: FILE"),
-        (["runn", "walks.py"], "invalid choice: 'runn'"),
+        (["rnu", "walks.py"], "invalid choice: 'rnu'"),
         (["status", "walks.py", "--jobs", "2"], "unrecognized arguments: --jobs 2"),
         (["report", "walks.py", "--runs", "nowhere"], "there is no folder nowhere"),
         (["report", "walks.py", "--write", "no.md"], "there is no page no.md"),
