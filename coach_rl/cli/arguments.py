@@ -136,10 +136,11 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
-       coach list [WORD]                or  coach -l
+       coach study run|status|report FILE
        coach compare FOLDER FOLDER ...
        coach plot FOLDER ...
-       coach runs [FOLDER]              or  coach runs rm RUN ..."""
+       coach runs [FOLDER]              or  coach runs rm RUN ...
+       coach list [WORD]                or  coach -l"""
 
 
 def parse_arguments(arguments: Sequence[str]) -> Settings:
