@@ -14,6 +14,7 @@ from coach_rl import (
     CriticParameters,
     DDPGAgentParameters,
     DDPGAlgorithmParameters,
+    EnvironmentSteps,
     EpsilonGreedyNoise,
     GaussianNoise,
     GraphAgentParameters,
@@ -25,8 +26,17 @@ from coach_rl import (
     LevelParameters,
     ReplayMemoryParameters,
     TargetSync,
+    ValidationParameters,
 )
 from coach_rl.presets.goal_hierarchies import GoalPanel
+
+PUBLISHED = {
+    "ant_maze_u12": (0.951, 1_000_000),
+    "ant_maze_u24": (0.911, 1_000_000),
+    "ant_maze_bottleneck": (0.387, 1_000_000),
+    "ant_maze_complex": (0.401, 4_000_000),
+}
+"""DHRL's success rates and environment steps (Lee et al. 2022), by world."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,5 +111,13 @@ def graph_manager(panel: Panel) -> GraphManager:
             evaluation_environment=panel.world(targets="evaluation"),
             schedule=panel.schedule(),
             num_envs=panel.num_envs,
+            validation=_validation(panel.level),
         )
     )
+
+
+def _validation(level: str) -> ValidationParameters | None:
+    if level not in PUBLISHED:
+        return None
+    success_rate, steps = PUBLISHED[level]
+    return ValidationParameters(success_rate=success_rate, within=EnvironmentSteps(steps))

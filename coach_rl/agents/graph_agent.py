@@ -70,7 +70,7 @@ class GraphAgentParameters:
 
 @dataclass(kw_only=True)
 class GraphRows:
-    """What is remembered per row."""
+    """The memory of each row of a stack."""
 
     place: IntArray
     """[N] the place where the open decision began."""
