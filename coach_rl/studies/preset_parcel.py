@@ -1,0 +1,126 @@
+"""A preset of the user's own with the files beside it, as data for another machine.
+
+    parcel = packed(job)            # None for a preset that comes with coach_rl
+    file = unpacked(parcel)         # there: the preset, with its neighbours beside it
+
+What a preset imports and the models it reads are in its folder, so the whole folder travels.
+"""
+
+import getpass
+import hashlib
+import io
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.experiment.presets import find_preset, shipped_presets
+from coach_rl.experiment.run_folder import MANIFEST
+from coach_rl.studies.job import Job
+
+MOST_BYTES = 100_000_000
+"""Size up to which a preset's folder travels."""
+
+_LEFT_OUT = ("__pycache__", "node_modules", "site-packages")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PresetParcel:
+    """The folder of a preset."""
+
+    file: Path
+    """Path of the preset on the machine it comes from."""
+    digest: str
+    """Digest of the names, sizes and times of the folder's files."""
+    archive: bytes | None
+    """The folder, zipped; None where it is too large to travel."""
+
+
+def packed(job: Job) -> PresetParcel | None:
+    """The preset of a job with its folder; None for a preset that comes with coach_rl."""
+    file = find_preset(job.preset).path
+    if file in {preset.path for preset in shipped_presets().values()}:
+        return None
+    files = _files(file.parent)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
+        for path in files or ():
+            archive.write(path, path.relative_to(file.parent))
+    return PresetParcel(
+        file=file,
+        digest=_digest(file, files),
+        archive=None if files is None else buffer.getvalue(),
+    )
+
+
+def unpacked(parcel: PresetParcel) -> Path:
+    """The preset on this machine: where it came from, if that is shared, or else a copy.
+
+    Raises:
+        ConfigurationError: It is not here, and its folder was too large to come along.
+    """
+    if parcel.file.is_file() and _digest(parcel.file, _files(parcel.file.parent)) == parcel.digest:
+        return parcel.file
+    if parcel.archive is None:
+        raise ConfigurationError(
+            f"the preset {parcel.file} is not on this machine, and its folder holds more than "
+            f"{MOST_BYTES // 1_000_000} MB, too much to send; put the preset and what it needs "
+            "into a folder of their own, or on a path that all machines share"
+        )
+    home = own_folder() / "presets" / parcel.digest
+    if not home.exists():
+        unfinished = Path(tempfile.mkdtemp(dir=own_folder()))
+        with zipfile.ZipFile(io.BytesIO(parcel.archive)) as archive:
+            archive.extractall(unfinished)
+        home.parent.mkdir(exist_ok=True)
+        try:
+            unfinished.rename(home)
+        except OSError:
+            if not home.exists():  # or else another process was faster
+                raise
+    return home / parcel.file.name
+
+
+def own_folder() -> Path:
+    """The user's folder on this machine for what comes from others."""
+    folder = Path(tempfile.gettempdir()) / f"coach_rl-{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise ConfigurationError(
+            f"{folder} belongs to another user; set TMPDIR to a folder of your own"
+        )
+    return folder
+
+
+def _files(folder: Path) -> list[Path] | None:
+    """The files of a folder, but hidden ones, caches and runs; None if they are too large."""
+    files, size = [], 0
+    for path in _walk(folder):
+        size += path.stat().st_size
+        if size > MOST_BYTES:
+            return None
+        files.append(path)
+    return sorted(files)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.name in _LEFT_OUT:
+            continue
+        if path.is_file():
+            yield path
+        elif path.is_dir() and not path.is_symlink() and not (path / MANIFEST).exists():
+            yield from _walk(path)
+
+
+def _digest(preset: Path, files: list[Path] | None) -> str:
+    """Digest of a preset's folder; of the preset alone where the folder is too large."""
+    digest = hashlib.sha256(preset.read_bytes())
+    for path in files or ():
+        status = path.stat()
+        name = path.relative_to(preset.parent)
+        digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    return digest.hexdigest()[:32]
