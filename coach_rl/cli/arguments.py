@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import coach_rl
 from coach_rl.cli.settings import (
@@ -29,6 +28,7 @@ from coach_rl.cli.settings import (
     Settings,
     Train,
 )
+from coach_rl.cli.subcommands import SUBCOMMANDS, Parser, underscored
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.experiment.presets import shipped_presets
 
@@ -143,7 +143,7 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
             would ignore, or flags that contradict each other.
         SystemExit: `--help` or `--version` was asked for and has been printed.
     """
-    words = [_underscored(word) for word in arguments]
+    words = [underscored(word) for word in arguments]
     if words[:1] == ["help"]:
         words = [*map(_known_command, words[1:2]), "--help"]
     name = words.pop(0) if words and words[0] in _COMMANDS else None
@@ -176,14 +176,9 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
 
 def _known_command(word: str) -> str:
     if word not in _COMMANDS:
-        raise UnknownNameError("command", word, _COMMANDS, "`coach --help` shows all")
+        known = [*_COMMANDS, *SUBCOMMANDS]
+        raise UnknownNameError("command", word, known, "`coach --help` shows all")
     return word
-
-
-def _underscored(word: str) -> str:
-    """A word with its flag as the parser spells it: `--last-good` is `--last_good`."""
-    flag, equals, value = word.partition("=")
-    return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
 
 
 def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
@@ -202,7 +197,8 @@ def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
         raise ConfigurationError(f"'{word}' is a preset; did you mean `coach train {preset}`?")
     if Path(word).is_dir():
         raise ConfigurationError(f"'{word}' is a folder; did you mean `coach resume {word}`?")
-    raise UnknownNameError("command", word, [*_COMMANDS, "help"], "`coach --help` shows all")
+    known = [*_COMMANDS, *SUBCOMMANDS, "help"]
+    raise UnknownNameError("command", word, known, "`coach --help` shows all")
 
 
 def _check(
@@ -279,14 +275,12 @@ def _filled(kind: type, given: Mapping[str, object]) -> object:
 def _parser(name: str | None) -> argparse.ArgumentParser:
     """The parser of all flags, whose help shows those of a command; None: of all commands."""
     command = None if name is None else _COMMANDS[name]
-    parser = _Parser(
+    parser = Parser(
         prog="coach" if command is None else f"coach {name}",
         usage=_USAGE if command is None else f"{command.usage} [flags]",
         description="Train, resume and evaluate experiments described by presets."
         if command is None
         else command.description,
-        formatter_class=_Formatter,
-        allow_abbrev=False,
         add_help=False,
         argument_default=argparse.SUPPRESS,
     )
@@ -523,29 +517,6 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
 
 def _modules(text: str) -> tuple[str, ...]:
     return tuple(text.split(","))
-
-
-class _Parser(argparse.ArgumentParser):
-    """Raises our own error instead of printing the usage and exiting."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ConfigurationError(f"{message} (`{self.prog} --help` shows all flags)")
-
-
-class _Formatter(argparse.HelpFormatter):
-    """The same layout in every terminal and Python version."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34, width=100)
-
-    def _format_action_invocation(self, action: argparse.Action) -> str:
-        if not action.option_strings:
-            return str(action.metavar)
-        names = ", ".join(action.option_strings)
-        if action.nargs == 0:
-            return names
-        value = f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar)
-        return f"{names} {value}"
 
 
 def _all_flags(parser: argparse.ArgumentParser) -> list[str]:

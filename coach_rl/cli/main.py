@@ -14,6 +14,7 @@ from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.settings import CheckPreset, Describe, EvaluateUntrained, ListPresets, Train
+from coach_rl.cli.subcommands import SUBCOMMANDS, subcommand, underscored
 from coach_rl.core.errors import (
     CoachError,
     CoachWarning,
@@ -64,6 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     require_unix()
+    if words[:1] == ["help"] and words[1:2] and words[1] in SUBCOMMANDS:
+        words = [words[1], "--help"]
+    if words and words[0] in SUBCOMMANDS:
+        return subcommand(words[0])([underscored(word) for word in words[1:] if word != "--debug"])
     settings = parse_arguments(words)
     if isinstance(settings, ListPresets):
         return _list(settings)
