@@ -20,6 +20,7 @@ from coach_rl.core.errors import (
     CoachWarning,
     EnvironmentFault,
     UnknownNameError,
+    in_one_line,
     require_unix,
 )
 from coach_rl.experiment.presets import describe_presets, find_preset
@@ -55,12 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         number = getattr(error, "signal", signal.SIGINT)
         return _report(str(error) or "interrupted", _SIGNALLED + number, words)
     except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        message = (
-            f"{type(error).__name__}: {error} ({where.filename}:{where.lineno}); "
-            "run again with --debug for the traceback"
-        )
-        return _report(message, 1, words)
+        hint = "run again with --debug for the traceback"
+        return _report(f"{in_one_line(error)}; {hint}", 1, words)
 
 
 def _run(words: list[str]) -> int:
