@@ -1,7 +1,7 @@
 """A preset of the user's own with the files beside it, as data for another machine.
 
     parcel = packed(job)            # None for a preset that comes with coach_rl
-    file = unpacked(parcel)         # there: the preset, with its neighbours beside it
+    preset = unpacked(parcel)       # there: the preset, with its neighbours beside it
 
 What a preset imports and the models it reads are in its folder, so the whole folder travels.
 """
@@ -13,11 +13,12 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.presets import find_preset, shipped_presets
+from coach_rl.experiment.preset_file import Preset, load_preset
+from coach_rl.experiment.presets import PresetReference, find_preset, shipped_presets
 from coach_rl.experiment.run_folder import MANIFEST
 from coach_rl.studies.job import Job
 
@@ -31,8 +32,8 @@ _LEFT_OUT = ("__pycache__", "node_modules", "site-packages")
 class PresetParcel:
     """The folder of a preset."""
 
-    file: Path
-    """Path of the preset on the machine it comes from."""
+    reference: PresetReference
+    """The preset on the machine it comes from."""
     digest: str
     """Digest of the names, sizes and times of the folder's files."""
     archive: bytes | None
@@ -41,7 +42,8 @@ class PresetParcel:
 
 def packed(job: Job) -> PresetParcel | None:
     """The preset of a job with its folder; None for a preset that comes with coach_rl."""
-    file = find_preset(job.preset).path
+    reference = find_preset(job.preset)
+    file = reference.path
     if file in {preset.path for preset in shipped_presets().values()}:
         return None
     files = _files(file.parent)
@@ -50,23 +52,42 @@ def packed(job: Job) -> PresetParcel | None:
         for path in files or ():
             archive.write(path, path.relative_to(file.parent))
     return PresetParcel(
-        file=file,
+        reference=reference,
         digest=_digest(file, files),
         archive=None if files is None else buffer.getvalue(),
     )
 
 
-def unpacked(parcel: PresetParcel) -> Path:
-    """The preset on this machine: where it came from, if that is shared, or else a copy.
+def unpacked(parcel: PresetParcel) -> Preset:
+    """The preset, loaded from where it came from, if that is shared, or else from a copy.
+
+    It says of itself that it is where it came from: there its user will look for it.
 
     Raises:
-        ConfigurationError: It is not here, and its folder was too large to come along.
+        ConfigurationError: It is not here, and its folder was too large to come along; or it fails.
     """
-    if parcel.file.is_file() and _digest(parcel.file, _files(parcel.file.parent)) == parcel.digest:
-        return parcel.file
+    copy = replace(parcel.reference, path=_unpacked(parcel))
+    return replace(load_preset(copy), reference=parcel.reference)
+
+
+def own_folder() -> Path:
+    """The user's folder on this machine for what comes from others."""
+    folder = Path(tempfile.gettempdir()) / f"coach_rl-{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise ConfigurationError(
+            f"{folder} belongs to another user; set TMPDIR to a folder of your own"
+        )
+    return folder
+
+
+def _unpacked(parcel: PresetParcel) -> Path:
+    file = parcel.reference.path
+    if file.is_file() and _digest(file, _files(file.parent)) == parcel.digest:
+        return file
     if parcel.archive is None:
         raise ConfigurationError(
-            f"the preset {parcel.file} is not on this machine, and its folder holds more than "
+            f"the preset {file} is not on this machine, and its folder holds more than "
             f"{MOST_BYTES // 1_000_000} MB, too much to send; put the preset and what it needs "
             "into a folder of their own, or on a path that all machines share"
         )
@@ -81,18 +102,7 @@ def unpacked(parcel: PresetParcel) -> Path:
         except OSError:
             if not home.exists():  # or else another process was faster
                 raise
-    return home / parcel.file.name
-
-
-def own_folder() -> Path:
-    """The user's folder on this machine for what comes from others."""
-    folder = Path(tempfile.gettempdir()) / f"coach_rl-{getpass.getuser()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise ConfigurationError(
-            f"{folder} belongs to another user; set TMPDIR to a folder of your own"
-        )
-    return folder
+    return home / file.name
 
 
 def _files(folder: Path) -> list[Path] | None:
