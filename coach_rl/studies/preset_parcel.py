@@ -40,11 +40,17 @@ class PresetParcel:
     """The folder, zipped; None where it is too large to travel."""
 
 
+def with_absolute_paths(job: Job) -> Job:
+    """The job as a process with another working directory can be given it."""
+    found, job = find_preset(job.preset), replace(job, root=job.root.absolute())
+    return job if _is_shipped(found) else replace(job, preset=f"{found.path}:{found.function}")
+
+
 def packed(job: Job) -> PresetParcel | None:
     """The preset of a job with its folder; None for a preset that comes with coach_rl."""
     reference = find_preset(job.preset)
     file = reference.path
-    if file in {preset.path for preset in shipped_presets().values()}:
+    if _is_shipped(reference):
         return None
     files = _files(file.parent)
     buffer = io.BytesIO()
@@ -79,6 +85,10 @@ def own_folder() -> Path:
             f"{folder} belongs to another user; set TMPDIR to a folder of your own"
         )
     return folder
+
+
+def _is_shipped(reference: PresetReference) -> bool:
+    return reference.path in {preset.path for preset in shipped_presets().values()}
 
 
 def _unpacked(parcel: PresetParcel) -> Path:

@@ -17,11 +17,10 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
-from coach_rl.experiment.presets import find_preset
 from coach_rl.studies.executors import LostJob
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.job_run import find_identity, identity, remember_job
-from coach_rl.studies.preset_parcel import packed
+from coach_rl.studies.preset_parcel import packed, with_absolute_paths
 from coach_rl.studies.ray_worker import Errand, run_errand
 from coach_rl.studies.run_store import RunStore
 
@@ -100,10 +99,7 @@ class RayCluster:
             self._ray.shutdown()
 
     def _give(self, job: Job, future: Future[JobResult]) -> None:
-        reference = find_preset(job.preset)
-        here = replace(
-            job, root=job.root.absolute(), preset=f"{reference.path}:{reference.function}"
-        )
+        here = with_absolute_paths(job)
         remember_job(here)
         home, digest = self._home(here.root), identity(here)
         run = find_identity(here.root / here.name, digest)
@@ -112,7 +108,7 @@ class RayCluster:
             self._parcels[here.preset] = None if made is None else self._ray.put(made)
         parcel = self._parcels[here.preset]
         errand = Errand(
-            job=here if parcel is not None else replace(here, preset=job.preset),
+            job=here,
             attempt=uuid.uuid4().hex,
             digest=digest,
             run=None if run is None else run.path.name,
