@@ -121,10 +121,10 @@ class _Track:
         try:
             self.digest = identity(job)
             self._find()
+            if self._is_finished():
+                self._end("done")
         except Exception as error:
             self._end("failed", in_one_line(error))
-        if self._folder is not None and is_finished(self._folder):
-            self._end("done")
 
     def give_out(self, executor: Executor) -> None:
         """Give the job to the executor, unless there is a result already."""
@@ -191,6 +191,9 @@ class _Track:
             self._end(
                 "failed", f"given up after {MOST_LOSSES} times without a new checkpoint: {why}"
             )
+
+    def _is_finished(self) -> bool:
+        return self._folder is not None and is_finished(self._folder)
 
     def _find(self) -> None:
         self._folder = find_identity(self.job.root / self.job.name, self.digest)

@@ -27,6 +27,9 @@ from coach_rl.studies.job_run import run_job
 from coach_rl.studies.preset_parcel import PresetParcel, own_folder, unpacked
 from coach_rl.studies.run_copy import FileState, Listing, RunCopy, copy_run
 
+Call = Callable[..., Any]
+"""Calls a method by its name."""
+
 SEND_EVERY_SECONDS = 10.0
 """Interval at which a run is sent home."""
 
@@ -51,12 +54,12 @@ class HomeStore:
     """The `RunStore` beside the driver, for one attempt.
 
     Args:
-        call: Calls a method of the store and waits for its answer.
+        call: Calls a method of the store by its name, and waits for the answer.
         attempt: The attempt's name.
         name: Name for the run where it is new.
     """
 
-    def __init__(self, call: Callable[..., Any], attempt: str, name: str = "") -> None:
+    def __init__(self, call: Call, attempt: str, name: str = "") -> None:
         self._call, self._attempt, self.name = call, attempt, name
 
     def listing(self) -> Listing:
@@ -97,6 +100,17 @@ def run_errand(errand: Errand, parcel: PresetParcel | None, store: Any) -> JobRe
     def call(method: str, *arguments: object) -> Any:
         return ray.get(getattr(store, method).remote(*arguments))
 
+    return run_for(errand, parcel, call)
+
+
+def run_for(errand: Errand, parcel: PresetParcel | None, call: Call) -> JobResult:
+    """Run a job for a driver whose `RunStore` is called by `call`.
+
+    Args:
+        errand: The job.
+        parcel: Its preset, where that is not one of coach_rl's.
+        call: Calls a method of the store by its name, and waits for the answer.
+    """
     job = errand.job
     try:
         preset = None if parcel is None else unpacked(parcel)
@@ -110,7 +124,7 @@ def run_errand(errand: Errand, parcel: PresetParcel | None, store: Any) -> JobRe
         return JobResult(job=job, state="failed", folder=None, error=message)
 
 
-def _begin(call: Callable[..., Any], errand: Errand, run: str | None) -> None:
+def _begin(call: Call, errand: Errand, run: str | None) -> None:
     """Tell the driver's machine; wait while another process there works on the run."""
     deadline = time.monotonic() + 2 * GONE_AFTER_SECONDS
     while True:

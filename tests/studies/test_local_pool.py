@@ -120,7 +120,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from coach_rl.studies import LocalPool, conduct
+from coach_rl.studies import LocalPool
+from coach_rl.studies.conduct import conduct
 from tests.studies.walks import walk
 
 if __name__ == "__main__":
@@ -142,6 +143,7 @@ def test_a_signal_to_the_program_stops_all_runs_which_save_themselves(tmp_path, 
     )
     deadline = time.monotonic() + 60
     while len(list(tmp_path.glob("walk/*/log.jsonl"))) < 2 and time.monotonic() < deadline:
+        assert program.poll() is None
         time.sleep(0.05)
     workers = [holder(run.parent.parent, 1, run) for run in runs(tmp_path)]
     os.killpg(program.pid, number)
