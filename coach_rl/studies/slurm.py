@@ -169,7 +169,7 @@ class Slurm:
         return task
 
     def _earlier(self, root: Path, digest: str) -> Any | None:
-        """submitit's handle of a job that Slurm has already; None where there is none."""
+        """The handle of a job that Slurm has already; None where there is none."""
         note = _note(root, digest)
         if self._cluster != "slurm" or not note.exists():
             return None

@@ -32,7 +32,7 @@ def made(tmp_path_factory):
         "agent.learning.learning_starts": 20,
         "agent.learning.batch": 8,
         "agent.memory.capacity": 500,
-        "schedule.training": 100,
+        "schedule.training": 80,
         "schedule.heatup": 20,
         "schedule.progress_interval": 20,
     }
