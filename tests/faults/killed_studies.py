@@ -178,8 +178,8 @@ def kill_something(made: Cluster, driver: Driver, rng: np.random.Generator) -> s
     if kind == "driver":
         driver.kill()
     elif kind == "machine":
-        gone = made.list_all_nodes[int(rng.integers(1, len(made.list_all_nodes)))]
-        made.remove_node(gone, allow_graceful=False)
+        machines = [*made.worker_nodes]
+        made.remove_node(machines[int(rng.integers(len(machines)))], allow_graceful=False)
         add_machine(made)
     elif running := workers():
         running[int(rng.integers(len(running)))].kill()
