@@ -33,8 +33,8 @@ MINUTES = 24 * 60
 """Time limit of a job, unless SBATCH_TIMELIMIT sets another; then it is queued again."""
 MOST_TIMEOUTS = 1000
 """Number of times that a job's time may be up."""
-MOST_JOBS = 1000
-"""Jobs that Slurm is taken to run at once; it has limits of its own."""
+MOST_JOBS = 100
+"""Jobs that Slurm is taken to run at once; how many do is its own affair."""
 LOOK_SECONDS = 0.5
 
 _ALIVE = ("COMPLETING", "CONFIGURING", "PENDING", "PREEMPTED", "REQUEUED", "RUNNING", "SUSPENDED")
@@ -181,7 +181,7 @@ class Slurm:
         """Note which jobs have begun and what became of them."""
         while not self._over.wait(LOOK_SECONDS):
             for given in list(self._given):
-                is_done = given.task.done()
+                is_done = given.task.done(force_check=self._is_cancelled)
                 if not given.future.running() and (is_done or given.task.paths.stdout.exists()):
                     given.future.set_running_or_notify_cancel()
                 if is_done:
@@ -191,16 +191,24 @@ class Slurm:
     def _settle(self, given: _Given) -> None:
         """Pass on what became of a job."""
         task, future = given.task, given.future
-        try:
-            future.set_result(replace(task.result(), job=given.job))
-        except self._submitit.core.utils.UncompletedJobError:
-            if self._is_cancelled or _state(task) == "CANCELLED":
-                future.set_result(JobResult(job=given.job, state="stopped", folder=None))
-            else:
-                output = f"what it has said is in {task.paths.stderr}"
-                future.set_exception(LostJob(f"its process ended without a result; {output}"))
-        except Exception as error:
-            future.set_exception(RunError(f"its process failed: {_one_line(error)}"))
+        stopped = JobResult(job=given.job, state="stopped", folder=None)
+        output = f"what it has said is in {task.paths.stderr}"
+        lost = LostJob(f"its process ended without a result; {output}")
+        has_result = task.paths.result_pickle.exists()
+        if self._is_cancelled and not has_result:
+            future.set_result(stopped)
+        elif self._cluster == "local" and not has_result:
+            future.set_exception(lost)
+        else:  # a network's file system may show it later, for which submitit waits
+            try:
+                future.set_result(replace(task.result(), job=given.job))
+            except self._submitit.core.utils.UncompletedJobError:
+                if _state(task) == "CANCELLED":
+                    future.set_result(stopped)
+                else:
+                    future.set_exception(lost)
+            except Exception as error:
+                future.set_exception(RunError(f"its process failed: {_one_line(error)}"))
 
 
 def _imported() -> Any:
