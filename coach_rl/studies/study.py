@@ -94,8 +94,8 @@ class Study:
     """Device of the networks: auto, cpu, cuda or cuda:N."""
     threads: Positive[int] = 1
     """Threads of one tensor operation on the CPU."""
-    needs: Needs = Needs()
-    """What each run takes of a machine."""
+    needs: Needs | None = None
+    """What each run takes of a machine; None: a core for each of its threads."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
