@@ -225,7 +225,8 @@ def _connect(ray: Any, address: str | None) -> None:
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise ConfigurationError(
             f"cannot join the Ray cluster{f' at {address}' if address else ''}: "
-            f"{_first_line(str(error))}; {advice}"
+            f"{_first_line(str(error))}; see that RAY_AUTH_MODE and the token are the cluster's: "
+            f"{advice}"
         ) from error
 
 
