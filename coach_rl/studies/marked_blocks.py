@@ -54,7 +54,7 @@ def write_blocks(pages: Sequence[Path], study: str, text: str, *, runs: int) -> 
         looked = ", ".join(map(str, pages))
         raise ConfigurationError(
             f"no page in {looked} has a block of the study '{study}'; put the lines "
-            f"{mark_of(study)} and {END} where its tables shall stand"
+            f"{mark_of(study)} and {END} where its tables belong"
         )
     for page, content in changed.items():
         write_text(page, content)

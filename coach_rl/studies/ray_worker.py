@@ -64,15 +64,18 @@ class HomeStore:
 
     def listing(self) -> Listing:
         """The files that the run has there."""
-        return self._call("listing", self._attempt)
+        listing: Listing = self._call("listing", self._attempt)
+        return listing
 
     def read(self, path: str, begin: int, end: int) -> bytes:
         """Part of a file."""
-        return self._call("read", self._attempt, path, begin, end)
+        data: bytes = self._call("read", self._attempt, path, begin, end)
+        return data
 
     def missing(self, listing: Listing) -> list[str]:
         """One path for each content that is not there."""
-        return self._call("missing", self._attempt, self.name, listing)
+        paths: list[str] = self._call("missing", self._attempt, self.name, listing)
+        return paths
 
     def put(self, state: FileState, begin: int, data: bytes) -> None:
         """Send part of a content."""
@@ -80,7 +83,8 @@ class HomeStore:
 
     def commit(self, listing: Listing) -> str:
         """Make the run there what was listed."""
-        return self._call("commit", self._attempt, listing)
+        name: str = self._call("commit", self._attempt, listing)
+        return name
 
     def end(self, listing: Listing) -> None:
         """End the attempt, with the run there whole."""
@@ -129,11 +133,13 @@ def _begin(call: Call, errand: Errand, run: str | None) -> None:
     deadline = time.monotonic() + 2 * GONE_AFTER_SECONDS
     while True:
         try:
-            return call("begin", errand.attempt, errand.digest, errand.job.name, run)
+            call("begin", errand.attempt, errand.digest, errand.job.name, run)
         except RunInUseError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(1)
+        else:
+            return
 
 
 def _run_apart(errand: Errand, preset: Preset | None, home: HomeStore) -> JobResult:

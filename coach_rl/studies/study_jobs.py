@@ -95,7 +95,7 @@ def _named(reference: PresetReference, text: str) -> str:
 
 
 def _overrides(study: Study, variant: Variant, preset: Preset) -> dict[str, object]:
-    """What a variant changes of its preset: its own changes, its level, the study's budget."""
+    """Changes that a variant makes to its preset: its own, its level, the study's budget."""
     overrides = dict(variant.changes)
     steps = variant.steps or study.steps
     settings = {

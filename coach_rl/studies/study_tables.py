@@ -69,7 +69,7 @@ def _group(study: Study, variant: Variant, runs: Sequence[StudyRun]) -> _Group:
 
 
 def _scores(study: Study, groups: Sequence[_Group]) -> str:
-    """What each variant came to; the columns are explained in docs/studies.md."""
+    """A line for each variant; the columns are explained in docs/studies.md."""
     shown = _shape(study.metric)
     published = any(group.variant.published for group in groups)
     head = ["variant", "steps", "seeds", "mean", "median", "IQM (95 %)", "best point", "at step"]
@@ -102,7 +102,7 @@ def _scores(study: Study, groups: Sequence[_Group]) -> str:
 
 
 def _levels(groups: Sequence[_Group]) -> str:
-    """How often each level of a hierarchy reaches its goals, in the evaluation at the end."""
+    """Shares of the goals that each level of a hierarchy reaches, in the evaluation at the end."""
     rows = []
     for group in groups:
         names = [name for name in group.numbers[0].final if name.endswith("/goal_share")]
@@ -115,7 +115,7 @@ def _levels(groups: Sequence[_Group]) -> str:
 
 
 def _comparison(study: Study, groups: Sequence[_Group]) -> str:
-    """What differs from the baseline, of the variants on its level."""
+    """Differences from the baseline, of the variants on its level."""
     if study.baseline is None:
         return ""
     baseline = next(group for group in groups if group.variant.name == study.baseline)
@@ -243,7 +243,7 @@ def _common_curve(metric: str, group: _Group) -> tuple[FloatArray, FloatArray]:
 
 
 def _shape(metric: str) -> Callable[[float], str]:
-    """How values of a metric are written: rates as percentages."""
+    """The format of a metric's values: rates as percentages."""
     return _percent if metric.endswith(("_rate", "_share")) else _number
 
 
@@ -261,9 +261,9 @@ def _hours(hours: float) -> str:
 
 def _mean(values: Sequence[float] | FloatArray, shown: Callable[[float], str]) -> str:
     """Mean and standard deviation over seeds."""
-    deviation = standard_deviation(np.asarray(values))
+    spread = standard_deviation(np.asarray(values))
     mean = shown(float(np.mean(values)))
-    return mean if deviation is None else f"{mean} ± {shown(deviation)}"
+    return mean if spread is None else f"{mean} ± {shown(spread)}"
 
 
 def _interval(found: Estimate, shown: Callable[[float], str], *, least: float = -1.0) -> str:

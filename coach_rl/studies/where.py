@@ -1,4 +1,4 @@
-"""Where jobs run: from the words after `--on` to an executor."""
+"""Places where jobs run: from the word after `--on` to an executor."""
 
 from collections.abc import Sequence
 
@@ -55,7 +55,7 @@ def check_place(on: str) -> None:
 
 
 def _most(jobs: Sequence[Job]) -> Needs:
-    """What the jobs that take most of a machine take."""
+    """Needs that cover those of every job."""
     known = [job.needs.memory_gb for job in jobs if job.needs.memory_gb is not None]
     return Needs(
         cores=max(job.needs.cores for job in jobs),
