@@ -240,7 +240,7 @@ def _remove_marks(root: Path) -> None:
 
 
 def _options(needs: Needs) -> dict[str, Any]:
-    """What Ray has to know of a job's needs, and its threads."""
+    """Options of a task of Ray's: a job's needs, and its threads."""
     threads = os.environ.get("OMP_NUM_THREADS", str(needs.cores))
     return {
         "num_cpus": needs.cores,

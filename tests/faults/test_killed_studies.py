@@ -12,6 +12,8 @@ from coach_rl.studies.local_pool import LocalPool
 from coach_rl.studies.ray_cluster import RayCluster
 from coach_rl.studies.slurm import Slurm
 
+pytestmark = pytest.mark.xdist_group("ray")
+
 SHARE = 0.15
 """Of the steps of a study that is killed for real."""
 
