@@ -1,4 +1,4 @@
-"""What a worker of a Ray cluster does with a job; its driver is `ray_cluster`.
+"""A worker of a Ray cluster with a job; its driver is `ray_cluster`.
 
 Where the worker sees the driver's folder it runs the job there. Elsewhere it works in a folder of
 its own, which it sends home every few seconds, so that another worker can go on from there.

@@ -26,7 +26,7 @@ CHUNK_BYTES = 32_000_000
 _ATTEMPTS = 5
 
 Content = TypeVar("Content")
-"""What is known of a file's content."""
+"""Knowledge of a file's content."""
 
 
 @dataclass(frozen=True)

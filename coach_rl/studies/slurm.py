@@ -66,7 +66,7 @@ class SubmittedJob:
         return result
 
     def checkpoint(self) -> Any:
-        """What is called when the job is started again: the same, for its run has been saved."""
+        """The call by which the job is started again: the same, for its run has been saved."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
@@ -235,7 +235,7 @@ def _note(root: Path, digest: str) -> Path:
 
 
 def _state(task: Any) -> str:
-    """What Slurm says of a job, in its first word: `CANCELLED by 0` has more."""
+    """The state of a job in Slurm, in one word: `CANCELLED by 0` has more."""
     return [*str(task.get_info(mode="force").get("State", "")).split(), "UNKNOWN"][0]
 
 
