@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength
@@ -122,6 +123,7 @@ class GraphManager:
         training: bool = True,
         evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
+        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
 
@@ -135,6 +137,7 @@ class GraphManager:
             evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
                 evaluations while training have episodes, up to 16.
             on_activity: Called with what takes long: compiling, evaluating.
+            group: The processes that train it together, each on its share of rows and batches.
         """
         if self._graph is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
@@ -145,6 +148,7 @@ class GraphManager:
             evaluation_envs=evaluation_envs,
             recorder=self._recorder,
             on_activity=on_activity,
+            group=group,
         )
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
         self._is_settled = True
@@ -323,35 +327,30 @@ class GraphManager:
 
     def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
         graph, progress = self.graph, self._progress
-        clock, training = graph.clock, graph.training
+        clock = graph.clock
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)
         while not is_over():
             started = time.perf_counter()
-            with torch_settings(graph.task):
-                answer = training.tick()
-                finished = graph.tracker.note(answer)
-                if finished is not None:
-                    clock.episodes += len(finished)
-                learned = list(graph.learn()) if phase is Phase.TRAIN else []
+            tick = graph.tick()
             now = time.perf_counter()
             progress.training_seconds += now - started
             clock.wall_seconds = progress.seconds_at(now)
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
-            if answer.faults:
-                records += progress.fault_records(clock, answer.faults, graph.tracker.faults)
-            if finished is not None:
+            if tick.answer.faults:
+                records += progress.fault_records(clock, tick.answer.faults, graph.tracker.faults)
+            if tick.finished is not None:
                 with_success = graph.tracker.reports_success
-                records += progress.episode_records(clock, finished, with_success=with_success)
+                records += progress.episode_records(clock, tick.finished, with_success=with_success)
             records += [
                 progress.record("train", clock, metrics, level=level, agent=agent)
-                for level, agent, metrics in learned
+                for level, agent, metrics in tick.learned
             ]
             if progress.is_due(clock):
                 self._standstill.look(clock, graph.tracker.lengths)
-                records += progress.speed_records(clock, level_metrics(training, "level"))
+                records += progress.speed_records(clock, level_metrics(graph.training, "level"))
             yield from self._settling(records)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
