@@ -423,7 +423,7 @@ class _GoingOn:
 def _resume_with(run: Path, group: ProcessGroup) -> str:
     coach = program("coach")
     if group.size > 1:
-        coach = f"{program('torchrun')} --nproc_per_node={group.size} -m coach_rl"
+        coach = f"{program('torchrun')} --standalone --nproc_per_node={group.size} -m coach_rl"
     return f"resume with: {coach} -crd {word(run.absolute())}"
 
 

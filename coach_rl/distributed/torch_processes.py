@@ -89,18 +89,16 @@ class TorchProcesses:
 def joined_processes() -> Iterator[ProcessGroup]:
     """The processes of this run: those that torchrun has started, else this one alone.
 
-    When the leading process is done, the others are told to leave. One that leaves with an error
-    leaves the others without their connection to it, which is the end of the run for them as well.
+    One that leaves before a run is over leaves the others without their connection to it, which is
+    the end of the run for them as well.
     """
     if not is_started_by_torchrun() or os.environ["WORLD_SIZE"] == "1":
         yield ONE_PROCESS
         return
     backends = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backends, timeout=PATIENCE)
-    group = TorchProcesses()
     try:
-        yield group
-        group.announce(Order.END)
+        yield TorchProcesses()
     finally:
         dist.destroy_process_group()
 
@@ -117,6 +115,5 @@ def _connected() -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise RunError(
-            "another process of this run has ended, or cannot be reached any more: "
-            f"{str(error).strip().splitlines()[0]}"
+            "another process of this run has ended, or cannot be reached any more"
         ) from error

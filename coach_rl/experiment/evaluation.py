@@ -11,7 +11,7 @@ from pathlib import Path
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.level_name import shown_level
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -53,7 +53,7 @@ def live_graph(
         training: Whether it has environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None for the usual number.
         on_activity: Called with what takes long: compiling, evaluating.
-        group: The processes that train it together.
+        group: The processes that train it together; the others are told when this one is done.
 
     Raises:
         ConfigurationError: The graph cannot be built.
@@ -68,6 +68,7 @@ def live_graph(
                 group=group,
             )
             yield
+            group.announce(Order.END)
         finally:
             graph_manager.close()
 
