@@ -13,7 +13,7 @@ from coach_rl.architectures.gradient_step import Gradient, Loss, Numbers, eager_
 from coach_rl.core.process_group import ProcessGroup
 
 EXTREMES = {"_lowest": torch.amin, "_highest": torch.amax}
-"""How metrics are merged that are no means, by the end of their names."""
+"""Functions that merge metrics that are no means, by the end of their names."""
 
 
 def own_share(
@@ -28,7 +28,7 @@ def own_share(
 
 
 def merged_gradient(group: ProcessGroup) -> Gradient[Batch]:
-    """How the gradient of a batch is taken that this process has only its own share of."""
+    """A method that computes the gradient of a batch of which this process has only its share."""
 
     def gradient(
         loss: Loss[Batch], parameters: Tensor, batch: Batch, scalars: Numbers

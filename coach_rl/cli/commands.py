@@ -368,6 +368,7 @@ def _run_changes(length: Length, keeping: Keeping) -> dict[str, object]:
 def _run_settings(output: Output) -> RunSettings:
     return RunSettings(
         tensorboard=not output.no_tensorboard,
+        evaluate_aside=output.evaluate_aside,
         video=_video(output.film),
     )
 

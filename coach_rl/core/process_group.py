@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Order(IntEnum):
-    """What the leading process tells the others to do with it."""
+    """Something the leading process wants of the others."""
 
     HEATUP = 0
     """Take a tick of heat-up."""
@@ -33,7 +33,7 @@ class Announcement(NamedTuple):
     seconds: float
     """The run's own time."""
     text: str
-    """What comes with it."""
+    """Text that comes with it."""
 
 
 class ProcessGroup(Protocol):

@@ -136,7 +136,7 @@ def _follow(graph: Graph, group: ProcessGroup, on_start: Callable[[Path], None])
 
 
 def _obstacle(parameters: GraphParameters, size: int) -> str | None:
-    """Why so many processes cannot share out an experiment; None if they can."""
+    """Reason why so many processes cannot share out an experiment; None if they can."""
     if len(parameters.levels) > 1:
         return "it has several levels, and only agents without a hierarchy learn together"
     if parameters.divergence.response == "roll_back":

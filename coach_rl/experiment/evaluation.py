@@ -53,7 +53,7 @@ def live_graph(
         training: Whether it has environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None for the usual number.
         on_activity: Called with what takes long: compiling, evaluating.
-        group: The processes that train it together; the others are told when this one is done.
+        group: The processes that train it together; this one lets the others know when it is done.
 
     Raises:
         ConfigurationError: The graph cannot be built.

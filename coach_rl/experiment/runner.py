@@ -216,7 +216,16 @@ def resume_experiment(
         group.announce(Order.RUN, text=str(folder.path.absolute()))
         done = None if checkpoint is None else graph_manager.clock.environment_steps
         return LiveRun(
-            graph_manager, task, folder, settings, audience, stop, keeper, videos, done
+            graph_manager,
+            task,
+            folder,
+            settings,
+            audience,
+            stop,
+            keeper,
+            videos,
+            done,
+            trust=tuple(trust),
         ).go()
 
 

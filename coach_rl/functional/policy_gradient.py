@@ -92,5 +92,5 @@ def normalised(advantage: Tensor, among: Tensor | None = None) -> Tensor:
     if among is None:
         centred = advantage - advantage.mean()
         return centred / (centred.pow(2).mean().sqrt() + 1e-8)
-    deviation = (among - among.mean()).pow(2).mean().sqrt()
-    return (advantage - among.mean()) / (deviation + 1e-8)
+    std = (among - among.mean()).pow(2).mean().sqrt()
+    return (advantage - among.mean()) / (std + 1e-8)

@@ -51,7 +51,7 @@ MAX_EVALUATION_ENVS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Tick:
-    """What came of a tick."""
+    """The result of a tick."""
 
     answer: EnvResponse
     """The simulators' answers."""

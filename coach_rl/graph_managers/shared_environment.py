@@ -96,7 +96,7 @@ class SharedEnvironment:
         return joined(parts, faults=faults)
 
     def _gathered(self, ask: Callable[[], Value], kind: type[CoachError]) -> list[Value]:
-        """What each process's rows say; an error of one is an error of all."""
+        """The answers of each process's rows; an error of one is an error of all."""
         answer: Value | None = None
         error: CoachError | None = None
         try:
