@@ -170,6 +170,11 @@ class CheckpointKeeper:
                 self.best = new
         self._remove_unwanted()
 
+    def await_no_more(self) -> None:
+        """No evaluation is to come any more: what was awaited for one stays no longer."""
+        self._awaited = {}
+        self._remove_unwanted()
+
     def restore(self, checkpoint: Checkpoint | None) -> None:
         """Go on from a checkpoint: what came after it goes, and best is what it was then.
 

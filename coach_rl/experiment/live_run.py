@@ -238,6 +238,8 @@ class LiveRun:
                 is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
                 if stop.is_requested() and self.graph_manager.is_settled:
                     break
+            if self.evaluator is not None and not self.graph_manager.awaits_evaluations:
+                self.keeper.await_no_more()
             is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
             done = self.graph_manager.clock.environment_steps
             if (not is_saved or self.saved_at != done) and self.keeper.is_enabled:
