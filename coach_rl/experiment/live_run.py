@@ -252,7 +252,8 @@ class LiveRun:
         reasons = self.keeper.reasons(record)
         if self._rolls_back and not list_checkpoints(self.folder.checkpoints):
             reasons.add("last")  # to have something to go back to
-        if self.evaluator is not None and record.phase is Phase.TEST and self.keeper.is_enabled:
+        is_asked = record.kind == "phase" and record.phase is Phase.TEST
+        if self.evaluator is not None and is_asked and self.keeper.is_enabled:
             reasons |= {"last", "awaited"}
         if reasons:
             self._save(reasons, record, sinks)
