@@ -94,6 +94,10 @@ class WalkGraphManager(GraphManager):
         return None
 
     @property
+    def awaits_evaluations(self) -> bool:
+        return False
+
+    @property
     def faults(self) -> dict[str, int]:
         return {}
 
