@@ -73,7 +73,7 @@ def test_a_late_result_ends_a_run_that_is_solved_and_nobody_needs_later_ones():
     assert [steps for steps, *_ in found] == [manager.solved_at] == [140]
     assert manager.ending == "solved"
     assert manager.clock.environment_steps > 140
-    assert evaluator.forgotten == 1
+    assert evaluator.forgotten == 2
     assert not manager.awaits_evaluations
 
 
