@@ -48,6 +48,7 @@ class EvaluationProcess:
         self._waiting: deque[AskedEvaluation] = deque()
         self._answer: Scores | CoachError | None = None
         self._restarts = 0
+        self._doing: Literal["starting", "nothing", "evaluating"] = "starting"
         self._is_unwanted = False
         """True if nobody needs the result of the evaluation that is being made."""
         self._start()
@@ -107,7 +108,7 @@ class EvaluationProcess:
         # A session of its own: Ctrl-C in a terminal is for the run, which may still wait for it.
         self._process = subprocess.Popen(words, pass_fds=[number], start_new_session=True)
         theirs.close()
-        self._doing: Literal["starting", "nothing", "evaluating"] = "starting"
+        self._doing = "starting"
 
     def _start_again(self) -> None:
         """Take another process in place of one that has ended; what it was asked is asked again."""

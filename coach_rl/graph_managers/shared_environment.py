@@ -46,7 +46,7 @@ class SharedEnvironment:
         """Start every row anew, each with the seed it would have in one process."""
         if isinstance(seed, int):
             seed = range(seed, seed + self.num_envs)
-        seeds = None if seed is None else [seed[row] for row in self._rows]
+        seeds = None if seed is None else [seed[row] for row in self._rows.tolist()]
         return self._heard(lambda: self._own.reset(seeds))
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
