@@ -10,7 +10,17 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.studies.job import Job, JobResult, Needs
+    from coach_rl.studies.study import Published, Study, Variant
+    from coach_rl.studies.study_file import load_study
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["Job", "JobResult", "Needs"]
+__all__ = [
+    "Job",
+    "JobResult",
+    "Needs",
+    "Published",
+    "Study",
+    "Variant",
+    "load_study",
+]
