@@ -89,7 +89,7 @@ class Numbers(Dimension):
 
     def rounded(self, drawn: Any) -> Any:
         """Four digits, relative to the number on a logarithmic scale and to the range elsewhere."""
-        if self.is_whole:
+        if self.is_whole or self.step is not None:
             return drawn
         size = abs(drawn) if self.is_log else self.high - self.low
         number = round(drawn, _DIGITS - 1 - math.floor(math.log10(size)))
