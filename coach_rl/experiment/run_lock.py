@@ -30,6 +30,10 @@ GONE_AFTER_SECONDS = 120.0
 """Age of a lock of another machine from which its process counts as gone."""
 
 
+class RunInUseError(ConfigurationError):
+    """A run that another process holds."""
+
+
 @dataclass(frozen=True)
 class Holder:
     """The process that holds a run's folder."""
@@ -62,7 +66,8 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a run's folder; the hold ends with the process, however that ends.
 
     Raises:
-        ConfigurationError: Another process holds it, or it cannot be written to.
+        RunInUseError: Another process holds it.
+        ConfigurationError: It cannot be written to.
     """
     path = folder / LOCK
     if os.path.lexists(path):
@@ -107,13 +112,13 @@ def _take(file: TextIO, path: Path) -> None:
             stacklevel=4,
         )
     elif holder is not None and holder.host != me.host:
-        raise ConfigurationError(
+        raise RunInUseError(
             f"the run {path.parent} is in use by {holder}, which was heard of {age:.0f} s ago; "
             f"stop it, or, if it is gone, wait for {GONE_AFTER_SECONDS:.0f} s without a sign of it "
             f"or delete {path}"
         )
     else:
-        raise ConfigurationError(
+        raise RunInUseError(
             f"the run {path.parent} is in use by {holder or 'another process'}; wait for it or "
             "stop it"
         )
