@@ -92,6 +92,21 @@ def locked(folder: Path) -> Iterator[None]:
             _write(file, "")
 
 
+def holder_of(folder: Path) -> Holder | None:
+    """The process that holds a run's folder; None where none does, as far as the folder tells.
+
+    It only reads: taking the lock to see whether it is free would keep others from it.
+    """
+    path = folder / LOCK
+    try:
+        require_regular_file(path)
+        with path.open(encoding="utf-8") as file:
+            holder, age = _holder(file), time.time() - path.stat().st_mtime
+    except (CheckpointError, OSError):
+        return None
+    return None if holder is None or holder.is_gone or _is_silent(holder, age) else holder
+
+
 def _take(file: TextIO, path: Path) -> None:
     """Take the lock, or raise a `ConfigurationError` that says who has it."""
     try:
