@@ -62,10 +62,10 @@ def conduct(
         Interrupted: By Ctrl-C, SIGTERM or SIGHUP, after all runs have saved themselves and stopped;
             a second one stops them at once.
     """
-    tracks: dict[tuple[Path, str, str], _Track] = {}
+    tracks: dict[tuple[Path, str, str], Track] = {}
     order = []
     for job in jobs:
-        track = _Track(job)
+        track = Track(job)
         order.append(tracks.setdefault((job.root, job.name, track.digest or str(id(track))), track))
 
     def tell() -> None:
@@ -82,7 +82,7 @@ def conduct(
                 for track in tracks.values():
                     track.take_in(executor)
         except KeyboardInterrupt as error:
-            _stop(executor)
+            stop_all(executor)
             for track in tracks.values():
                 track.conclude()
             tell()
@@ -96,7 +96,7 @@ def conduct(
     return [track.result for track in order if track.result is not None]
 
 
-def _stop(executor: Executor) -> None:
+def stop_all(executor: Executor) -> None:
     """Stop all runs; a signal that comes meanwhile stops them at once."""
     while True:
         try:
@@ -105,7 +105,7 @@ def _stop(executor: Executor) -> None:
             continue
 
 
-class _Track:
+class Track:
     """A job on its way to a result."""
 
     def __init__(self, job: Job) -> None:

@@ -285,9 +285,7 @@ def _numbers(
     step = _number(named["step"], number, f"step must be of {what}") if "step" in named else None
     is_log = is_log or named.get("log", False) is True
     require(low < high, f"the lower bound stands first, write {kind}({high!r}, {low!r})")
-    require(
-        not is_log or low > 0, f"a logarithmic range begins above 0, got {low!r}; raise it"
-    )
+    require(not is_log or low > 0, f"a logarithmic range begins above 0, got {low!r}; raise it")
     require(step is None or not is_log, "a logarithmic range has no step; leave out one of them")
     if step is not None:
         steps = (high - low) / step if step > 0 else 0.0

@@ -40,7 +40,11 @@ class StopsWhenAsked:
 
     def write(self, record: LogRecord) -> None:
         """Look for the note where about a thousand steps have gone by."""
-        if record.kind in ("progress", "evaluation") and self.run is not None and stop_note(self.run):
+        if (
+            record.kind in ("progress", "evaluation")
+            and self.run is not None
+            and stop_note(self.run)
+        ):
             signal.raise_signal(signal.SIGTERM)
 
     def close(self) -> None:

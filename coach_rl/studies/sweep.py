@@ -17,6 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -43,8 +44,12 @@ from coach_rl.studies.trials import Pruner, Sampler, SweepSettings, Trial, Trial
 Announce = Callable[[str], None]
 """Called with a line about what the sweep is doing."""
 
+Verdict = Literal["beats", "ties", "loses"]
+"""How a setting compares with the shipped one: a tie is where the interval holds zero."""
+
 SHIPPED = "shipped"
 """The variant that changes nothing of what is searched."""
+DEFAULT_TRIALS = 40
 _SUCCESS = "success_"
 
 
@@ -65,8 +70,9 @@ class Sweep:
     """Name of its folder and of the experiment that its runs belong to."""
     root: Path = DEFAULT_ROOT
     """The folder of all experiments."""
-    trials: int = 40
-    """Trials in all, also those of other processes and of earlier times."""
+    trials: int | None = None
+    """Trials in all, also those of other processes and of earlier times; None for 40, or for every
+    combination of a grid."""
     sampler: Sampler = "tpe"
     """What to try next."""
     pruner: Pruner = "median"
@@ -81,7 +87,9 @@ class Sweep:
     """Whether the runs write TensorBoard files."""
 
     def __post_init__(self) -> None:
-        require(self.trials >= 1, f"trials must be 1 or more, got {self.trials}")
+        require(
+            self.trials is None or self.trials >= 1, f"trials must be 1 or more, got {self.trials}"
+        )
         require(self.confirmed >= 0, f"confirmed must be 0 or more, got {self.confirmed}")
         require(
             self.fresh_seeds >= 2 or not self.confirmed,
@@ -147,10 +155,28 @@ class SweepResult:
     confirmations: tuple[Confirmation, ...]
     """The shipped setting and the best trials on fresh seeds; empty where none was asked for."""
 
+    @property
+    def winner(self) -> Confirmation | None:
+        """The trial with the best scores on fresh seeds; None where there are none."""
+        sign = 1.0 if self.metric.is_largest_best else -1.0
+        tried = [each for each in self.confirmations if each.difference is not None]
+        return max(tried, key=lambda each: sign * each.difference.value, default=None)
 
-def run_sweep(
-    sweep: Sweep, executor: Executor, *, announce: Announce | None = None
-) -> SweepResult:
+    @property
+    def recommended(self) -> str:
+        """The best setting on fresh seeds, or else of the trials, as `-cp` takes it."""
+        best = self.best[0].overrides if self.winner is None else self.winner.overrides
+        return said({**self.sweep.overrides, **best})
+
+    def verdict(self, confirmation: Confirmation) -> Verdict:
+        """How a setting does on fresh seeds beside the shipped one."""
+        number = confirmation.difference
+        if number is None or not number.is_clear:
+            return "ties"
+        return "beats" if (number.value > 0) == self.metric.is_largest_best else "loses"
+
+
+def run_sweep(sweep: Sweep, executor: Executor, *, announce: Announce | None = None) -> SweepResult:
     """Run a sweep to its end, or go on with it.
 
     Trials that a process left when it was killed continue from their last checkpoint.
@@ -185,7 +211,7 @@ def run_sweep(
     trials = Trials(sweep.folder, space, settings, description)
     try:
         _Searching(sweep, trials, metric, executor, announce).to_the_end()
-        best = tuple(trials.best(sweep.trials))
+        best = tuple(trials.best())
         confirmations = _confirm(sweep, metric, best[: sweep.confirmed], executor, announce)
     finally:
         trials.close()
@@ -273,6 +299,9 @@ class _Searching:
     ) -> None:
         self._sweep, self._trials, self._metric = sweep, trials, metric
         self._executor, self._announce = executor, announce
+        self._most = sweep.trials or trials.combinations or DEFAULT_TRIALS
+        if trials.combinations is not None:
+            self._most = min(self._most, trials.combinations)
         self._live: list[_Live] = []
         self._repeated: list[Trial] = []
         """Trials that try what an earlier one tries already, and share its end."""
@@ -287,7 +316,7 @@ class _Searching:
                 stop_all(self._executor)
                 done = sum(trial.state != "running" for trial in self._trials.all())
                 raise Interrupted(
-                    f"stopped; {done} of {self._sweep.trials} trials are done, and the same "
+                    f"stopped; {done} of {self._most} trials are done, and the same "
                     "command goes on with the others",
                     signal=getattr(error, "signal", 2),
                 ) from None
@@ -298,7 +327,7 @@ class _Searching:
             self._announce(f"trial {trial.number} was left unfinished; it goes on")
             self._take_on(trial)
         while len(self._live) < self._executor.slots:
-            trial = self._trials.begin(self._sweep.trials)
+            trial = self._trials.begin(self._most)
             if trial is None:
                 break
             self._take_on(trial)
@@ -375,7 +404,7 @@ class _Searching:
             self._announce(f"trial {number} failed: {error}")
         else:
             self._trials.conclude(number, "done", value=value)
-            best = self._trials.best(1)[0]
+            best = self._trials.best()[0]
             of_all = "the best so far" if best.number == number else f"best: trial {best.number}"
             self._announce(f"trial {number} came to {self._metric.name} {value:.4g}, {of_all}")
 
@@ -408,9 +437,7 @@ def _confirm(
         f"{len(settings) * len(seeds)} runs"
     )
     jobs = [
-        replace(
-            _job(sweep, overrides, {"variant": variant}), task=replace(sweep.task, seed=seed)
-        )
+        replace(_job(sweep, overrides, {"variant": variant}), task=replace(sweep.task, seed=seed))
         for seed in seeds
         for variant, overrides in settings.items()
     ]

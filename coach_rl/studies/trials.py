@@ -22,7 +22,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, how_to_install, require
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    ConfigurationError,
+    how_to_install,
+    require,
+)
 from coach_rl.core.seeding import integer_seed
 from coach_rl.experiment.run_lock import RunInUseError, locked
 from coach_rl.experiment.strict_json import Json
@@ -138,7 +144,6 @@ class Trials:
         from optuna.trial import TrialState as State
         from optuna.trial import create_trial
 
-        most = min(most, self.combinations or most)
         with self._alone():
             before = self._frozen()
             number = len(before)
@@ -216,12 +221,12 @@ class Trials:
         self._study.tell(number, value, states[state])
         self._held.pop(number).close()
 
-    def best(self, count: int) -> list[Trial]:
-        """The best of the trials that are done, at most so many; of equal ones the earlier."""
+    def best(self) -> list[Trial]:
+        """The trials that are done, the best first; of equal ones the earlier."""
         done = [(trial, trial.value) for trial in self.all() if trial.state == "done"]
         sign = -1.0 if self._settings.is_largest_best else 1.0
         ranked = sorted(done, key=lambda each: (sign * (each[1] or 0.0), each[0].number))
-        return [trial for trial, _ in ranked[:count]]
+        return [trial for trial, _ in ranked]
 
     def importances(self) -> dict[str, float]:
         """How much each setting decides whether a trial is among the best, in shares of 1.
@@ -346,7 +351,9 @@ class Trials:
         folder = self._folder / _HELD / str(number)
         folder.mkdir(exist_ok=True)
         with ExitStack() as stack, warnings.catch_warnings():
-            warnings.simplefilter("ignore", CoachWarning)  # that a process is gone is why we are here
+            warnings.simplefilter(
+                "ignore", CoachWarning
+            )  # that a process is gone is why we are here
             stack.enter_context(locked(folder))
             self._held[number] = stack.pop_all()
 
