@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from coach_rl.studies.study import Published, Study, Variant
     from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.study_jobs import check_study, jobs_of
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -45,10 +46,12 @@ __all__ = [
     "RunScores",
     "Study",
     "Variant",
+    "check_study",
     "difference",
     "estimate",
     "find_run",
     "identity",
+    "jobs_of",
     "load_study",
     "performance_profile",
     "probability_of_improvement",

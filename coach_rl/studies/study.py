@@ -88,6 +88,8 @@ class Study:
     episodes: Positive[int] | None = None
     """Episodes of an evaluation after training that scores a run, as `coach evaluate` makes it.
     None: the final evaluation that every run ends with is its score."""
+    pages: tuple[str, ...] = ()
+    """Pages in which its report stands between marks, by their paths from the study's file."""
     device: str = "auto"
     """Device of the networks: auto, cpu, cuda or cuda:N."""
     threads: Positive[int] = 1

@@ -16,7 +16,7 @@ DEFAULT_FUNCTION = "study"
 def load_study(text: str) -> Study:
     """The study in `FILE.py` or, where a file has several, `FILE.py:FUNCTION`.
 
-    The preset files that it names are looked for beside it.
+    The preset files and pages that it names are looked for from its folder.
 
     Raises:
         ConfigurationError: There is no such file, it fails, or what it returns is no Study.
@@ -57,7 +57,9 @@ def load_study(text: str) -> Study:
             f"study {path}: {name}() must return a Study, got {type(study).__name__}"
         )
     return replace(
-        study, variants=tuple(_beside(path.parent, variant) for variant in study.variants)
+        study,
+        variants=tuple(_beside(path.parent, variant) for variant in study.variants),
+        pages=tuple(str((path.parent / page).resolve()) for page in study.pages),
     )
 
 
