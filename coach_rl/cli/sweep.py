@@ -55,15 +55,17 @@ def _parser() -> Parser:
     )
     how.add_argument(
         "--sampler",
+        metavar="NAME",
         choices=["tpe", "random", "grid"],
         default="tpe",
-        help="how to choose what to try (default: tpe)",
+        help="how to choose what to try: tpe (default), random or grid",
     )
     how.add_argument(
         "--pruner",
+        metavar="NAME",
         choices=["median", "halving", "none"],
         default="median",
-        help="which trials end early (default: median)",
+        help="which trials end early: median (default), halving or none",
     )
     how.add_argument(
         "--confirm",
@@ -115,7 +117,18 @@ def _parser() -> Parser:
     where.add_argument(
         "--jobs", metavar="N", type=positive, default=1, help="runs at once (default: 1)"
     )
-    where.add_argument("--device", metavar="DEVICE", default="auto", help="auto, cpu or cuda:N")
+    where.add_argument(
+        "-c",
+        "--use_cpu",
+        dest="device",
+        action="store_const",
+        const="cpu",
+        default="auto",
+        help="use no GPU",
+    )
+    where.add_argument(
+        "--device", metavar="DEVICE", default="auto", help="auto, cpu, cuda or cuda:N"
+    )
     where.add_argument(
         "--threads", metavar="N", type=positive, default=1, help="threads of one tensor operation"
     )

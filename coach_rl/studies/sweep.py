@@ -81,7 +81,7 @@ class Sweep:
     """Number of the best trials that train again from fresh seeds; 0 for none."""
     fresh_seeds: int = 5
     """Number of those seeds."""
-    needs: Needs = Needs()
+    needs: Needs = field(default_factory=Needs)
     """What each run takes of a machine."""
     tensorboard: bool = False
     """Whether the runs write TensorBoard files."""

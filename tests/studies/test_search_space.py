@@ -1,11 +1,10 @@
 """A search space is read without being executed, and fits the preset before anything runs."""
 
-
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.studies.search_space import check_search, parse_search, said_space
 
 PRESET = """
@@ -125,7 +124,9 @@ def test_values_may_need_each_other(preset):
 
 
 def test_drawn_numbers_are_short_and_stay_inside():
-    space = parse_search("a=log(1.23446e-4, 3e-3); b=uniform(0.95, 0.999); c=uniform(0, 1, step=0.25)")
+    space = parse_search(
+        "a=log(1.23446e-4, 3e-3); b=uniform(0.95, 0.999); c=uniform(0, 1, step=0.25)"
+    )
     assert space["a"].rounded(0.00076543219) == 0.0007654
     assert space["a"].rounded(1.23446e-4) == 1.23446e-4
     assert space["b"].rounded(0.97654321) == 0.97654
@@ -139,3 +140,11 @@ def test_a_grid_has_every_value():
     assert space["b"].grid() == (0.0, 0.25, 0.5, 0.75, 1.0)
     assert space["c"].grid() == ("'x'", "'y'")
     assert space["d"].grid() is None
+
+
+def test_search_spaces_of_shipped_presets_fit_them():
+    shipped = [load_preset(reference) for reference in shipped_presets().values()]
+    searched = [preset for preset in shipped if preset.search]
+    assert "Pendulum_SAC" in [preset.reference.name for preset in searched]
+    for each in searched:
+        check_search(parse_search(each.search), each, {})

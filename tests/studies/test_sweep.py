@@ -69,9 +69,7 @@ def outcomes(result):
 def test_trials_are_runs_with_labels_and_the_best_train_again_from_fresh_seeds(tmp_path):
     said = []
     executor = Here()
-    result = run_sweep(
-        walks(tmp_path, confirmed=2, fresh_seeds=3), executor, announce=said.append
-    )
+    result = run_sweep(walks(tmp_path, confirmed=2, fresh_seeds=3), executor, announce=said.append)
     states = [trial.state for trial in result.trials]
     assert len(states) == 8
     assert {"done", "pruned"} == set(states)

@@ -1,4 +1,4 @@
-"""Trials depend on the seed and those before them, whoever makes them, and are kept in a journal."""
+"""Trials depend on the seed and the trials before them, and are kept in a journal."""
 
 import sys
 
@@ -98,7 +98,9 @@ def test_successive_halving_lets_a_third_go_on(opened):
     for value in (1.0, 2.0, 3.0, 4.0, 5.0, 1.5):
         trial = trials.begin(9)
         ended.append(trials.report(trial.number, [value] * 3))
-        trials.conclude(trial.number, "pruned" if ended[-1] else "done", value=None if ended[-1] else value)
+        trials.conclude(
+            trial.number, "pruned" if ended[-1] else "done", value=None if ended[-1] else value
+        )
     assert ended == [False, False, False, False, False, True]
 
 
@@ -118,7 +120,9 @@ def test_a_grid_tries_each_combination_once(opened):
     for number in range(6):
         trial = trials.begin(6)
         assert trial.number == number
-        trials.conclude(number, "failed" if number == 2 else "done", value=None if number == 2 else 1.0)
+        trials.conclude(
+            number, "failed" if number == 2 else "done", value=None if number == 2 else 1.0
+        )
     found = {tuple(sorted(trial.overrides.items())) for trial in trials.all()}
     assert found == {(("a", a), ("b", b)) for a in (1, 2, 3) for b in ("x", "y")}
     with pytest.raises(ConfigurationError, match=r"counted, not a=log\(1.0, 2.0\)"):
@@ -127,7 +131,7 @@ def test_a_grid_tries_each_combination_once(opened):
 
 def test_another_sweep_in_the_same_folder_is_refused(opened):
     opened().close()
-    with pytest.raises(ConfigurationError, match="begun with seed 0, now it is 3; .*-e NAME"):
+    with pytest.raises(ConfigurationError, match=r"begun with seed 0, now it is 3; .*-e NAME"):
         opened(seed=3)
     with pytest.raises(ConfigurationError, match="begun with search"):
         opened(SPACE.replace("1e-4", "1e-5"))
@@ -169,5 +173,5 @@ def test_a_torn_last_line_is_dropped_and_a_damaged_journal_named(opened, tmp_pat
 
 def test_without_optuna_the_extra_is_named(monkeypatch, opened):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ConfigurationError, match=r'Optuna, which is not installed; .*\[sweep\]'):
+    with pytest.raises(ConfigurationError, match=r"Optuna, which is not installed; .*\[sweep\]"):
         opened()
