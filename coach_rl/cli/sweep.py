@@ -15,7 +15,7 @@ from coach_rl.experiment.presets import find_preset
 
 _USAGE = """coach sweep -p PRESET [--search SPACE] [--trials N] [flags]"""
 _DESCRIPTION = """Search for better settings of a preset, and train the best few and the preset as
-it is again from fresh seeds. The same command again goes on with a sweep that was stopped, and
+it is again from fresh seeds. The same command again continues a sweep that was stopped, and
 works on one that is running."""
 _SPACE = """what to vary and within what, as "learning_rate=log(1e-4, 3e-3); discount=uniform(0.9,
 0.99); num_envs=int(1, 8); layers=choice((64, 64), (256, 256))" (default: the preset's own)"""

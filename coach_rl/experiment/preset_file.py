@@ -55,7 +55,7 @@ class Preset:
     levels: tuple[str, ...]
     """The tasks it is made for (`-lvl`), from `LEVELS` of its panel; empty where that has none."""
     search: str
-    """What a sweep varies, from `SEARCH` of its panel; empty where that has none."""
+    """The search space of sweeps, from `SEARCH` of its panel; empty where that has none."""
 
     def build(self, panel: Mapping[str, object] | None = None) -> GraphManager:
         """The experiment with these panel values and the defaults for the others.

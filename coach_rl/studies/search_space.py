@@ -1,4 +1,4 @@
-"""The search space of a sweep: which settings it varies, and within what.
+"""The search space of a sweep: the settings it varies, and their ranges.
 
     learning_rate=log(1e-4, 3e-3); layers=choice((128, 128), (256, 256))
 
@@ -44,7 +44,7 @@ class Dimension(ABC):
 
     @abstractmethod
     def rounded(self, drawn: Any) -> Any:
-        """What Optuna drew, with no more digits than are of use."""
+        """The value that Optuna drew, with no more digits than are of use."""
 
     @abstractmethod
     def probes(self) -> tuple[object, ...]:
@@ -63,7 +63,7 @@ class Numbers(Dimension):
     high: float
     is_whole: bool = False
     is_log: bool = False
-    """Whether they are drawn evenly on a logarithmic scale."""
+    """If True, they are drawn uniformly on a logarithmic scale."""
     step: float | None = None
     """Interval between them; None for all there are."""
 
@@ -146,7 +146,7 @@ class Choice(Dimension):
 
 
 SearchSpace = dict[str, Dimension]
-"""What a sweep varies, by panel name or dotted path."""
+"""The ranges that a sweep varies, by panel name or dotted path."""
 
 
 def parse_search(text: str) -> SearchSpace:
@@ -319,4 +319,4 @@ _KINDS: dict[str, tuple[_Make, frozenset[str]]] = {
     "int": (_make_numbers("int", is_whole=True), frozenset({"step", "log"})),
     "choice": (_choice, frozenset()),
 }
-"""How each kind of range is made, and the arguments it takes by name."""
+"""Each kind of range: its maker, and the arguments it takes by name."""

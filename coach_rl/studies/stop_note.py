@@ -1,7 +1,7 @@
 """A note in a run's folder that asks the run to stop, from whatever process or host.
 
 The run saves itself and stops, as after SIGTERM. The note stays and says why: a sweep leaves one in
-the runs that it prunes. `coach resume` goes on with such a run all the same.
+the runs that it prunes. `coach resume` continues such a run all the same.
 """
 
 import signal

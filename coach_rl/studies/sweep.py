@@ -45,7 +45,7 @@ Announce = Callable[[str], None]
 """Called with a line about what the sweep is doing."""
 
 Verdict = Literal["beats", "ties", "loses"]
-"""How a setting compares with the shipped one: a tie is where the interval holds zero."""
+"""Result of a comparison with the shipped setting: it ties where the interval holds zero."""
 
 SHIPPED = "shipped"
 """The variant that changes nothing of what is searched."""
@@ -55,7 +55,7 @@ _SUCCESS = "success_"
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What to search, and how."""
+    """A search for better settings of a preset."""
 
     preset: str
     """The preset, as after `-p`."""
@@ -74,17 +74,17 @@ class Sweep:
     """Trials in all, also those of other processes and of earlier times; None for 40, or for every
     combination of a grid."""
     sampler: Sampler = "tpe"
-    """What to try next."""
+    """Method that chooses what to try next."""
     pruner: Pruner = "median"
-    """Which trials end early."""
+    """Rule by which trials end early."""
     confirmed: int = 3
     """Number of the best trials that train again from fresh seeds; 0 for none."""
     fresh_seeds: int = 5
     """Number of those seeds."""
     needs: Needs = field(default_factory=Needs)
-    """What each run takes of a machine."""
+    """Needs of each run."""
     tensorboard: bool = False
-    """Whether the runs write TensorBoard files."""
+    """If True, the runs write TensorBoard files."""
 
     def __post_init__(self) -> None:
         require(
@@ -99,13 +99,13 @@ class Sweep:
 
     @property
     def folder(self) -> Path:
-        """Where its journal, its report and its runs are."""
+        """The folder of its journal, its report and its runs."""
         return self.root / self.name
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """What is searched for."""
+    """A metric and its direction: the aim of a search."""
 
     name: str
     """An evaluation's metric: `reward_mean`, `low/goal_share`, ..."""
@@ -129,19 +129,19 @@ class Confirmation:
     variant: str
     """`shipped`, or `trial 7`."""
     overrides: Mapping[str, object]
-    """What it changes of the preset."""
+    """Its changes of the preset."""
     scores: FloatArray
     """[n], one for each seed that came to its end."""
     failed: int
     """Seeds that did not."""
     difference: Difference | None
-    """By how much it scores higher than the shipped setting; None for that one itself, or where
-    one of them has no scores. All intervals hold together with a confidence of 95 %."""
+    """The lead over the scores of the shipped setting; None for that one itself, or where one of
+    them has no scores. All intervals hold together with a confidence of 95 %."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """What a sweep came to."""
+    """The result of a sweep."""
 
     sweep: Sweep
     space: SearchSpace
@@ -151,7 +151,7 @@ class SweepResult:
     best: tuple[Trial, ...]
     """Those that are done, the best first."""
     importances: Mapping[str, float]
-    """How much each setting matters, in shares of 1; empty where there are too few trials."""
+    """The weight of each setting, in shares of 1; empty where there are too few trials."""
     confirmations: tuple[Confirmation, ...]
     """The shipped setting and the best trials on fresh seeds; empty where none was asked for."""
 
@@ -159,8 +159,8 @@ class SweepResult:
     def winner(self) -> Confirmation | None:
         """The trial with the best scores on fresh seeds; None where there are none."""
         sign = 1.0 if self.metric.is_largest_best else -1.0
-        tried = [each for each in self.confirmations if each.difference is not None]
-        return max(tried, key=lambda each: sign * each.difference.value, default=None)
+        tried = [(each.difference, each) for each in self.confirmations if each.difference]
+        return max(tried, key=lambda pair: sign * pair[0].value, default=(None, None))[1]
 
     @property
     def recommended(self) -> str:
@@ -169,7 +169,7 @@ class SweepResult:
         return said({**self.sweep.overrides, **best})
 
     def verdict(self, confirmation: Confirmation) -> Verdict:
-        """How a setting does on fresh seeds beside the shipped one."""
+        """The result of a setting on fresh seeds beside the shipped one."""
         number = confirmation.difference
         if number is None or not number.is_clear:
             return "ties"
@@ -177,12 +177,12 @@ class SweepResult:
 
 
 def run_sweep(sweep: Sweep, executor: Executor, *, announce: Announce | None = None) -> SweepResult:
-    """Run a sweep to its end, or go on with it.
+    """Run a sweep to its end, or continue it.
 
     Trials that a process left when it was killed continue from their last checkpoint.
 
     Args:
-        sweep: What to search, and how.
+        sweep: The search.
         executor: Gives the runs to processes; closed by whoever made it, and by a signal.
         announce: Called with a line when a trial ends; None for nobody.
 
@@ -307,7 +307,7 @@ class _Searching:
         """Trials that try what an earlier one tries already, and share its end."""
 
     def to_the_end(self) -> None:
-        """Make trials until there are as many as there shall be, and all have ended."""
+        """Make trials until there are as many as asked for, and all have ended."""
         with StopRequests():
             try:
                 while self._is_going_on():
@@ -317,20 +317,20 @@ class _Searching:
                 done = sum(trial.state != "running" for trial in self._trials.all())
                 raise Interrupted(
                     f"stopped; {done} of {self._most} trials are done, and the same "
-                    "command goes on with the others",
+                    "command continues with the others",
                     signal=getattr(error, "signal", 2),
                 ) from None
 
     def _is_going_on(self) -> bool:
         """Give out what there is to do; False once every trial has ended."""
         for trial in self._trials.left_over():
-            self._announce(f"trial {trial.number} was left unfinished; it goes on")
+            self._announce(f"trial {trial.number} was left unfinished; it continues")
             self._take_on(trial)
         while len(self._live) < self._executor.slots:
-            trial = self._trials.begin(self._most)
-            if trial is None:
+            begun = self._trials.begin(self._most)
+            if begun is None:
                 break
-            self._take_on(trial)
+            self._take_on(begun)
         return any(trial.state == "running" for trial in self._trials.all())
 
     def _take_on(self, trial: Trial) -> None:
@@ -474,7 +474,7 @@ def _finite(values: list[float]) -> FloatArray:
 
 @contextmanager
 def _only_one_confirms(folder: Path, announce: Announce) -> Iterator[None]:
-    """Of several processes one runs the fresh seeds; the others wait and find them done."""
+    """One of several processes runs the fresh seeds; the others wait and find them done."""
     place = folder / ".trials" / "fresh"
     place.mkdir(parents=True, exist_ok=True)
     is_announced = False

@@ -29,7 +29,7 @@ def report(result: SweepResult) -> str:
 
 
 def conclusion(result: SweepResult) -> str:
-    """Whether the best setting beats the shipped one, in a sentence."""
+    """The comparison of the best setting with the shipped one, in a sentence."""
     if not result.best:
         return "No trial came to its end, so there is no best one."
     if not result.confirmations:

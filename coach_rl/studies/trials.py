@@ -1,4 +1,4 @@
-"""The trials of a sweep: what was drawn, how it went, what comes next. Kept in Optuna's journal.
+"""The trials of a sweep, past and next, in Optuna's journal.
 
     trials = Trials(folder, space, settings)
     while (trial := trials.begin(most=40)) is not None:
@@ -6,7 +6,7 @@
         trials.conclude(trial.number, "done", value=-150.0)
 
 Several processes may work on one sweep. What a trial tries depends only on the sweep's seed, its
-number and the trials before it, so a sweep that is killed and started again goes on with what it
+number and the trials before it, so a sweep that is killed and started again continues with what it
 would have tried. A trial appears in the journal with all it tries at once, and is held by a lock
 that ends with its process; one that nobody holds is taken over.
 """
@@ -56,19 +56,19 @@ _SPARED_EVALUATIONS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSettings:
-    """What decides which trials a sweep makes."""
+    """Settings that decide which trials a sweep makes."""
 
     sampler: Sampler = "tpe"
-    """What to try next: a tree-structured Parzen estimator (Bergstra et al. 2011), at random, or
-    every combination."""
+    """Method that chooses what to try: a tree-structured Parzen estimator (Bergstra et al. 2011),
+    at random, or every combination."""
     pruner: Pruner = "median"
-    """Which trials end early: those whose best evaluation so far is below the median of the others'
-    at that time; successive halving (Li et al. 2020, arXiv:1810.05934), which lets a third go on at
+    """Rule by which trials end early: those whose best evaluation so far is below the median of the
+    others' at that time; successive halving (Li et al. 2020, arXiv:1810.05934), which lets a third go on at
     evaluations 3, 9, 27, ...; or none."""
     seed: int = 0
     """Seed of the sampler."""
     is_largest_best: bool = True
-    """Whether a larger value is better."""
+    """If True, a larger value is better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,18 +76,18 @@ class Trial:
     """One try: values for all settings of the search space, and what came of them."""
 
     number: int
-    """From 0."""
+    """Its number, from 0."""
     state: TrialState
     overrides: Overrides
-    """What it tries, by panel name or dotted path."""
+    """The values it tries, by panel name or dotted path."""
     value: float | None
-    """What it came to; of a pruned one, its last evaluation. None for others."""
+    """Its result; of a pruned one, its last evaluation. None for others."""
     evaluations: tuple[float, ...]
     """The evaluations that the pruner has seen."""
     run: str
     """Name of its run's folder; empty where it was never known."""
     error: str
-    """Why it failed, one line."""
+    """Reason of its failure, one line."""
 
 
 class Trials:
@@ -97,7 +97,7 @@ class Trials:
         folder: The sweep's, made if it isn't there.
         space: What is varied.
         settings: How trials are chosen and ended.
-        description: What else must be the same whenever the sweep goes on, by what it is.
+        description: Further facts, by name, that must be the same whenever the sweep continues.
 
     Raises:
         ConfigurationError: Optuna isn't installed, the sweep in the folder is another one, its
@@ -136,7 +136,7 @@ class Trials:
         return [self._trial(each) for each in self._frozen()]
 
     def begin(self, most: int) -> Trial | None:
-        """Begin a trial and hold it; None where there are as many as there shall be.
+        """Begin a trial and hold it; None where there are enough.
 
         Args:
             most: Trials in all, of whatever state and process.
@@ -229,7 +229,7 @@ class Trials:
         return [trial for trial, _ in ranked]
 
     def importances(self) -> dict[str, float]:
-        """How much each setting decides whether a trial is among the best, in shares of 1.
+        """The part of each setting in whether a trial is among the best, in shares of 1.
 
         By PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255), the best being five trials or a
         tenth, whichever is more. Empty where fewer than ten trials are done.
@@ -270,7 +270,7 @@ class Trials:
         )
 
     def _drawn(self, before: list["FrozenTrial"], number: int) -> dict[str, Any]:
-        """What a trial tries: a function of the seed, its number and the trials before it."""
+        """The values that a trial tries: by the seed, its number and the trials before it."""
         study = self._new_study(number)
         study.add_trials(before)
         drawn = study.ask(self._distributions).params

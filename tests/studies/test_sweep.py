@@ -117,7 +117,7 @@ def test_a_killed_sweep_ends_as_if_it_had_not_been(tmp_path):
         process.send_signal(signal.SIGKILL)
     said = []
     killed = run_sweep(walks(folder.parent, **changes), Here(), announce=said.append)
-    assert said[0] == "trial 1 was left unfinished; it goes on"
+    assert said[0] == "trial 1 was left unfinished; it continues"
     whole = run_sweep(walks(tmp_path / "whole", **changes), Here())
     assert outcomes(killed) == outcomes(whole)
     manifests = [read_manifest(RunFolder(folder / trial.run)) for trial in killed.trials]
