@@ -144,6 +144,7 @@ def _sweep(given: argparse.Namespace) -> int:
     from coach_rl.experiment.preset_file import load_preset
     from coach_rl.experiment.runner import DEFAULT_ROOT
     from coach_rl.graph_managers.task import TaskParameters
+    from coach_rl.studies.job import Needs
     from coach_rl.studies.local_pool import LocalPool
     from coach_rl.studies.sweep import Sweep, run_sweep
     from coach_rl.studies.sweep_report import conclusion, report, write_report
@@ -167,6 +168,7 @@ def _sweep(given: argparse.Namespace) -> int:
         pruner=given.pruner,
         confirmed=given.confirm,
         fresh_seeds=given.confirm_seeds,
+        needs=Needs(cores=given.threads),
         tensorboard=given.tensorboard,
     )
     print(f"sweep:      {sweep.name}, folder {short(sweep.folder)}")

@@ -16,7 +16,7 @@ from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.studies.executors import Executor, LostJob
 from coach_rl.studies.job import Job, JobResult, State
-from coach_rl.studies.job_run import find_identity, identity, is_finished
+from coach_rl.studies.job_run import Announce, find_identity, identity, is_finished
 
 MOST_LOSSES = 5
 """Number of times in a row that a job may be lost without a new checkpoint before it has failed."""
@@ -43,7 +43,11 @@ OnChange = Callable[[Sequence[JobStatus]], None]
 
 
 def conduct(
-    jobs: Sequence[Job], executor: Executor, *, on_change: OnChange | None = None
+    jobs: Sequence[Job],
+    executor: Executor,
+    *,
+    on_change: OnChange | None = None,
+    announce: Announce | None = None,
 ) -> list[JobResult]:
     """Run jobs, each to its end; one that fails doesn't end the others.
 
@@ -54,6 +58,7 @@ def conduct(
         jobs: The runs to be made. One that is there twice is made once.
         executor: Gives them to processes; closed by whoever made it, and by a signal.
         on_change: Called when the status of a job changes, and every second; None for nobody.
+        announce: Called with a line when a signal comes; None for nobody.
 
     Returns:
         What became of them, in their order.
@@ -82,7 +87,7 @@ def conduct(
                 for track in tracks.values():
                     track.take_in(executor)
         except KeyboardInterrupt as error:
-            stop_all(executor)
+            stop_all(executor, announce)
             for track in tracks.values():
                 track.conclude()
             tell()
@@ -96,8 +101,10 @@ def conduct(
     return [track.result for track in order if track.result is not None]
 
 
-def stop_all(executor: Executor) -> None:
-    """Stop all runs; a signal that comes meanwhile stops them at once."""
+def stop_all(executor: Executor, announce: Announce | None) -> None:
+    """Stop all runs, which is announced; a signal that comes meanwhile stops them at once."""
+    if announce is not None:
+        announce("stopping all runs after this step and saving; once more stops at once")
     while True:
         try:
             return executor.close(cancel=True)

@@ -12,7 +12,7 @@ preset as it is train again from fresh seeds, and only those scores are compared
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -34,15 +34,12 @@ from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.studies.conduct import LOOK_SECONDS, Track, conduct, stop_all
 from coach_rl.studies.executors import Executor
 from coach_rl.studies.job import Job, Needs
-from coach_rl.studies.job_run import identity
+from coach_rl.studies.job_run import Announce, identity
 from coach_rl.studies.scores import read_scores
 from coach_rl.studies.search_space import SearchSpace, check_search, parse_search, said_space
 from coach_rl.studies.statistics import CONFIDENCE, Difference, difference
 from coach_rl.studies.stop_note import ask_to_stop
 from coach_rl.studies.trials import Pruner, Sampler, SweepSettings, Trial, Trials
-
-Announce = Callable[[str], None]
-"""Called with a line about what the sweep is doing."""
 
 Verdict = Literal["beats", "ties", "loses"]
 """Result of a comparison with the shipped setting: it ties where the interval holds zero."""
@@ -313,7 +310,7 @@ class _Searching:
                 while self._is_going_on():
                     self._look()
             except KeyboardInterrupt as error:
-                stop_all(self._executor)
+                stop_all(self._executor, self._announce)
                 done = sum(trial.state != "running" for trial in self._trials.all())
                 raise Interrupted(
                     f"stopped; {done} of {self._most} trials are done, and the same "
@@ -442,7 +439,7 @@ def _confirm(
         for variant, overrides in settings.items()
     ]
     with _only_one_confirms(sweep.folder, announce):
-        results = conduct(jobs, executor)
+        results = conduct(jobs, executor, announce=announce)
     scores: dict[str, list[float]] = {variant: [] for variant in settings}
     for job, result in zip(jobs, results, strict=True):
         value = math.nan

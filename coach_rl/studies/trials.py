@@ -63,8 +63,8 @@ class SweepSettings:
     at random, or every combination."""
     pruner: Pruner = "median"
     """Rule by which trials end early: those whose best evaluation so far is below the median of the
-    others' at that time; successive halving (Li et al. 2020, arXiv:1810.05934), which lets a third go on at
-    evaluations 3, 9, 27, ...; or none."""
+    others' at that time; successive halving (Li et al. 2020, arXiv:1810.05934), which lets a third
+    go on at evaluations 3, 9, 27, ...; or none."""
     seed: int = 0
     """Seed of the sampler."""
     is_largest_best: bool = True
