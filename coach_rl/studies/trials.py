@@ -124,7 +124,7 @@ class Trials:
             ) from error
         with self._alone():
             self._study = self._opened(optuna)
-            self._require_same({**description, **_settings_json(settings)})
+            self._require_same({**_settings_json(settings), **description})
 
     @property
     def combinations(self) -> int | None:

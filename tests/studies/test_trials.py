@@ -52,6 +52,7 @@ def test_same_seed_same_trials_also_when_continued(opened, sampler):
             finish(part, trial)
         part.close()
     assert tried(opened(name="parts", sampler=sampler)) == tried(whole)
+    assert len({str(trial.overrides) for trial in whole.all()}) == 16
     other = opened(name="other", sampler=sampler, seed=1)
     assert other.begin(16).overrides != whole.all()[0].overrides
 
