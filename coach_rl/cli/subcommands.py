@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from coach_rl.core.errors import ConfigurationError
 
-SUBCOMMANDS: dict[str, str] = {"sweep": "coach_rl.cli.sweep"}
+SUBCOMMANDS = {"study": "coach_rl.cli.studies", "sweep": "coach_rl.cli.sweep"}
 """The module of each command."""
 
 
