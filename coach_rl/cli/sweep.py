@@ -6,12 +6,16 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coach_rl.cli.flag_values import positive, whole
 from coach_rl.cli.shell import program, short
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.experiment.presets import find_preset
+
+if TYPE_CHECKING:
+    from coach_rl.studies.job import Job
 
 _USAGE = """coach sweep -p PRESET [--search SPACE] [--trials N] [flags]"""
 _DESCRIPTION = """Search for better settings of a preset, and train the best few and the preset as
@@ -118,6 +122,9 @@ def _parser() -> Parser:
         "--jobs", metavar="N", type=positive, default=1, help="runs at once (default: 1)"
     )
     where.add_argument(
+        "--on", metavar="PLACE", default="local", help="where to run (default: local)"
+    )
+    where.add_argument(
         "-c",
         "--use_cpu",
         dest="device",
@@ -145,9 +152,9 @@ def _sweep(given: argparse.Namespace) -> int:
     from coach_rl.experiment.runner import DEFAULT_ROOT
     from coach_rl.graph_managers.task import TaskParameters
     from coach_rl.studies.job import Needs
-    from coach_rl.studies.local_pool import LocalPool
     from coach_rl.studies.sweep import Sweep, run_sweep
     from coach_rl.studies.sweep_report import conclusion, report, write_report
+    from coach_rl.studies.where import executor
 
     preset = load_preset(find_preset(given.preset))
     changes = Changes(
@@ -172,7 +179,10 @@ def _sweep(given: argparse.Namespace) -> int:
         tensorboard=given.tensorboard,
     )
     print(f"sweep:      {sweep.name}, folder {short(sweep.folder)}")
-    with closing(LocalPool(given.jobs)) as pool:
+    any_run = sweep.job({}, {})
+    with closing(
+        executor(given.on, [any_run] * given.jobs, at_once=given.jobs, on_warning=_warn)
+    ) as pool:
         result = run_sweep(sweep, pool, announce=_announce)
     page = write_report(result)
     print(f"\n{report(result)}\n")
@@ -185,6 +195,12 @@ def _sweep(given: argparse.Namespace) -> int:
 
 def _announce(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+
+
+def _warn(job: "Job", text: str) -> None:
+    seed = f"seed {job.task.seed}"
+    names = [f"{kind} {name}" for kind, name in job.labels.items() if kind == "trial"]
+    _announce(f"warning: {', '.join(names or [job.labels['variant'], seed])}: {text}")
 
 
 def _command(given: argparse.Namespace, changes: str) -> str:

@@ -99,6 +99,31 @@ class Sweep:
         """The folder of its journal, its report and its runs."""
         return self.root / self.name
 
+    def job(
+        self,
+        overrides: Mapping[str, object],
+        labels: Mapping[str, str],
+        *,
+        seed: int | None = None,
+    ) -> Job:
+        """One of its runs.
+
+        Args:
+            overrides: Its changes besides those that all runs have in common.
+            labels: Its names in the manifest, besides the sweep's.
+            seed: Its seed; None for the sweep's.
+        """
+        return Job(
+            preset=self.preset,
+            overrides={**self.overrides, **overrides},
+            task=self.task if seed is None else replace(self.task, seed=seed),
+            name=self.name,
+            root=self.root,
+            labels={"sweep": self.name, **labels},
+            needs=self.needs,
+            tensorboard=self.tensorboard,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
@@ -203,7 +228,7 @@ def run_sweep(sweep: Sweep, executor: Executor, *, announce: Announce | None = N
         "search": said_space(space),
         "changes": overrides_json(sweep.overrides),
         "metric": metric.name,
-        "shipped setting": identity(_job(sweep, {}, {}))[:16],
+        "shipped setting": identity(sweep.job({}, {}))[:16],
     }
     trials = Trials(sweep.folder, space, settings, description)
     try:
@@ -258,19 +283,6 @@ def metric_of(sweep: Sweep, preset: Preset) -> Metric:
         is_success = target is not None and target.success_rate is not None
         name = "success_rate" if is_success else "reward_mean"
     return Metric(name=name, is_largest_best=policy.best_is == "largest")
-
-
-def _job(sweep: Sweep, overrides: Mapping[str, object], labels: Mapping[str, str]) -> Job:
-    return Job(
-        preset=sweep.preset,
-        overrides={**sweep.overrides, **overrides},
-        task=sweep.task,
-        name=sweep.name,
-        root=sweep.root,
-        labels={"sweep": sweep.name, **labels},
-        needs=sweep.needs,
-        tensorboard=sweep.tensorboard,
-    )
 
 
 @dataclass
@@ -335,7 +347,7 @@ class _Searching:
             if not self._has_followed(trial):
                 self._repeated.append(trial)
             return
-        track = Track(_job(self._sweep, trial.overrides, {"trial": str(trial.number)}))
+        track = Track(self._sweep.job(trial.overrides, {"trial": str(trial.number)}))
         track.give_out(self._executor)
         self._live.append(_Live(trial, track))
 
@@ -434,7 +446,7 @@ def _confirm(
         f"{len(settings) * len(seeds)} runs"
     )
     jobs = [
-        replace(_job(sweep, overrides, {"variant": variant}), task=replace(sweep.task, seed=seed))
+        sweep.job(overrides, {"variant": variant}, seed=seed)
         for seed in seeds
         for variant, overrides in settings.items()
     ]

@@ -46,6 +46,7 @@ def test_a_sweep_ends_with_a_command_that_trains_with_the_best_setting(
         (["-p", WALK, "--search", "learning_rate=log(0.1, 1)", "--sampler", "grid"], "grid needs"),
         (["-p", WALK, "--search", RATES, "--trials", "0"], "must be a whole number of 1 or more"),
         (["-p", WALK, "--search", RATES, "--confirm_seeds", "1"], "fresh_seeds must be 2 or more"),
+        (["-p", WALK, "--search", RATES, "--on", "mars"], "unknown place to run on 'mars'"),
         (["-p", WALK, "--search", RATES, "--hours", "1"], "unrecognized arguments: --hours"),
         (
             ["-p", "CartPole_PPO", "--search", "discount=uniform(0.9, 1)", "--metric", "reward"],
