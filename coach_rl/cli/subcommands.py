@@ -11,7 +11,13 @@ from typing import NoReturn
 
 from coach_rl.core.errors import ConfigurationError
 
-SUBCOMMANDS = {"study": "coach_rl.cli.studies", "sweep": "coach_rl.cli.sweep"}
+SUBCOMMANDS = {
+    "compare": "coach_rl.cli.compare",
+    "plot": "coach_rl.cli.plot",
+    "runs": "coach_rl.cli.runs",
+    "study": "coach_rl.cli.studies",
+    "sweep": "coach_rl.cli.sweep",
+}
 """The module of each command."""
 
 
