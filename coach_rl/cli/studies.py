@@ -57,7 +57,12 @@ def _parser() -> Parser:
     run.add_argument(
         "--jobs", metavar="N", type=positive, help="runs at once (default: as the machine carries)"
     )
-    run.add_argument("--on", metavar="PLACE", default="local", help="where to run (default: local)")
+    run.add_argument(
+        "--on",
+        metavar="PLACE",
+        default="local",
+        help="where to run: local (default), ray[:HOST:PORT] or slurm[:PARTITION]",
+    )
     run.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
     )
@@ -144,8 +149,8 @@ def _status(given: argparse.Namespace) -> int:
     runs = study_runs(study, root=given.root, earlier=given.earlier)
     table = Table(box=None, pad_edge=False)
     for name in ("variant", "seed", "state", "steps", study.metric, "run"):
-        justify = "right" if name in ("seed", "steps", study.metric) else "left"
-        table.add_column(name, justify=justify, overflow="fold")
+        is_number = name in ("seed", "steps", study.metric)
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for run in runs:
         scores = run.scores
         last = None if scores is None else scores.last(study.metric)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from coach_rl.studies.job import Job, JobResult, Needs
     from coach_rl.studies.job_run import find_run, identity, run_job
     from coach_rl.studies.local_pool import LocalPool
+    from coach_rl.studies.ray_cluster import RayCluster
     from coach_rl.studies.scores import Curve, RunScores, read_scores, runs_below
+    from coach_rl.studies.slurm import Slurm
     from coach_rl.studies.statistics import (
         Difference,
         Estimate,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from coach_rl.studies.study import Published, Study, Variant
     from coach_rl.studies.study_file import load_study
     from coach_rl.studies.study_jobs import check_study, jobs_of
+    from coach_rl.studies.sweep import Sweep, SweepResult, run_sweep
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -43,8 +46,12 @@ __all__ = [
     "LostJob",
     "Needs",
     "Published",
+    "RayCluster",
     "RunScores",
+    "Slurm",
     "Study",
+    "Sweep",
+    "SweepResult",
     "Variant",
     "check_study",
     "difference",
@@ -57,5 +64,6 @@ __all__ = [
     "probability_of_improvement",
     "read_scores",
     "run_job",
+    "run_sweep",
     "runs_below",
 ]
