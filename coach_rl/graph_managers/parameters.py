@@ -21,7 +21,9 @@ from coach_rl.core.steps import (
     RunLength,
     TrainingSteps,
 )
+from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
 
 @parameter_class
@@ -171,8 +173,14 @@ class GraphParameters:
     """Policy of checkpoints: when a run saves itself, and which ones stay."""
     divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
     """The response to losses, gradients and parameters that are not finite, of all levels."""
+    callbacks: tuple[Callback | CallbackParameters, ...] = ()
+    """Functions that see every record and may add records, save, or stop the run, in their order;
+    see docs/record_stream.md."""
+    sinks: tuple[SinkMaker | SinkParameters, ...] = ()
+    """Further takers of its records besides the files in its folder, such as a tracker."""
 
     def __post_init__(self) -> None:
+        require_callbacks(self.callbacks)
         names = [level.name for level in self.levels]
         require(len(set(names)) == len(names), f"levels need different names, got {names}")
         for level in self.levels[1:]:

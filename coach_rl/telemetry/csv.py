@@ -18,6 +18,7 @@ FILES = {
     "progress": "progress",
     "gap": "gaps",
     "roll_back": "roll_backs",
+    "note": "notes",
 }
 """Files of the records about the whole graph."""
 

@@ -24,6 +24,7 @@ Kind = Literal[
     "checkpoint_failed",
     "gap",
     "roll_back",
+    "note",
 ]
 """The subject of a record.
 
@@ -33,7 +34,7 @@ sub-episodes have gone, after a progress and before an evaluation record. fault:
 row has failed and was restarted. evaluation: an evaluation is over. final_evaluation: the one at a
 run's end is over. checkpoint: one is being written. checkpoint_failed: that could not be written.
 gap: records before it could not be written here. roll_back: the run has diverged and is back at
-this checkpoint.
+this checkpoint. note: a callback of the user's has added it.
 """
 
 
