@@ -67,40 +67,40 @@ def conduct(
         Interrupted: By Ctrl-C, SIGTERM or SIGHUP, after all runs have saved themselves and stopped;
             a second one stops them at once.
     """
-    tracks: dict[tuple[Path, str, str], _Track] = {}
-    order = []
-    for job in jobs:
-        track = _Track(job)
-        order.append(tracks.setdefault((job.root, job.name, track.digest or str(id(track))), track))
+    tracks = [_Track(job) for job in jobs]
+    known: dict[tuple[Path, str, str], _Track] = {}
 
     def tell() -> None:
         if on_change is not None:
-            on_change([track.status() for track in order])
+            on_change([track.status() for track in tracks])
 
     with StopRequests():
         try:
-            for track in tracks.values():
-                track.give_out(executor)
-            while futures := [track.future for track in tracks.values() if track.future]:
+            for index, track in enumerate(tracks):
+                track.resolve()
+                tracks[index] = known.setdefault(track.key, track)
+                if tracks[index] is track:
+                    track.give_out(executor)
+            while futures := [track.future for track in tracks if track.future]:
                 tell()
                 wait(futures, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
-                for track in tracks.values():
+                for track in tracks:
                     track.take_in(executor)
         except KeyboardInterrupt as error:
             if announce is not None:
                 announce("stopping all runs after this step and saving; once more stops at once")
             _stop(executor)
-            for track in tracks.values():
+            for track in tracks:
                 track.conclude()
             tell()
-            done = [track.status().state for track in order].count("done")
+            done = [track.status().state for track in tracks].count("done")
             raise Interrupted(
-                f"stopped; {done} of {len(order)} runs are done, and the same command goes on with "
-                "the others",
+                f"stopped; {done} of {len(tracks)} runs are done, and the same command goes on "
+                "with the others",
                 signal=getattr(error, "signal", 2),
             ) from None
     tell()
-    return [track.result for track in order if track.result is not None]
+    return [track.result for track in tracks if track.result is not None]
 
 
 def _stop(executor: Executor) -> None:
@@ -125,8 +125,16 @@ class _Track:
         self._folder: RunFolder | None = None
         """None while it has not been found."""
         self._losses = self._losses_in_a_row = self._saved = 0
+
+    @property
+    def key(self) -> tuple[Path, str, str]:
+        """The same for jobs that have one run; of its own for one that doesn't resolve."""
+        return self.job.root, self.job.name, self.digest or str(id(self))
+
+    def resolve(self) -> None:
+        """Find out which run it is, and whether that is finished."""
         try:
-            self.digest = identity(job)
+            self.digest = identity(self.job)
             self._find()
             if self._is_finished():
                 self._end("done")
