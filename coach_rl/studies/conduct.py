@@ -26,7 +26,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus:
-    """Where a job stands."""
+    """The status of a job."""
 
     job: Job
     state: Literal["waiting", "running"] | State
@@ -35,7 +35,7 @@ class JobStatus:
     losses: int = 0
     """Number of times that its process was lost."""
     error: str = ""
-    """Why it failed, one line."""
+    """Reason of a failure, one line."""
 
 
 OnChange = Callable[[Sequence[JobStatus]], None]
@@ -95,7 +95,7 @@ def conduct(
             tell()
             done = [track.status().state for track in tracks].count("done")
             raise Interrupted(
-                f"stopped; {done} of {len(tracks)} runs are done, and the same command goes on "
+                f"stopped; {done} of {len(tracks)} runs are done, and the same command continues "
                 "with the others",
                 signal=getattr(error, "signal", 2),
             ) from None
@@ -172,7 +172,7 @@ class _Track:
             self._end("stopped")
 
     def status(self) -> JobStatus:
-        """Where it stands."""
+        """The status of the job."""
         if self.result is not None:
             state, folder = self.result.state, self.result.folder
             return JobStatus(

@@ -144,7 +144,7 @@ def _print_warning(job: Job, text: str) -> None:
 
 
 def _ended(exit_code: int | None) -> str:
-    """How a process has ended, in words."""
+    """The end of a process in words."""
     if exit_code is not None and exit_code < 0:
         reason = ", out of memory perhaps" if -exit_code == signal.SIGKILL else ""
         return f"was killed by {signal.Signals(-exit_code).name}{reason}"
