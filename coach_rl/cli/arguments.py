@@ -136,6 +136,7 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
+       coach study run|status|report FILE
        coach list [WORD]                or  coach -l"""
 
 
