@@ -95,7 +95,7 @@ class WayPointGraph:
         self.tries = np.zeros(len(grid.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
         self._ways: dict[int, tuple[FloatArray, IntArray]] = {}
-        """By target: cost of the way there, and next place on it, from every place."""
+        """The cost of the way to a target, and the next place on it, from every place; by target."""
 
     @property
     def passed(self) -> FloatArray:
@@ -134,7 +134,7 @@ class WayPointGraph:
         return np.array(found, np.float64)
 
     def state_dict(self) -> State:
-        """What has been learned."""
+        """The estimates and the counts of tries."""
         return {
             "edge_passed": self._edge_passed.copy(),
             "place_passed": self._place_passed.copy(),
