@@ -189,13 +189,15 @@ def report(
             "| --- | --- | --- |",
             *(f"| {number} | {bare} | {pool} |" for number, (bare, pool) in enumerate(rows, 1)),
             "",
-            f"Median ratio {ratios[0]:.2f} in time, {ratios[1]:.2f} in processor seconds; "
-            f"{os.getloadavg()[2]:.0f} processes wanted the processor at the same time, on "
-            "average. The bare pool calls `run_experiment` "
-            "in processes forked from the program itself. The pool of jobs looks for each run "
-            "first, knows it",
-            "by its parameters, begins it once, and has a server of processes that imports torch "
-            "beside the program's own import.",
+            f"Median ratio {ratios[0]:.2f} in time, {ratios[1]:.2f} in processor seconds, with "
+            f"{os.getloadavg()[2]:.0f} processes on the",
+            "machine that wanted a core, on average: where that is more than the cores, only the "
+            "processor seconds count.",
+            "",
+            "The bare pool calls `run_experiment` in processes forked from the program itself. The "
+            "pool of jobs looks for each",
+            "run first, knows it by its parameters, begins it once, and has a server of processes "
+            "that imports torch besides.",
             "",
             "Memory that a worker has to itself after half a minute of training:",
             "",
