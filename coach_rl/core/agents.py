@@ -9,6 +9,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -196,6 +197,8 @@ class AgentContext:
     """The response to losses, gradients and parameters that are not finite."""
     on_activity: OnActivity = ignore_activity
     """Called with what takes the agent long, e.g. compiling."""
+    group: ProcessGroup = ONE_PROCESS
+    """The processes that train the agent together, each on its share of every batch."""
 
 
 class AgentParameters(Protocol):
