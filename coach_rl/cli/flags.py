@@ -240,6 +240,9 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         help="with --seeds: runs at once (default: as many as there are cores and memory for)",
     )
     group.add_argument(
+        "--on", metavar="PLACE", help="with --seeds: where the runs are made (default: local)"
+    )
+    group.add_argument(
         "--matmul_precision",
         metavar="WORD",
         help="precision of float32 matrix products: highest (default), high, or medium (bfloat16 "

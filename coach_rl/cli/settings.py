@@ -105,6 +105,8 @@ class TrainSeeds:
     seeds: tuple[int, ...] = ()
     jobs: int | None = None
     """Runs at once; None: as many as the machine carries."""
+    on: str = "local"
+    """The place where they run."""
     device: str = "auto"
     threads: int = 1
     matmul_precision: MatmulPrecision = "highest"
