@@ -351,7 +351,8 @@ class GraphManager:
             ]
             if progress.is_due(clock):
                 self._standstill.look(clock, graph.tracker.lengths)
-                records += progress.speed_records(clock, level_metrics(training, "level"))
+                levels, own = level_metrics(training, "level"), training.metrics()
+                records += progress.speed_records(clock, levels, own)
             yield from self._settling(records)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:

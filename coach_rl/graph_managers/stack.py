@@ -48,8 +48,16 @@ class Stack:
         It is `recv` of the top level, level by level: that returns only where the top's decisions
         are over, and whoever follows episodes needs every step.
         """
+        return self.tick_of(None)
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the stack itself since the last call."""
+        return {}
+
+    def tick_of(self, among: BoolArray | None) -> EnvResponse:
+        """A tick of these rows [N] alone; None for all."""
         for level in self.levels:  # decisions go down ...
-            level.decide()
+            level.decide(among)
         heard = answer = self.simulators.recv()
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.take_in(answer)
