@@ -169,6 +169,7 @@ if TYPE_CHECKING:
         PrioritisedParameters,
         ReplayMemoryParameters,
     )
+    from coach_rl.studies import Needs, Published, Study, Variant
     from coach_rl.telemetry import VideoParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
@@ -190,7 +191,7 @@ __all__ = [
     "HindsightActionParameters", "HindsightParameters", "Hours", "InputFilter",
     "InputFilterParameters", "InspectParameters", "LearningParameters", "LevelParameters",
     "LinearBoxToBoxMap", "LinearSchedule", "MeanHead", "ModuleParameters", "MujocoParameters",
-    "MujocoTask", "MujocoTaskParameters", "Observation", "ObservationClippingFilter",
+    "MujocoTask", "MujocoTaskParameters", "Needs", "Observation", "ObservationClippingFilter",
     "ObservationCropFilter", "ObservationMoveAxisFilter", "ObservationNormalizationFilter",
     "ObservationRGBToYFilter", "ObservationReductionBySubPartsNameFilter",
     "ObservationRescaleSizeByFactorFilter", "ObservationRescaleToSizeFilter",
@@ -198,15 +199,16 @@ __all__ = [
     "OffPolicyAgentParameters", "OneStepParameters", "OptionSpace", "OrnsteinUhlenbeckNoise",
     "OutputFilter", "OutputFilterParameters", "PPOAgentParameters", "PPOAlgorithmParameters",
     "ParameterError", "ParameterNoise", "PartialDiscreteActionSpaceMap", "PettingZooParameters",
-    "PiecewiseSchedule", "PointMassParameters", "PointMaze", "PrioritisedParameters",
+    "PiecewiseSchedule", "PointMassParameters", "PointMaze", "PrioritisedParameters", "Published",
     "QNetworkParameters", "QuantileHead", "ReplayMemoryParameters", "RewardClippingFilter",
     "RewardEwmaNormalizationFilter", "RewardNormalizationFilter", "RewardRescaleFilter",
     "RewardReturnScalingFilter", "RunSettings", "SACAgentParameters", "SACAlgorithmParameters",
-    "ScheduleParameters", "ScriptedAgentParameters", "Space", "SteadyPayParameters",
+    "ScheduleParameters", "ScriptedAgentParameters", "Space", "SteadyPayParameters", "Study",
     "SubGoalCorrectionParameters", "TD3AgentParameters", "TD3AlgorithmParameters", "TargetSync",
     "TaskParameters", "TorsoParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
-    "UnknownNameError", "ValidationParameters", "VideoParameters", "__version__", "evaluate_run",
-    "find_preset", "fork_experiment", "load", "load_preset", "resume_experiment", "run_experiment",
+    "UnknownNameError", "ValidationParameters", "Variant", "VideoParameters", "__version__",
+    "evaluate_run", "find_preset", "fork_experiment", "load", "load_preset", "resume_experiment",
+    "run_experiment",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

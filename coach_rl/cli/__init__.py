@@ -1,8 +1,8 @@
 """The `coach` command: reads flags, calls the experiment room, prints what came of it.
 
 May import core, experiment, graph_managers and telemetry. Start with `main`; `settings` is what
-each command is given, `arguments` how the command line is read, `commands` what is done,
-`describe` how a preset is shown.
+each command is given, `arguments` how the command line is read, `flags` which flags there are,
+`commands` what is done, `describe` how a preset is shown.
 """
 
 from typing import TYPE_CHECKING

@@ -30,7 +30,7 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.level_name import shown_level
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours, StepUnit
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours
 from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.evaluation import (
     evaluate_run,
@@ -281,16 +281,14 @@ def overrides_of(
     overrides = parse_overrides(changes.custom_parameter)
     given = _run_changes(length or Length(), keeping or Keeping())
     shortcuts = {"environment.level": changes.level, "num_envs": changes.num_envs, **given}
-    on_panel = {"environment.level": "level", "schedule.training": "steps"}
-    for path, value in shortcuts.items():
-        if value is None:
+    for path, given_value in shortcuts.items():
+        if given_value is None:
             continue
-        name = on_panel.get(path, path)
-        target = name if name in preset.panel else path
+        target, value = preset.setting(path, given_value)
         if target in overrides:
             flag = _FLAGS[path]
             raise ConfigurationError(f"{target} is given twice, by {flag} and by -cp; give one")
-        overrides[target] = value.count if name != path and isinstance(value, StepUnit) else value
+        overrides[target] = value
     return overrides
 
 

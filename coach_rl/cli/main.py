@@ -14,11 +14,13 @@ from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.settings import CheckPreset, Describe, EvaluateUntrained, ListPresets, Train
+from coach_rl.cli.subcommands import SUBCOMMANDS, subcommand, underscored
 from coach_rl.core.errors import (
     CoachError,
     CoachWarning,
     EnvironmentFault,
     UnknownNameError,
+    in_one_line,
     require_unix,
 )
 from coach_rl.experiment.presets import describe_presets, find_preset
@@ -54,16 +56,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         number = getattr(error, "signal", signal.SIGINT)
         return _report(str(error) or "interrupted", _SIGNALLED + number, words)
     except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        message = (
-            f"{type(error).__name__}: {error} ({where.filename}:{where.lineno}); "
-            "run again with --debug for the traceback"
-        )
-        return _report(message, 1, words)
+        hint = "run again with --debug for the traceback"
+        return _report(f"{in_one_line(error)}; {hint}", 1, words)
 
 
 def _run(words: list[str]) -> int:
     require_unix()
+    if words[:1] == ["help"] and words[1:2] and words[1] in SUBCOMMANDS:
+        words = [words[1], "--help"]
+    if words and words[0] in SUBCOMMANDS:
+        return subcommand(words[0])([underscored(word) for word in words[1:] if word != "--debug"])
     settings = parse_arguments(words)
     if isinstance(settings, ListPresets):
         return _list(settings)

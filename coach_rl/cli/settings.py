@@ -47,7 +47,7 @@ class Keeping:
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """How a run that exists is opened; what is None is as the run has it."""
+    """Settings of opening a run that exists; None: as the run has it."""
 
     device: str | None = None
     threads: int | None = None

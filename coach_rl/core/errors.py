@@ -18,6 +18,7 @@ user should know and nothing has to stop for is a `CoachWarning`.
 
 import difflib
 import importlib.util
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 
 
@@ -134,6 +135,15 @@ def require_unix() -> None:
 def how_to_install(extra: str) -> str:
     """The command that installs one of our extras, for messages; the package is not published."""
     return f'`pip install -e ".[{extra}]"` in the checkout installs it'
+
+
+def in_one_line(error: BaseException) -> str:
+    """An error's message; with its type and place where it is not one of ours."""
+    if isinstance(error, CoachError):
+        return " ".join(str(error).split())
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    message = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+    return " ".join(message.split())
 
 
 def require(condition: bool, message: str) -> None:

@@ -174,7 +174,7 @@ def _convert_tuple(
 ) -> tuple[object, ...]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if not isinstance(value, tuple | list):
+    if not isinstance(value, tuple | list | range):
         raise _UnfitError
     items = current if isinstance(current, tuple) and len(current) == len(value) else ()
     currents = items or (None,) * len(value)

@@ -63,6 +63,8 @@ class Origin:
     """The values of the preset's panel."""
     command: tuple[str, ...] = ()
     """The command line; empty when there was none."""
+    job: Mapping[str, Json] | None = None
+    """Identity and labels by which a study finds the run; None for a run by itself."""
 
 
 def make_manifest(
@@ -85,6 +87,7 @@ def make_manifest(
         "level": shown_level(graph_manager.parameters.environment.level),
         "created": now(),
         "command": list(origin.command),
+        "job": None if origin.job is None else dict(origin.job),
         "preset": None if origin.preset is None else _preset_entry(origin.preset),
         "panel": encode(dict(origin.panel), "panel"),
         "graph_manager": reference(type(graph_manager), "graph_manager"),

@@ -23,6 +23,7 @@ from types import ModuleType
 
 import coach_rl
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, suggestion
+from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import fit
 from coach_rl.experiment.components import made
 from coach_rl.experiment.overrides import apply_overrides
@@ -30,6 +31,9 @@ from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, 
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
 from coach_rl.experiment.trust import PRESET_MODULE
 from coach_rl.graph_managers.graph_manager import GraphManager
+
+_ON_PANEL = {"environment.level": "level", "schedule.training": "steps"}
+"""Names on a panel that stand for a path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +116,18 @@ class Preset:
             for name, value in values.items()
         }
 
+    def setting(self, path: str, value: object) -> tuple[str, object]:
+        """A setting that all presets have, as this one takes it: on its panel, or by its path.
+
+        Args:
+            path: Its path in the resolved parameters, such as `schedule.training`.
+            value: Its value.
+        """
+        name = _ON_PANEL.get(path)
+        if name is None or name not in self.panel:
+            return path, value
+        return name, value.count if isinstance(value, StepUnit) else value
+
     def panel_values(self, given: Mapping[str, object]) -> dict[str, object]:
         """The value of every panel argument: the given ones, and the defaults of the others."""
         defaults = {argument.name: argument.default for argument in self.panel.values()}
@@ -125,7 +141,7 @@ class Preset:
         except CoachError:
             raise
         except Exception as error:
-            raise _preset_error(self.reference.path, error) from error
+            raise file_error(self.reference.path, error) from error
 
 
 def load_preset(reference: PresetReference) -> Preset:
@@ -161,7 +177,9 @@ def load_preset(reference: PresetReference) -> Preset:
     )
 
 
-def load_module(module_name: str, source: str, *, path: Path, file: Path) -> ModuleType:
+def load_module(
+    module_name: str, source: str, *, path: Path, file: Path, kind: str = "preset"
+) -> ModuleType:
     """The module of a preset's source, executed once per process.
 
     Args:
@@ -170,6 +188,7 @@ def load_module(module_name: str, source: str, *, path: Path, file: Path) -> Mod
         path: Where the text was read, for tracebacks.
         file: What the preset sees as `__file__`: where it came from, so that the files beside it
             are found and can be imported.
+        kind: What the file is, for errors.
 
     Raises:
         ConfigurationError: The source does not parse or fails when run; says the line.
@@ -184,7 +203,7 @@ def load_module(module_name: str, source: str, *, path: Path, file: Path) -> Mod
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
         del sys.modules[module_name]
-        raise _preset_error(path, error) from error
+        raise file_error(path, error, kind) from error
     return module
 
 
@@ -265,14 +284,15 @@ def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationE
     return UnknownNameError(f"preset function in {reference.path}", reference.function, names)
 
 
-def _preset_error(path: Path, error: BaseException) -> ConfigurationError:
+def file_error(path: Path, error: BaseException, kind: str = "preset") -> ConfigurationError:
+    """An error that the code of a user's file has raised, with the line of the file."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == str(path)]
     if isinstance(error, SyntaxError) and error.filename == str(path):
         lines.append(error.lineno)
         error = SyntaxError(error.msg)
     where = f"{path}:{lines[-1]}" if lines else str(path)
-    return ConfigurationError(f"preset {where}: {type(error).__name__}: {error}{_advice(error)}")
+    return ConfigurationError(f"{kind} {where}: {type(error).__name__}: {error}{_advice(error)}")
 
 
 def _advice(error: BaseException) -> str:

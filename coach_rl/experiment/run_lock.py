@@ -30,6 +30,10 @@ GONE_AFTER_SECONDS = 120.0
 """Age of a lock of another machine from which its process counts as gone."""
 
 
+class RunInUseError(ConfigurationError):
+    """A run that another process holds."""
+
+
 @dataclass(frozen=True)
 class Holder:
     """The process that holds a run's folder."""
@@ -62,7 +66,8 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a run's folder; the hold ends with the process, however that ends.
 
     Raises:
-        ConfigurationError: Another process holds it, or it cannot be written to.
+        RunInUseError: Another process holds it.
+        ConfigurationError: It cannot be written to.
     """
     path = folder / LOCK
     if os.path.lexists(path):
@@ -87,6 +92,21 @@ def locked(folder: Path) -> Iterator[None]:
             _write(file, "")
 
 
+def holder_of(folder: Path) -> Holder | None:
+    """The process that holds a run's folder; None where none does, as far as the folder tells.
+
+    It only reads: taking the lock to see whether it is free would keep others from it.
+    """
+    path = folder / LOCK
+    try:
+        require_regular_file(path)
+        with path.open(encoding="utf-8") as file:
+            holder, age = _holder(file), time.time() - path.stat().st_mtime
+    except (CheckpointError, OSError):
+        return None
+    return None if holder is None or holder.is_gone or _is_silent(holder, age) else holder
+
+
 def _take(file: TextIO, path: Path) -> None:
     """Take the lock, or raise a `ConfigurationError` that says who has it."""
     try:
@@ -107,13 +127,13 @@ def _take(file: TextIO, path: Path) -> None:
             stacklevel=4,
         )
     elif holder is not None and holder.host != me.host:
-        raise ConfigurationError(
+        raise RunInUseError(
             f"the run {path.parent} is in use by {holder}, which was heard of {age:.0f} s ago; "
             f"stop it, or, if it is gone, wait for {GONE_AFTER_SECONDS:.0f} s without a sign of it "
             f"or delete {path}"
         )
     else:
-        raise ConfigurationError(
+        raise RunInUseError(
             f"the run {path.parent} is in use by {holder or 'another process'}; wait for it or "
             "stop it"
         )

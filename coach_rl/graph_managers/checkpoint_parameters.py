@@ -76,12 +76,9 @@ class CheckpointParameters:
         Args:
             levels: Names of the levels.
         """
-        agents = "reward_mean/"
-        known = [AUTO, *EPISODE_METRICS]
-        known += [f"{level}/{name}" for level in levels for name in LEVEL_METRICS]
-        name = self.best_of
-        if name is not None and name not in known and not name.startswith(agents):
-            raise UnknownNameError("metric of evaluations in checkpoints.best_of", name, known)
+        if self.best_of not in (None, AUTO):
+            kind = "metric of evaluations in checkpoints.best_of"
+            require_known_metric(kind, self.best_of, levels, others=[AUTO])
 
     @property
     def is_periodic(self) -> bool:
@@ -105,3 +102,20 @@ class CheckpointParameters:
         if self.keep_last is None or number > newest - self.keep_last:
             return True
         return self.keep_every is not None and number % self.keep_every == 0
+
+
+def require_known_metric(
+    kind: str, name: str, levels: Sequence[str], others: Sequence[str] = ()
+) -> None:
+    """Raise an `UnknownNameError` where evaluations will not have a metric.
+
+    Args:
+        kind: What is looked for, for the error.
+        name: The metric's name: `reward_mean`, `low/goal_share`, an agent's `reward_mean/NAME`.
+        levels: Names of the levels.
+        others: What else would have been accepted.
+    """
+    known = [*others, *EPISODE_METRICS]
+    known += [f"{level}/{metric}" for level in levels for metric in LEVEL_METRICS]
+    if name not in known and not name.startswith("reward_mean/"):
+        raise UnknownNameError(kind, name, known)

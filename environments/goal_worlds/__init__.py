@@ -3,7 +3,7 @@
 Their models are built from parameters. May import coach_rl.core and the MuJoCo batch of this room.
 Start reading in `goal_task.py` (what they have in common), then `goal_pendulum.py`,
 `point_maze.py` and its maps in `maze_map.py`; the ant is built in `ant_body.py`, its worlds share
-`ant_task.py`. `registration.py` makes all of them known to `gymnasium.make`.
+`ant_task.py`, its mazes `ant_maze.py`. `registration.py` makes all known to `gymnasium.make`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from coach_rl.environments.goal_worlds.ant_body import elements as ant_elements
     from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
     from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
+    from coach_rl.environments.goal_worlds.ant_sparse_maze import (
+        AntMazeBottleneck,
+        AntMazeComplex,
+        AntMazePi,
+        AntMazeS,
+        AntMazeU12,
+        AntMazeU24,
+        AntMazeW,
+        SparseAntMaze,
+    )
     from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
     from coach_rl.environments.goal_worlds.goal_task import GoalTask
     from coach_rl.environments.goal_worlds.maze_map import MazeMap
@@ -32,7 +42,8 @@ else:
 
 __all__ = [
     "ANT_OBSERVED", "GOAL_WORLDS", "AngleGoalPendulum", "AntFall", "AntFourRooms", "AntMaze",
-    "AntPush", "AntReacher", "GoalPendulum", "GoalTask", "GoalWorldEnv", "GoalWorldParameters",
-    "MazeMap", "PointMaze", "PointMazeFourRooms", "PointMazeLarge", "PointMazeMedium", "PointMazeU",
-    "ant_elements", "register_goal_worlds",
+    "AntMazeBottleneck", "AntMazeComplex", "AntMazePi", "AntMazeS", "AntMazeU12", "AntMazeU24",
+    "AntMazeW", "AntPush", "AntReacher", "GoalPendulum", "GoalTask", "GoalWorldEnv",
+    "GoalWorldParameters", "MazeMap", "PointMaze", "PointMazeFourRooms", "PointMazeLarge",
+    "PointMazeMedium", "PointMazeU", "SparseAntMaze", "ant_elements", "register_goal_worlds",
 ]  # fmt: skip

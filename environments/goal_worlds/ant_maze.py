@@ -1,5 +1,7 @@
-"""The ant mazes of HIRO: walk around a wall, push a block aside, fill a gap with it."""
+"""An ant in a maze; the mazes of HIRO: walk around a wall, push a block, fill a gap with it."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -42,15 +44,14 @@ _HIGHEST, _WIDEST = 2.0, np.pi / 2
 
 
 @parameter_class
-class AntMaze(AntTask):
-    """HIRO's Ant Maze: from one end of a U to the other.
+class MazeOfAnAnt(AntTask):
+    """An ant in a maze of cells.
 
     The middle of the start cell is the origin, x points right and y up on the map. On it `S` is the
     start, `B` a block that moves and `~` a gap; with a gap the rest of the floor is raised by the
     height of a block.
     """
 
-    max_episode_steps: ClassVar[int | None] = 500
     block_moves: ClassVar[tuple[str, ...]] = ()
     """Axes along which the map's blocks slide; one that slides along z falls into gaps."""
     block_mass: ClassVar[float] = 0.0
@@ -58,9 +59,6 @@ class AntMaze(AntTask):
 
     terminate: bool = False
     """If True, reaching the goal ends the episode."""
-    reward_type: Literal["sparse", "dense"] = "dense"
-    """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
-    goal after the step."""
     maze: tuple[str, ...] = ANT_MAZE
     """Rows of the map, see `MazeMap`."""
     cell_size: Positive[float] = 8.0
@@ -71,10 +69,8 @@ class AntMaze(AntTask):
     """Distance at which the goal is reached, in metres."""
     targets: Literal["training", "evaluation"] = "training"
     """Distribution of the goals: `training` or `evaluation`."""
-    training_targets: tuple[Range, ...] = ((-4.0, 20.0), (-4.0, 20.0))
-    """A range for each element of a goal, drawn uniformly, in metres."""
-    evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (16.0, 16.0))
-    """The same where `targets` is `evaluation`."""
+    more_walls: tuple[tuple[float, float, float, float], ...] = ()
+    """Walls that are no whole cells: x and y of the middle, extent along x and y, in metres."""
     observe_block: bool = False
     """If True, the positions of the blocks end the observation; HIRO hid them."""
 
@@ -85,11 +81,6 @@ class AntMaze(AntTask):
             self.cell_size > 2 * SPAN,
             f"{name}.cell_size must be more than {2 * SPAN:g}, or the ant would start in walls, "
             f"got {self.cell_size}",
-        )
-        require(
-            len(self.training_targets) == len(self.evaluation_targets) in (2, 3),
-            f"{name}.training_targets and evaluation_targets must both have 2 or 3 ranges, for x, "
-            f"y and z, got {len(self.training_targets)} and {len(self.evaluation_targets)}",
         )
         starts = self.map.cells("S")
         require(len(starts) == 1, f"{name}.maze must have one start 'S', got {len(starts)}")
@@ -106,46 +97,9 @@ class AntMaze(AntTask):
         return self.map.cells("S")[0]
 
     @property
-    def goal_size(self) -> int:
-        """Elements of a goal, G."""
-        return len(self.training_targets)
-
-    @property
     def floor_height(self) -> float:
         """Height of the ground to walk on, in metres."""
         return self.block_height if self.map.cells(_GAP) else 0.0
-
-    @property
-    def goal_space(self) -> GoalSpace:
-        """The goals of the task, for the top level of a hierarchy: anywhere in the maze."""
-        low, high = self._extent
-        return GoalSpace(
-            low=low[: self.goal_size],
-            high=high[: self.goal_size],
-            threshold=(self.goal_radius,) * self.goal_size,
-            key="achieved_goal",
-            reward="dense" if self.reward_type == "dense" else "sparse",
-            reached_within="ball",
-        )
-
-    @property
-    def subgoal_space(self) -> GoalSpace:
-        """HIRO's sub-goals: how far to change each of the ant's 15 positions, rewarded densely.
-
-        They are never reached, so a sub-goal holds for its whole horizon; and their bounds are so
-        wide that they are never clipped.
-        """
-        low = (*self._extent[0], *(-1.0,) * 4, *(-_WIDEST,) * 8)
-        high = (*self._extent[1], *(1.0,) * 4, *(_WIDEST,) * 8)
-        return GoalSpace(
-            low=tuple(bound - reach for bound, reach in zip(low, _REACH, strict=True)),
-            high=tuple(bound + reach for bound, reach in zip(high, _REACH, strict=True)),
-            threshold=(0.0,) * POSITIONS,
-            elements=tuple(range(POSITIONS)),
-            relative=True,
-            reach=_REACH,
-            reward="dense",
-        )
 
     def place(self, cell: Cell) -> FloatArray:
         """Return the centre of a cell, [2]."""
@@ -173,6 +127,12 @@ class AntMaze(AntTask):
         self._add_boxes(spec, "#", bottom=floor)
         for cell in self.map.cells(_BLOCK):
             self._add_block(spec, cell)
+        for x, y, width, depth in self.more_walls:
+            add_box(
+                spec,
+                (x, y, floor + self.block_height / 2),
+                (width, depth, self.block_height),
+            )
         mark = spec.worldbody.add_body(name="goal", mocap=True)
         mark.add_site(
             pos=[0, 0, 0.05],  # clear of the floor, or both would flicker
@@ -182,14 +142,17 @@ class AntMaze(AntTask):
         )
         return spec
 
+    @abstractmethod
+    def target(self, rng: np.random.Generator) -> Sequence[float] | FloatArray:
+        """Draw a goal, [G]."""
+
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
         """A noisy pose at the start, blocks in their places; the goal is drawn from the targets."""
         data.qpos[:POSITIONS] = scene.init_qpos[:POSITIONS]
         data.qpos[:POSITIONS] += rng.uniform(-_NOISE, _NOISE, POSITIONS)
         mujoco.mju_normalize4(data.qpos[3:7])  # what MuJoCo takes the noisy orientation for
         data.qvel[:VELOCITIES] = _NOISE * rng.standard_normal(VELOCITIES)
-        ranges = self.training_targets if self.targets == "training" else self.evaluation_targets
-        data.userdata[:] = [rng.uniform(*bounds) for bounds in ranges]
+        data.userdata[:] = self.target(rng)
         data.mocap_pos[0] = (*data.userdata[:2], self.floor_height)
 
     def motion(self, state: MujocoState) -> FloatArray:
@@ -204,7 +167,7 @@ class AntMaze(AntTask):
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
 
     @property
-    def _extent(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def extent(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Lowest and highest x, y and z where a torso can be."""
         rows, columns = len(self.maze), len(self.maze[0])
         low = self.place((rows - 2, 1)) - self.cell_size / 2
@@ -264,6 +227,72 @@ class AntMaze(AntTask):
         axes = ["xyz".index(axis) for axis in self.block_moves]
         places[:, :, axes] += shifts.reshape(len(shifts), len(starts), len(axes))
         return places.reshape(len(shifts), -1)
+
+
+@parameter_class
+class AntMaze(MazeOfAnAnt):
+    """HIRO's Ant Maze: from one end of a U to the other."""
+
+    max_episode_steps: ClassVar[int | None] = 500
+
+    reward_type: Literal["sparse", "dense"] = "dense"
+    """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
+    goal after the step."""
+    training_targets: tuple[Range, ...] = ((-4.0, 20.0), (-4.0, 20.0))
+    """A range for each element of a goal, drawn uniformly, in metres."""
+    evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (16.0, 16.0))
+    """The same where `targets` is `evaluation`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            len(self.training_targets) == len(self.evaluation_targets) in (2, 3),
+            f"{type(self).__name__}.training_targets and evaluation_targets must both have 2 or 3 "
+            f"ranges, for x, y and z, got {len(self.training_targets)} and "
+            f"{len(self.evaluation_targets)}",
+        )
+
+    @property
+    def goal_size(self) -> int:
+        """Elements of a goal, G."""
+        return len(self.training_targets)
+
+    @property
+    def goal_space(self) -> GoalSpace:
+        """The goals of the task, for the top level of a hierarchy: anywhere in the maze."""
+        low, high = self.extent
+        return GoalSpace(
+            low=low[: self.goal_size],
+            high=high[: self.goal_size],
+            threshold=(self.goal_radius,) * self.goal_size,
+            key="achieved_goal",
+            reward="dense" if self.reward_type == "dense" else "sparse",
+            reached_within="ball",
+        )
+
+    @property
+    def subgoal_space(self) -> GoalSpace:
+        """HIRO's sub-goals: how far to change each of the ant's 15 positions, rewarded densely.
+
+        They are never reached, so a sub-goal holds for its whole horizon; and their bounds are so
+        wide that they are never clipped.
+        """
+        low = (*self.extent[0], *(-1.0,) * 4, *(-_WIDEST,) * 8)
+        high = (*self.extent[1], *(1.0,) * 4, *(_WIDEST,) * 8)
+        return GoalSpace(
+            low=tuple(bound - reach for bound, reach in zip(low, _REACH, strict=True)),
+            high=tuple(bound + reach for bound, reach in zip(high, _REACH, strict=True)),
+            threshold=(0.0,) * POSITIONS,
+            elements=tuple(range(POSITIONS)),
+            relative=True,
+            reach=_REACH,
+            reward="dense",
+        )
+
+    def target(self, rng: np.random.Generator) -> Sequence[float]:
+        """Draw a goal from its ranges, [G]."""
+        ranges = self.training_targets if self.targets == "training" else self.evaluation_targets
+        return [rng.uniform(*bounds) for bounds in ranges]
 
 
 @parameter_class

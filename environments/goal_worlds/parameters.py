@@ -8,6 +8,15 @@ from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
+from coach_rl.environments.goal_worlds.ant_sparse_maze import (
+    AntMazeBottleneck,
+    AntMazeComplex,
+    AntMazePi,
+    AntMazeS,
+    AntMazeU12,
+    AntMazeU24,
+    AntMazeW,
+)
 from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
 from coach_rl.environments.goal_worlds.goal_task import GoalTask
 from coach_rl.environments.goal_worlds.point_maze import (
@@ -23,6 +32,13 @@ GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "ant_fall": AntFall,
     "ant_four_rooms": AntFourRooms,
     "ant_maze": AntMaze,
+    "ant_maze_bottleneck": AntMazeBottleneck,
+    "ant_maze_complex": AntMazeComplex,
+    "ant_maze_pi": AntMazePi,
+    "ant_maze_s": AntMazeS,
+    "ant_maze_u12": AntMazeU12,
+    "ant_maze_u24": AntMazeU24,
+    "ant_maze_w": AntMazeW,
     "ant_push": AntPush,
     "ant_reacher": AntReacher,
     "goal_pendulum": GoalPendulum,

@@ -1,0 +1,66 @@
+"""Values of flags: what a flag's text may be, and what it means."""
+
+import argparse
+
+
+def whole(text: str) -> int:
+    """A whole number of 0 or more, also as `1e6`."""
+    try:
+        number = float(text)
+        if number.is_integer() and number >= 0:
+            return int(text) if text.isdecimal() else int(number)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, got '{text}'")
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more."""
+    try:
+        number = whole(text)
+    except argparse.ArgumentTypeError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, got '{text}'")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A number of seconds above 0."""
+    return _above_zero(text, "seconds")
+
+
+def hours(text: str) -> float:
+    """A number of hours above 0."""
+    return _above_zero(text, "hours")
+
+
+def _above_zero(text: str, unit: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of {unit} above 0, got '{text}'")
+    return number
+
+
+def target(text: str) -> str:
+    """What counts as solved: `reward=475`, `success_rate=0.9`, or `off`."""
+    name, _, number = text.partition("=")
+    try:
+        is_known = text in ("preset", "off") or (
+            name in ("reward", "success_rate") and bool(float(number))
+        )
+    except ValueError:
+        is_known = False
+    if not is_known:
+        raise argparse.ArgumentTypeError(
+            f"must be reward=NUMBER, success_rate=NUMBER or off, or nothing, got '{text}'"
+        )
+    return text
+
+
+def modules(text: str) -> tuple[str, ...]:
+    """Names of modules, separated by commas."""
+    return tuple(text.split(","))

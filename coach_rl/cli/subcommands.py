@@ -1,0 +1,59 @@
+"""Commands about many runs: a file each, with its own parser, imported when it is asked for.
+
+Such a file has a function `run(words)`, which reads the words after the command's name, does what
+they say, and returns the exit code. Its parser is a `Parser`.
+"""
+
+import argparse
+import importlib
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from coach_rl.core.errors import ConfigurationError
+
+SUBCOMMANDS: dict[str, str] = {}
+"""The module of each command."""
+
+
+def subcommand(name: str) -> Callable[[Sequence[str]], int]:
+    """The function that runs one of the commands above."""
+    run: Callable[[Sequence[str]], int] = importlib.import_module(SUBCOMMANDS[name]).run
+    return run
+
+
+def underscored(word: str) -> str:
+    """A word with its flag as parsers spell it: `--last-good` is `--last_good`."""
+    flag, equals, value = word.partition("=")
+    return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises our own error instead of printing the usage and exiting; flags are spelt in full.
+
+    Args:
+        arguments: As of argparse's parser.
+    """
+
+    def __init__(self, **arguments: object) -> None:
+        defaults = {"formatter_class": Formatter, "allow_abbrev": False}
+        super().__init__(**{**defaults, **arguments})  # type: ignore[arg-type]  # passed through
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print."""
+        raise ConfigurationError(f"{message} (`{self.prog} --help` shows all flags)")
+
+
+class Formatter(argparse.HelpFormatter):
+    """The same layout in every terminal and Python version."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=100)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings:
+            return str(action.metavar)
+        names = ", ".join(action.option_strings)
+        if action.nargs == 0:
+            return names
+        value = f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar)
+        return f"{names} {value}"

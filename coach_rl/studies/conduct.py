@@ -1,0 +1,205 @@
+"""Taking many jobs to their end, whatever happens to some of them.
+
+with closing(LocalPool(4)) as pool:
+    results = conduct(jobs, pool)
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from coach_rl.core.errors import in_one_line
+from coach_rl.experiment.checkpoint import list_checkpoints, steps_of
+from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.stop_requests import Interrupted, StopRequests
+from coach_rl.studies.executors import Executor, LostJob
+from coach_rl.studies.job import Job, JobResult, State
+from coach_rl.studies.job_run import find_identity, identity, is_finished
+
+MOST_LOSSES = 5
+"""Number of times in a row that a job may be lost without a new checkpoint before it has failed."""
+LOOK_SECONDS = 1.0
+"""Time after which `on_change` is called though nothing has changed but the runs' progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobStatus:
+    """Where a job stands."""
+
+    job: Job
+    state: Literal["waiting", "running"] | State
+    folder: Path | None
+    """The run's folder; None where there is none yet, or it is on another machine."""
+    losses: int = 0
+    """Number of times that its process was lost."""
+    error: str = ""
+    """Why it failed, one line."""
+
+
+OnChange = Callable[[Sequence[JobStatus]], None]
+"""Called with the status of all jobs, in their order."""
+
+
+def conduct(
+    jobs: Sequence[Job], executor: Executor, *, on_change: OnChange | None = None
+) -> list[JobResult]:
+    """Run jobs, each to its end; one that fails doesn't end the others.
+
+    A job whose run is finished isn't given out. One that is lost, because its process was killed,
+    or that was stopped there, is given out again and continues from its last checkpoint.
+
+    Args:
+        jobs: The runs to be made. One that is there twice is made once.
+        executor: Gives them to processes; closed by whoever made it, and by a signal.
+        on_change: Called when the status of a job changes, and every second; None for nobody.
+
+    Returns:
+        What became of them, in their order.
+
+    Raises:
+        Interrupted: By Ctrl-C, SIGTERM or SIGHUP, after all runs have saved themselves and stopped;
+            a second one stops them at once.
+    """
+    tracks: dict[tuple[Path, str, str], _Track] = {}
+    order = []
+    for job in jobs:
+        track = _Track(job)
+        order.append(tracks.setdefault((job.root, job.name, track.digest or str(id(track))), track))
+
+    def tell() -> None:
+        if on_change is not None:
+            on_change([track.status() for track in order])
+
+    with StopRequests():
+        try:
+            for track in tracks.values():
+                track.give_out(executor)
+            while futures := [track.future for track in tracks.values() if track.future]:
+                tell()
+                wait(futures, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+                for track in tracks.values():
+                    track.take_in(executor)
+        except KeyboardInterrupt as error:
+            _stop(executor)
+            for track in tracks.values():
+                track.conclude()
+            tell()
+            done = [track.status().state for track in order].count("done")
+            raise Interrupted(
+                f"stopped; {done} of {len(order)} runs are done, and the same command goes on with "
+                "the others",
+                signal=getattr(error, "signal", 2),
+            ) from None
+    tell()
+    return [track.result for track in order if track.result is not None]
+
+
+def _stop(executor: Executor) -> None:
+    """Stop all runs; a signal that comes meanwhile stops them at once."""
+    while True:
+        try:
+            return executor.close(cancel=True)
+        except KeyboardInterrupt:
+            continue
+
+
+class _Track:
+    """A job on its way to a result."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.future: Future[JobResult] | None = None
+        """None before it is given out, and once there is a result."""
+        self.result: JobResult | None = None
+        """None until there is one."""
+        self.digest = ""
+        self._folder: RunFolder | None = None
+        """None while it has not been found."""
+        self._losses = self._losses_in_a_row = self._saved = 0
+        try:
+            self.digest = identity(job)
+            self._find()
+            if self._is_finished():
+                self._end("done")
+        except Exception as error:
+            self._end("failed", in_one_line(error))
+
+    def give_out(self, executor: Executor) -> None:
+        """Give the job to the executor, unless there is a result already."""
+        if self.result is None:
+            self.future = executor.submit(self.job)
+
+    def take_in(self, executor: Executor) -> None:
+        """Take the result where there is one; give the job out again where it was lost."""
+        if self.future is None or not self.future.done():
+            return
+        future, self.future = self.future, None
+        try:
+            result = future.result()
+        except LostJob as error:
+            self._lost(str(error), executor)
+        except Exception as error:
+            self._end("failed", in_one_line(error))
+        else:
+            if result.state == "stopped":
+                self._lost("it was stopped by a signal to its process", executor)
+            else:
+                self.result = result
+
+    def conclude(self) -> None:
+        """Take the result where there is one; whatever has none was stopped."""
+        future, self.future = self.future, None
+        if future is not None and not future.cancelled() and future.exception() is None:
+            self.result = future.result()
+        elif self.result is None:
+            self._end("stopped")
+
+    def status(self) -> JobStatus:
+        """Where it stands."""
+        if self.result is not None:
+            state, folder = self.result.state, self.result.folder
+            return JobStatus(
+                job=self.job,
+                state=state,
+                folder=folder,
+                losses=self._losses,
+                error=self.result.error,
+            )
+        is_running = self.future is not None and self.future.running()
+        if is_running and self._folder is None:
+            self._find()
+        return JobStatus(
+            job=self.job,
+            state="running" if is_running else "waiting",
+            folder=None if self._folder is None else self._folder.path,
+            losses=self._losses,
+        )
+
+    def _lost(self, why: str, executor: Executor) -> None:
+        self._find()
+        saved = 0
+        if self._folder is not None and (kept := list_checkpoints(self._folder.checkpoints)):
+            saved = steps_of(kept[-1])
+        self._losses += 1
+        self._losses_in_a_row = 1 if saved > self._saved else self._losses_in_a_row + 1
+        self._saved = saved
+        if self._losses_in_a_row < MOST_LOSSES:
+            self.give_out(executor)
+        else:
+            self._end(
+                "failed", f"given up after {MOST_LOSSES} times without a new checkpoint: {why}"
+            )
+
+    def _is_finished(self) -> bool:
+        return self._folder is not None and is_finished(self._folder)
+
+    def _find(self) -> None:
+        self._folder = find_identity(self.job.root / self.job.name, self.digest)
+
+    def _end(self, state: State, error: str = "") -> None:
+        if self._folder is None and self.digest:
+            self._find()
+        folder = None if self._folder is None else self._folder.path
+        self.result = JobResult(job=self.job, state=state, folder=folder, error=error)

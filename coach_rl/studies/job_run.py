@@ -1,0 +1,226 @@
+"""Making the run of a job: what is done is returned, what is unfinished resumed, else it is begun.
+
+    result = run_job(Job(preset="CartPole_PPO", task=TaskParameters(seed=3), name=..., root=...))
+
+A run is known by what decides its numbers: the resolved parameters, seed, threads and precision.
+Its manifest holds a digest of them, and the folder is all there is to know, so a job can be run
+anywhere, any number of times, and after any end.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from coach_rl.core.errors import CheckpointError, in_one_line
+from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
+from coach_rl.experiment.manifest import Origin, remember_code
+from coach_rl.experiment.parameters_json import encode, reference
+from coach_rl.experiment.preset_file import Preset, load_preset
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import MANIFEST, RunFolder, check_name, read_manifest
+from coach_rl.experiment.run_lock import (
+    GONE_AFTER_SECONDS,
+    RENEWED_EVERY_SECONDS,
+    RunInUseError,
+    locked,
+)
+from coach_rl.experiment.runner import resume_experiment, run_experiment
+from coach_rl.experiment.stop_requests import StopRequests
+from coach_rl.experiment.strict_json import Json
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.studies.job import Job, JobResult, State
+
+Announce = Callable[[str], None]
+"""Called with a line about what a run is doing."""
+
+_LOOK_AGAIN_SECONDS = 1.0
+
+
+def identity(job: Job) -> str:
+    """A digest of all that decides the numbers of a job's run.
+
+    Where a run is computed and which checkpoints it keeps is no part of it, nor is the version of
+    the code, which the manifest notes.
+
+    Raises:
+        ConfigurationError: Its preset, or a change of it, does not resolve.
+    """
+    return _identity_of(_configured(job)[1], job)
+
+
+def find_run(job: Job) -> RunFolder | None:
+    """The run of a job, finished or not; None where it has not begun.
+
+    Raises:
+        ConfigurationError: Its preset, or a change of it, does not resolve.
+        CheckpointError: The run's manifest is damaged.
+    """
+    return find_identity(job.root / job.name, identity(job))
+
+
+def find_identity(experiment: Path, identity: str) -> RunFolder | None:
+    """The run of this identity right below a folder; a finished one first, then the newest.
+
+    A run that has since been resumed with other parameters is another one.
+    """
+    found = []
+    for path in experiment.glob(f"*/{MANIFEST}"):
+        try:
+            is_near = identity in path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):  # deleted meanwhile, or damaged: nobody's run
+            continue
+        if is_near:
+            run = RunFolder(path.parent)
+            manifest = read_manifest(run)
+            if (manifest.get("job") or {}).get("identity") == identity == _digest(manifest):
+                found.append((is_finished(run), manifest["created"], run.path.name, run))
+    return max(found, key=lambda entry: entry[:3])[3] if found else None
+
+
+def is_finished(run: RunFolder) -> bool:
+    """True if a run has trained to its end and its summary is written."""
+    return run.summary.exists()
+
+
+def run_job(job: Job, *, announce: Announce | None = None) -> JobResult:
+    """Make the run of a job, or go on with it, unless it is finished.
+
+    Args:
+        job: The run.
+        announce: Called with a line when the run is asked to stop, or has to wait; None for nobody.
+
+    Returns:
+        What became of it. A run that fails is a result, too, and so is one stopped by a signal.
+    """
+    folders: list[RunFolder] = []
+    try:
+        with StopRequests():  # a signal that comes before the run takes them
+            state, error = _run(job, folders, announce or _ignore)
+    except KeyboardInterrupt as interruption:
+        state, error = "stopped", str(interruption)
+    except Exception as failure:
+        state, error = "failed", in_one_line(failure)
+    return JobResult(
+        job=job, state=state, folder=folders[-1].path if folders else None, error=error
+    )
+
+
+def _run(job: Job, folders: list[RunFolder], announce: Announce) -> tuple[State, str]:
+    """Run a job, noting its folder as soon as there is one; the state and what there is to say."""
+    preset, graph_manager = _configured(job)
+    digest = _identity_of(graph_manager, job)
+    experiment = job.root / job.name
+    check_name(job.name)
+    experiment.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + GONE_AFTER_SECONDS + 2 * RENEWED_EVERY_SECONDS
+    while True:
+        with ExitStack() as beginning:
+            beginning.enter_context(_only_one_begins(experiment, digest))
+            run = find_identity(experiment, digest)
+            if run is not None:
+                folders.append(run)
+            if run is not None and is_finished(run):
+                return "done", ""
+
+            def on_start(_manager: GraphManager, _task: object, folder: RunFolder) -> None:
+                folders.append(folder)
+                beginning.close()
+
+            audience = Audience(on_start=on_start, announce=announce)
+            settings = RunSettings(tensorboard=job.tensorboard)
+            origin = _origin(job, preset, digest)
+            try:
+                if run is not None and not _can_be_resumed(run):
+                    with locked(run.path):
+                        run = None
+                if run is None:
+                    result = run_experiment(
+                        graph_manager,
+                        job.task,
+                        name=job.name,
+                        root=job.root,
+                        origin=origin,
+                        settings=settings,
+                        audience=audience,
+                    )
+                else:
+                    remember_code(graph_manager, read_manifest(run), origin)
+                    device = None if job.task.device == "auto" else job.task.device
+                    result = resume_experiment(
+                        run.path, device=device, settings=settings, audience=audience
+                    )
+            except RunInUseError as error:
+                if time.monotonic() > deadline:
+                    raise
+                announce(f"waiting: {error}")
+            else:
+                return _came_to(result)
+        time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _came_to(result: RunResult) -> tuple[State, str]:
+    if result.folder.summary.exists():
+        return "done", result.unsaved or ""
+    if result.signal is not None:
+        return "stopped", result.unsaved or ""
+    raise CheckpointError("; ".join(filter(None, (result.unsaved, *result.incidents))))
+
+
+def _configured(job: Job) -> tuple[Preset, GraphManager]:
+    preset = load_preset(find_preset(job.preset))
+    return preset, preset.configure(job.overrides)
+
+
+def _origin(job: Job, preset: Preset, digest: str) -> Origin:
+    given = {name: value for name, value in job.overrides.items() if name in preset.panel}
+    return Origin(
+        preset=preset,
+        panel=preset.panel_values(given),
+        job={"identity": digest, "labels": dict(job.labels)},
+    )
+
+
+def _identity_of(graph_manager: GraphManager, job: Job) -> str:
+    return _digest(
+        {
+            "graph_manager": reference(type(graph_manager), "graph_manager"),
+            "parameters": encode(graph_manager.parameters),
+            "task": encode(job.task, "task"),
+        }
+    )
+
+
+def _digest(manifest: Json) -> str:
+    """A digest of the entries of a manifest that decide its run's numbers."""
+    parameters, task = dict(manifest["parameters"]), dict(manifest["task"])
+    parameters.pop("checkpoints", None)
+    task.pop("device", None)
+    text = json.dumps([manifest["graph_manager"], parameters, task], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _can_be_resumed(run: RunFolder) -> bool:
+    """False for a run that keeps no checkpoints, which can only be made anew."""
+    return bool(read_manifest(run)["parameters"].get("checkpoints", {}).get("enabled", True))
+
+
+@contextmanager
+def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
+    """Of several processes with the same job, one at a time looks for its run and begins it."""
+    path = experiment / f".beginning-{digest[:16]}"
+    with path.open("w") as file:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _ignore(_text: str) -> None:
+    """Say nothing."""

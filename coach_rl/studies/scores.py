@@ -1,0 +1,271 @@
+"""The scores of runs, read from their folders, whether they are finished or not.
+
+for run in map(read_scores, runs_below(Path("experiments/Mujoco_PPO"))):
+    print(run.seed, run.state, run.final.get("reward_mean"))
+
+A run's folder is the only truth about it. Folders of earlier versions are read as well.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from coach_rl.core.errors import CheckpointError
+from coach_rl.core.level_name import shown_level
+from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
+from coach_rl.experiment.run_lock import Holder, holder_of
+from coach_rl.experiment.strict_json import Json, read_json
+
+RunState = Literal["running", "done", "stopped", "failed"]
+"""What became of a run: held by a process, ended with a summary, ended by an error, or neither.
+
+A run that was killed is `stopped`, like one that was asked to stop.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A run's evaluations while training, E of them."""
+
+    steps: IntArray
+    """[E] environment steps."""
+    hours: FloatArray
+    """[E] hours since the run began, evaluations included."""
+    metrics: Mapping[str, FloatArray]
+    """[E] by name: `reward_mean`, `success_rate`, `low/goal_share`; NaN where there was none."""
+
+    def __len__(self) -> int:
+        """The number of evaluations."""
+        return len(self.steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunScores:
+    """A run in numbers."""
+
+    path: Path
+    """Its folder."""
+    experiment: str
+    """The experiment's name, usually that of the folder above."""
+    labels: Mapping[str, str]
+    """What it was run for: `study`, `variant`; empty for a run on its own."""
+    preset: str
+    """The preset's name; empty where it was made in a program."""
+    level: str
+    """The level of its environment (the task)."""
+    seed: int
+    created: str
+    """When it was begun, ISO 8601."""
+    state: RunState
+    holder: Holder | None
+    """The process that holds it; None where none does."""
+    environment_steps: int
+    """Environment steps so far."""
+    training_steps: int
+    """Gradient updates so far."""
+    episodes: int
+    """Training episodes so far."""
+    wall_seconds: float
+    """Seconds so far."""
+    steps_per_second: float | None
+    """Environment steps per second of training; None before its end."""
+    curve: Curve
+    """Its evaluations while training."""
+    final: Mapping[str, float]
+    """Metrics of the evaluation at its end, by the names of the curve; empty before that.
+
+    Those of the levels of a hierarchy (`low/goal_share`) are missing in early runs."""
+    final_episodes: Mapping[str, FloatArray] = field(default_factory=dict)
+    """Its episodes: `reward`, `length`, `success`, ..."""
+
+    def best(self, metric: str, *, smallest: bool = False) -> float | None:
+        """The best value of a metric among the evaluations while training; None without any."""
+        values = self.curve.metrics.get(metric, np.empty(0))
+        values = values[np.isfinite(values)]
+        if not len(values):
+            return None
+        return float(values.min() if smallest else values.max())
+
+    def last(self, metric: str) -> float | None:
+        """A metric at the end: of the final evaluation, or of the last one while training."""
+        if metric in self.final:
+            return self.final[metric]
+        values = self.curve.metrics.get(metric, np.empty(0))
+        values = values[np.isfinite(values)]
+        return float(values[-1]) if len(values) else None
+
+
+def runs_below(folder: Path) -> list[Path]:
+    """The folders of all runs in a folder, however deep, itself included, sorted by path."""
+    runs = []
+    for path, folders, files in os.walk(folder.expanduser()):
+        if MANIFEST in files:
+            runs.append(Path(path))
+            folders.clear()
+        folders[:] = [name for name in folders if not name.startswith(".")]
+    return sorted(runs)
+
+
+def read_scores(run: Path) -> RunScores:
+    """Read a run's folder.
+
+    Raises:
+        CheckpointError: Its manifest, summary or log is damaged.
+    """
+    folder = RunFolder(run)
+    manifest = read_manifest(folder)
+    holder = holder_of(run)  # before the log, which a run that ends now completes
+    log = _read_log(run / "log.jsonl")
+    summary = read_json(folder.summary) if folder.summary.exists() else {}
+    try:
+        counters = log.last or {}
+        return RunScores(
+            path=run,
+            experiment=manifest["name"],
+            labels=manifest.get("job", {}).get("labels", {}),
+            preset=(manifest["preset"] or {}).get("name", ""),
+            level=_level(manifest),
+            seed=manifest["task"]["seed"],
+            created=manifest["created"],
+            state=_state(folder, holder, counters.get("environment_steps", 0)),
+            holder=holder,
+            environment_steps=counters.get("environment_steps", 0),
+            training_steps=counters.get("training_steps", 0),
+            episodes=counters.get("episodes", 0),
+            wall_seconds=counters.get("wall_seconds", 0.0),
+            steps_per_second=summary.get("steps_per_second"),
+            curve=_curve(log.evaluations),
+            final=_final(summary),
+            final_episodes=_episodes(summary.get("evaluated_episodes", {})),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CheckpointError(
+            f"the run {run} is damaged: {type(error).__name__}: {error}"
+        ) from error
+
+
+def later_evaluations(run: Path) -> list[dict[str, float]]:
+    """Metrics of the evaluations that were made of a run afterwards, by `coach evaluate`.
+
+    They are named as in a curve, with `environment_steps` of the checkpoint besides.
+
+    Raises:
+        CheckpointError: One of the files is damaged.
+    """
+    found = []
+    for path in sorted(RunFolder(run).evaluations.glob("*.json")):
+        document = read_json(path)
+        try:
+            metrics = _numbers(document["scalars"])
+            for level, scalars in document.get("levels", {}).items():
+                metrics |= _numbers(scalars, level)
+            found.append({**metrics, "environment_steps": document["environment_steps"]})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"{path} is damaged: {error}") from error
+    return found
+
+
+@dataclass(frozen=True)
+class _Log:
+    evaluations: list[tuple[Json, dict[str, float]]]
+    """The record and the metrics of each, those of its levels included."""
+    last: Json | None
+    """The last record."""
+
+
+def _read_log(path: Path) -> _Log:
+    """Evaluations and the last record; a line that is being written is left out."""
+    evaluations: list[tuple[Json, dict[str, float]]] = []
+    of_levels: dict[str, float] = {}
+    last = b""
+    if not path.exists():
+        return _Log([], None)
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                break
+            last = line
+            if b"evaluation" not in line:  # spares reading most of a log
+                continue
+            record = _record(line, path, number)
+            if record["kind"] == "level":
+                of_levels |= _numbers(record["scalars"], record["level"])
+            elif record["kind"] == "evaluation":
+                evaluations.append((record, {**_numbers(record["scalars"]), **of_levels}))
+                of_levels = {}
+    return _Log(evaluations, _record(last, path, -1) if last else None)
+
+
+def _record(line: bytes, path: Path, number: int) -> Json:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        where = "its last line" if number < 0 else f"line {number}"
+        raise CheckpointError(f"{path} is damaged: {where} is no record: {error}") from error
+    if not isinstance(record, dict) or "kind" not in record:
+        raise CheckpointError(f"{path} is damaged: line {number} is no record")
+    return record
+
+
+def _curve(evaluations: list[tuple[Json, dict[str, float]]]) -> Curve:
+    names = dict.fromkeys(name for _, metrics in evaluations for name in metrics)
+    return Curve(
+        steps=np.array([record["environment_steps"] for record, _ in evaluations], np.int64),
+        hours=np.array([record["wall_seconds"] / 3600 for record, _ in evaluations], np.float64),
+        metrics={
+            name: np.array([metrics.get(name, math.nan) for _, metrics in evaluations], np.float64)
+            for name in names
+        },
+    )
+
+
+def _final(summary: Json) -> dict[str, float]:
+    metrics = _numbers(summary.get("evaluation", {}))
+    for level, scalars in summary.get("levels", {}).items():
+        metrics |= _numbers(scalars, level)
+    return metrics
+
+
+def _episodes(arrays: Json) -> dict[str, FloatArray]:
+    return {
+        _short(name): np.array([math.nan if isinstance(each, dict) else each for each in values])
+        for name, values in arrays.items()
+    }
+
+
+def _numbers(scalars: Mapping[str, Json], level: str = "") -> dict[str, float]:
+    """Scalars by their names in a curve; what is no finite number is NaN, what is None missing."""
+    prefix = f"{level}/" if level else ""
+    return {
+        prefix + _short(name): math.nan if isinstance(value, dict) else float(value)
+        for name, value in scalars.items()
+        if isinstance(value, int | float | dict)
+    }
+
+
+def _short(name: str) -> str:
+    """A metric's name without its room."""
+    return name.partition("/")[2] or name
+
+
+def _level(manifest: Json) -> str:
+    if "level" in manifest:
+        return str(manifest["level"])
+    return shown_level(manifest["parameters"]["environment"]["level"])  # of an earlier version
+
+
+def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> RunState:
+    if holder is not None:
+        return "running"
+    if folder.summary.exists():
+        return "done"
+    faults = folder.path.glob("faults/step_*.txt")
+    at = [int(path.stem.removeprefix("step_")) for path in faults]
+    return "failed" if at and max(at) >= environment_steps else "stopped"

@@ -1,0 +1,121 @@
+"""The jobs that a study consists of, and the check that all of them can be made."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from coach_rl.core.errors import CoachError, ConfigurationError, ParameterError
+from coach_rl.core.steps import EnvironmentSteps, Hours
+from coach_rl.experiment.preset_file import Preset, load_preset
+from coach_rl.experiment.presets import PresetReference, find_preset
+from coach_rl.experiment.runner import DEFAULT_ROOT
+from coach_rl.graph_managers.checkpoint_parameters import require_known_metric
+from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.studies.job import Job
+from coach_rl.studies.job_run import identity
+from coach_rl.studies.study import Study, Variant
+
+STUDY, VARIANT = "study", "variant"
+"""Labels of a study's jobs."""
+
+
+def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT) -> list[Job]:
+    """A job for each seed of each variant, all variants of a seed before the next seed.
+
+    So a study that is interrupted has something to say about every variant.
+
+    Args:
+        study: The study.
+        root: The folder of all experiments.
+
+    Raises:
+        ConfigurationError: A variant's preset, or something that it changes, does not exist.
+    """
+    seeds = {variant.name: variant.seeds or study.seeds for variant in study.variants}
+    rounds = range(max(map(len, seeds.values())))
+    presets: dict[str, str] = {}
+    overrides: dict[str, dict[str, object]] = {}
+    for variant in study.variants:
+        with _about(study, variant.name):
+            preset = load_preset(find_preset(variant.preset))
+            presets[variant.name] = _named(preset.reference, variant.preset)
+            overrides[variant.name] = _overrides(study, variant, preset)
+    return [
+        Job(
+            preset=presets[variant.name],
+            overrides=overrides[variant.name],
+            task=TaskParameters(
+                seed=seeds[variant.name][index],
+                device=study.device,
+                matmul_precision=variant.matmul_precision,
+                threads=study.threads,
+            ),
+            name=study.name,
+            root=root,
+            labels={STUDY: study.name, VARIANT: variant.name},
+            needs=variant.needs or study.needs,
+        )
+        for index in rounds
+        for variant in study.variants
+        if index < len(seeds[variant.name])
+    ]
+
+
+def check_study(study: Study) -> None:
+    """Build the experiment of every variant, so that what is wrong is said before anything runs.
+
+    Raises:
+        ConfigurationError: A variant cannot be built, is the same as another one, or has no
+            evaluations with the study's metric.
+    """
+    names: dict[str, str] = {}
+    for job in jobs_of(study)[: len(study.variants)]:
+        variant = job.labels[VARIANT]
+        with _about(study, variant):
+            graph_manager = load_preset(find_preset(job.preset)).configure(job.overrides)
+            levels = [level.name for level in graph_manager.parameters.levels]
+            require_known_metric(f"metric of the study '{study.name}'", study.metric, levels)
+            with closing(graph_manager):
+                graph_manager.create_graph(job.task)
+        task = replace(job.task, seed=0)
+        other = names.setdefault(identity(replace(job, task=task)), variant)
+        if other != variant:
+            raise ParameterError(
+                f"the variants '{other}' and '{variant}' of the study '{study.name}' have the same "
+                "parameters, so their runs would be the same; change or leave out one of them"
+            )
+
+
+def _named(reference: PresetReference, text: str) -> str:
+    """A preset as a process in another folder finds it: a shipped one by name, a file by path."""
+    return f"{reference.path}:{reference.function}" if ".py" in text else text
+
+
+def _overrides(study: Study, variant: Variant, preset: Preset) -> dict[str, object]:
+    """What a variant changes of its preset: its own changes, its level, the study's budget."""
+    overrides = dict(variant.changes)
+    steps = variant.steps or study.steps
+    settings = {
+        "level": ("environment.level", variant.level),
+        "steps": ("schedule.training", None if steps is None else EnvironmentSteps(steps)),
+        "hours": ("schedule.stop_after", None if study.hours is None else Hours(study.hours)),
+    }
+    for field, (path, given) in settings.items():
+        if given is not None:
+            name, value = preset.setting(path, given)
+            if name in overrides:
+                raise ConfigurationError(f"{name} is given twice, by {field} and by changes")
+            overrides[name] = value
+    return overrides
+
+
+@contextmanager
+def _about(study: Study, variant: str) -> Iterator[None]:
+    """Errors inside name the variant that they are about."""
+    try:
+        yield
+    except CoachError as error:
+        raise ConfigurationError(
+            f"the variant '{variant}' of the study '{study.name}': {error}"
+        ) from error

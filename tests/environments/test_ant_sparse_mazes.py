@@ -1,0 +1,187 @@
+"""The sparse ant mazes: what their authors' code says of geometry, goals, thresholds and limits."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from coach_rl.core.errors import ParameterError
+from coach_rl.environments import parameters
+from coach_rl.environments.goal_worlds import SparseAntMaze
+
+LIMITS = {
+    "ant_maze_u12": 600,
+    "ant_maze_u24": 600,
+    "ant_maze_bottleneck": 600,
+    "ant_maze_s": 1000,
+    "ant_maze_w": 1000,
+    "ant_maze_pi": 1000,
+    "ant_maze_complex": 2000,
+}
+U = ((1, 1, 1, 1, 1), (1, "r", 0, 0, 1), (1, 1, 1, 0, 1), (1, 0, 0, 0, 1), (1, 1, 1, 1, 1))
+STRUCTURES = {
+    "ant_maze_u12": (4, U),
+    "ant_maze_u24": (8, U),
+    "ant_maze_s": (
+        8,
+        (
+            (1, 1, 1, 1, 1, 1, 1),
+            (1, "r", 0, 0, 0, 0, 1),
+            (1, 1, 1, 1, 1, 0, 1),
+            (1, 0, 0, 0, 0, 0, 1),
+            (1, 0, 1, 1, 1, 1, 1),
+            (1, 0, 0, 0, 0, 0, 1),
+            (1, 1, 1, 1, 1, 1, 1),
+        ),
+    ),
+    "ant_maze_pi": (
+        8,
+        (
+            (1, 1, 1, 1, 1, 1, 1),
+            (1, 0, "r", 1, 0, 0, 1),
+            (1, 0, 1, 1, 1, 0, 1),
+            (1, 0, 0, 1, 0, 0, 1),
+            (1, 1, 0, 1, 0, 1, 1),
+            (1, 0, 0, 0, 0, 0, 1),
+            (1, 1, 1, 1, 1, 1, 1),
+        ),
+    ),
+    "ant_maze_w": (
+        8,
+        (
+            (1, 1, 1, 1, 1, 1, 1),
+            (1, 0, 0, 0, 0, 0, 1),
+            (1, "r", 1, 1, 1, 0, 1),
+            (1, 1, 1, 0, 0, 0, 1),
+            (1, 0, 1, 1, 1, 0, 1),
+            (1, 0, 0, 0, 0, 0, 1),
+            (1, 1, 1, 1, 1, 1, 1),
+        ),
+    ),
+    "ant_maze_complex": (
+        8,
+        (
+            (1, 1, 1, 1, 1, 1, 1, 1, 1),
+            (1, "r", 0, 0, 1, 0, 0, 0, 1),
+            (1, 1, 1, 0, 1, 0, 0, 0, 1),
+            (1, 0, 0, 0, 1, 1, 0, 1, 1),
+            (1, 0, 1, 1, 1, 0, 0, 1, 1),
+            (1, 0, 1, 0, 1, 0, 1, 1, 1),
+            (1, 0, 0, 0, 0, 0, 1, 0, 1),
+            (1, 0, 1, 0, 1, 0, 0, 0, 1),
+            (1, 1, 1, 1, 1, 1, 1, 1, 1),
+        ),
+    ),
+}
+"""Side of a cell, and rows of cells with rising y: 1 is wall, r the start (DHRL's and BEAG's
+`construct_maze`, `create_maze_env`)."""
+GOALS = {
+    "ant_maze_u12": {(0, 8)},
+    "ant_maze_u24": {(0, 16)},
+    "ant_maze_bottleneck": {(0, 16)},
+    "ant_maze_s": {(32, 32)},
+    "ant_maze_w": {(0, 16)},
+    "ant_maze_pi": {(16, 0)},
+    "ant_maze_complex": {(40, 8), (16, 48), (40, 48), (16, 32)},
+}
+"""Goals of evaluations, in metres."""
+
+
+def build(level, rows=1, **kwargs):
+    return parameters(level, threads=1, kwargs=kwargs).build(num_envs=rows)
+
+
+def is_wall(model, x, y):
+    boxes = model.geom_type == mujoco.mjtGeom.mjGEOM_BOX
+    away = np.abs(model.geom_pos[boxes, :2] - (x, y))
+    return bool((away < model.geom_size[boxes, :2]).all(axis=1).any())
+
+
+@pytest.mark.parametrize("level", STRUCTURES)
+def test_walls_stand_where_the_authors_have_them(level):
+    side, structure = STRUCTURES[level]
+    (start,) = ((x, y) for y, row in enumerate(structure) for x, of in enumerate(row) if of == "r")
+    model = parameters(level).task.load()
+    for y, row in enumerate(structure):
+        for x, cell in enumerate(row):
+            place = side * (x - start[0]), side * (y - start[1])
+            assert is_wall(model, *place) == (cell == 1), place
+    boxes = model.geom_type == mujoco.mjtGeom.mjGEOM_BOX
+    assert set(2 * model.geom_size[boxes, 2]) == {side / 2}  # maze_height 0.5 times the scaling
+
+
+def test_the_bottleneck_leaves_a_gap_of_1_6_metres():
+    model = parameters("ant_maze_bottleneck").task.load()
+    free = [x for x in np.arange(12.05, 20, 0.1) if not is_wall(model, x, 8.0)]
+    assert (free[0], free[-1]) == pytest.approx((15.45, 16.95))
+    assert not is_wall(model, 13.5, 6.9)
+    assert not is_wall(model, 13.5, 9.1)
+    assert is_wall(model, 13.5, 7.1)
+    boxes = model.geom_type == mujoco.mjtGeom.mjGEOM_BOX
+    assert np.unique(model.geom_friction[boxes], axis=0).tolist() == [[2.0, 0.1, 0.002]]
+    floor = model.geom("ground").friction
+    assert floor.tolist() == [1.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("level", LIMITS)
+def test_time_limits_thresholds_and_torques(level):
+    task = parameters(level).task
+    assert task.max_episode_steps == LIMITS[level]
+    assert (task.frame_skip, task.timestep, task.gear) == (5, 0.02, 30)
+    assert task.goal_radius == (2.5 if level == "ant_maze_u12" else 5.0)
+    assert task.reward_radius == 0.5
+    assert (task.reward_type, task.terminate) == ("sparse", False)
+
+
+@pytest.mark.parametrize("level", GOALS)
+def test_goals_of_training_lie_anywhere_on_the_floor(level):
+    batch = build(level, 200)
+    model, goals = batch.scene.model, batch.reset(seed=0).observation["desired_goal"]
+    assert not any(is_wall(model, *goal) for goal in goals if level != "ant_maze_bottleneck")
+    low, high = np.array(parameters(level).task.extent)[:, :2]
+    assert goals.min(axis=0) == pytest.approx(low, abs=0.06 * (high - low).max())
+    assert goals.max(axis=0) == pytest.approx(high, abs=0.06 * (high - low).max())
+    batch.close()
+
+
+@pytest.mark.parametrize("level", GOALS)
+def test_goals_of_evaluations(level):
+    batch = build(level, 30, targets="evaluation")
+    goals = batch.reset(seed=0).observation["desired_goal"]
+    assert {tuple(goal) for goal in goals.tolist()} == GOALS[level]
+    batch.close()
+
+
+def test_rewards_ask_for_more_than_success():
+    task = parameters("ant_maze_u24").task
+    goal, places = np.array([0.0, 16.0]), np.array([[0, 16.4], [0, 16.6], [0, 20.9], [0, 21.1]])
+    assert task.compute_reward(places, goal).tolist() == [0, -1, -1, -1]
+    assert task.reached(places, goal).tolist() == [True, True, True, False]
+    observation = {"achieved_goal": places, "observation": places}
+    reached = task.goal_space.reached(np.tile(goal, (4, 1)), observation)
+    assert reached.tolist() == [True, False, False, False]
+    dense = parameters("ant_maze_u24", kwargs={"reward_type": "dense"}).task
+    assert dense.compute_reward(places, goal) == pytest.approx([-0.4, -0.6, -4.9, -5.1])
+
+
+@pytest.mark.parametrize("level", LIMITS)
+def test_goal_spaces_fit_what_is_seen(level):
+    description = parameters(level, threads=1)
+    task, batch = description.task, description.build(num_envs=2)
+    observation = batch.reset(seed=0).observation
+    for goals in (task.goal_space, task.subgoal_space):
+        goals.check(batch.spaces.observation)
+        achieved = goals.achieved(observation)
+        assert (achieved > goals.low).all()
+        assert (achieved < goals.high).all()
+    batch.close()
+
+
+def test_bad_parameters_give_one_line():
+    for kwargs, line in (
+        ({"reward_radius": 6.0}, "reward_radius must be at most goal_radius = 5, got 6.0"),
+        ({"maze": ("####", "#S.#", "####")}, "maze must have goals 'G'"),
+        ({"goal_radius": 0.0}, "goal_radius must be float > 0"),
+    ):
+        with pytest.raises(ParameterError, match=line):
+            parameters("ant_maze_u24", kwargs=kwargs)
+    assert issubclass(type(parameters("ant_maze_u24").task), SparseAntMaze)

@@ -1,0 +1,164 @@
+"""The run of a job: known by what decides its numbers, made once, resumed where it was left."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import pytest
+
+from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.experiment.run_lock import locked
+from coach_rl.experiment.runner import resume_experiment
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.studies.job_run import find_run, identity, run_job
+from tests.studies.walks import WALK, numbers, runs, walk
+
+
+def test_a_default_named_explicitly_is_the_same_run(tmp_path):
+    job = walk(tmp_path)
+    same = walk(tmp_path, learning_rate=0.1, **{"schedule.training": EnvironmentSteps(100)})
+    assert identity(job) == identity(same)
+    assert identity(job) == identity(replace(job, preset=os.path.relpath(WALK), labels={}))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"learning_rate": 0.2}, {"level": "sea"}, {"steps": 99}, {"agent.layers": (4,)}, {"seed": 4}],
+)
+def test_another_parameter_level_or_seed_is_another_run(tmp_path, changed):
+    assert identity(walk(tmp_path, **changed)) != identity(walk(tmp_path))
+
+
+def test_threads_and_precision_bear_on_numbers_but_device_and_checkpoints_do_not(tmp_path):
+    job = walk(tmp_path)
+    known = identity(job)
+    assert identity(replace(job, task=replace(job.task, threads=2))) != known
+    assert identity(replace(job, task=replace(job.task, matmul_precision="high"))) != known
+    assert identity(replace(job, task=replace(job.task, device="auto"))) == known
+    assert identity(walk(tmp_path, checkpoints=CheckpointParameters(every_seconds=60.0))) == known
+
+
+def test_a_finished_run_is_returned_as_it_is(tmp_path):
+    job = walk(tmp_path)
+    assert find_run(job) is None
+    result = run_job(job)
+    assert (result.state, result.error) == ("done", "")
+    assert find_run(job) == RunFolder(runs(tmp_path)[0])
+    before = (result.folder / "log.jsonl").stat().st_mtime_ns
+    assert run_job(job) == result
+    assert runs(tmp_path) == [result.folder]
+    assert (result.folder / "log.jsonl").stat().st_mtime_ns == before
+
+
+def test_the_manifest_says_whose_run_it_is(tmp_path):
+    job = walk(tmp_path)
+    entry = read_manifest(RunFolder(run_job(job).folder))["job"]
+    assert entry == {"identity": identity(job), "labels": {"study": "walks", "variant": "slow"}}
+
+
+def test_a_stopped_run_is_resumed_with_the_numbers_it_would_have_had(tmp_path):
+    whole = run_job(walk(tmp_path / "whole", signal_at=1000))
+    job = walk(tmp_path, signal_at=45)
+    stopped = run_job(job)
+    assert stopped.state == "stopped"
+    assert find_run(job).path == stopped.folder
+    result = run_job(job)
+    assert (result.state, result.folder) == ("done", stopped.folder)
+    assert numbers(result.folder) == numbers(whole.folder)
+    assert runs(tmp_path) == [result.folder]
+
+
+def test_a_signal_before_the_run_takes_them_stops_the_job(tmp_path, monkeypatch):
+    from coach_rl.studies import job_run
+
+    monkeypatch.setattr(job_run, "load_preset", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    assert run_job(walk(tmp_path)).state == "stopped"
+
+
+def test_a_failed_run_is_a_result(tmp_path):
+    result = run_job(walk(tmp_path, fail_at=35))
+    assert result.state == "failed"
+    assert result.folder == runs(tmp_path)[0]
+    assert result.error.startswith("the loss is NaN. The run had done 35 environment steps")
+
+
+def test_what_does_not_resolve_fails_without_a_folder(tmp_path):
+    with pytest.raises(UnknownNameError, match="lerning_rate"):
+        identity(walk(tmp_path, lerning_rate=1))
+    result = run_job(walk(tmp_path, lerning_rate=1))
+    assert (result.state, result.folder) == ("failed", None)
+    assert "did you mean 'learning_rate'?" in result.error
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_that_is_not_ours_says_where(tmp_path, monkeypatch):
+    from coach_rl.studies import job_run
+
+    monkeypatch.setattr(job_run, "load_preset", lambda _: 1 / 0)
+    error = run_job(walk(tmp_path)).error
+    assert error.startswith("ZeroDivisionError: division by zero (")
+    assert "\n" not in error
+
+
+def test_a_run_that_keeps_no_checkpoints_is_made_anew(tmp_path):
+    off = CheckpointParameters(enabled=False)
+    assert run_job(walk(tmp_path, signal_at=45, checkpoints=off)).state == "stopped"
+    first = runs(tmp_path)
+    again = run_job(walk(tmp_path, signal_at=45, checkpoints=off))
+    assert again.folder not in first
+
+
+def test_a_run_resumed_with_other_parameters_is_another_one(tmp_path):
+    job = walk(tmp_path)
+    run = run_job(job).folder
+    resume_experiment(run, steps=EnvironmentSteps(140))
+    assert find_run(job) is None
+
+
+def test_a_damaged_manifest_is_said(tmp_path):
+    job = walk(tmp_path)
+    folder = RunFolder(run_job(job).folder)
+    folder.manifest.write_text(folder.manifest.read_text().replace("line", "sea"))
+    assert f"{folder.manifest} is damaged" in run_job(job).error
+    assert runs(tmp_path) == [folder.path]
+
+
+def test_a_run_that_another_process_holds_is_waited_for(tmp_path):
+    job = walk(tmp_path, signal_at=45)
+    run = run_job(job).folder
+    said = []
+    free = threading.Event()
+
+    def announce(text: str) -> None:
+        said.append(text)
+        free.set()
+
+    def hold() -> None:
+        with locked(run):
+            held.set()
+            free.wait(10)
+
+    held = threading.Event()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    result = run_job(job, announce=announce)
+    holder.join()
+    assert result.state == "done"
+    assert any("is in use by" in text for text in said)
+
+
+def test_two_processes_with_the_same_job_begin_one_run(tmp_path):
+    job = walk(tmp_path, steps=60, seconds_per_step=0.01)
+    context = multiprocessing.get_context("fork")
+    both = [context.Process(target=run_job, args=(job,)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+    assert len(runs(tmp_path)) == 1
+    assert run_job(job).state == "done"

@@ -1,0 +1,156 @@
+"""A pool of processes from a server: bounded, replaced when killed, stopped by signals."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.experiment.stop_requests import Interrupted
+from coach_rl.studies.conduct import conduct
+from coach_rl.studies.executors import LostJob
+from coach_rl.studies.job import Job
+from coach_rl.studies.job_run import run_job
+from coach_rl.studies.local_pool import LocalPool
+from tests.studies.walks import holder, numbers, runs, walk
+
+SECONDS = 0.01
+"""Time of a step of the runs that are killed."""
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with closing(LocalPool(2)) as made:
+        yield made
+
+
+def wait_for_run(job: Job, steps: int = 1) -> psutil.Process:
+    """The process of a run that has a folder and has taken these steps' checkpoint or log."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        process = holder(job.root, steps)
+        if process is not None:
+            return process
+        time.sleep(0.02)
+    raise AssertionError("the run has not begun")
+
+
+def test_jobs_run_side_by_side_and_equal_those_of_one_process(pool, tmp_path):
+    jobs = [walk(tmp_path / "pool", seed=seed) for seed in range(5)]
+    results = conduct(jobs, pool)
+    assert [result.state for result in results] == ["done"] * 5
+    assert [result.job for result in results] == jobs
+    alone = run_job(walk(tmp_path / "alone", seed=4))
+    assert numbers(results[4].folder) == numbers(alone.folder)
+
+
+def test_workers_are_forked_from_a_server_that_has_torch_and_are_used_again(pool, tmp_path):
+    jobs = [walk(tmp_path, seed=seed, steps=60, seconds_per_step=SECONDS) for seed in range(4)]
+    futures = [pool.submit(job) for job in jobs]
+    first = wait_for_run(jobs[0])
+    assert "forkserver" in " ".join(first.parent().cmdline())
+    assert first.parent().memory_info().rss > 100e6  # torch is there
+    assert os.getpgid(first.pid) == first.pid
+    assert len({holder(tmp_path, 1).pid, first.pid}) <= 2
+    assert all(future.result().state == "done" for future in futures)
+    assert first.is_running()  # waits for the next job
+
+
+def test_a_killed_worker_loses_its_job_and_is_replaced(pool, tmp_path):
+    job = walk(tmp_path, steps=400, seconds_per_step=SECONDS)
+    future = pool.submit(job)
+    wait_for_run(job).kill()
+    with pytest.raises(LostJob, match="killed by SIGKILL"):
+        future.result(60)
+    assert pool.submit(walk(tmp_path / "next")).result(60).state == "done"
+
+
+def test_a_lost_job_is_given_out_again_and_ends_with_the_same_numbers(pool, tmp_path):
+    slow = walk(tmp_path, steps=120, seconds_per_step=SECONDS)
+    slow = replace(slow, overrides={**slow.overrides, "checkpoints.every_steps": 20})
+    undisturbed = run_job(replace(slow, root=tmp_path / "undisturbed"))
+    killed = []
+
+    def kill(statuses):
+        if not killed and (process := holder(tmp_path, 40)) is not None:
+            killed.append(process.pid)
+            process.kill()
+
+    (result,) = conduct([slow], pool, on_change=kill)
+    assert killed
+    assert result.state == "done"
+    assert len(runs(tmp_path)) == 1
+    assert numbers(result.folder) == numbers(undisturbed.folder)
+
+
+def test_closing_with_cancel_stops_what_runs_after_it_has_saved_itself(tmp_path):
+    jobs = [walk(tmp_path, seed=seed, steps=2000, seconds_per_step=SECONDS) for seed in range(2)]
+    pool = LocalPool(1)
+    futures = [pool.submit(job) for job in jobs]
+    wait_for_run(jobs[0])
+    pool.close(cancel=True)
+    assert futures[0].result().state == "stopped"
+    assert futures[1].cancelled()
+    assert (runs(tmp_path)[0] / "checkpoints").is_dir()
+    pool.close()
+
+
+def test_a_job_that_cannot_be_read_there_is_an_error(pool, tmp_path, monkeypatch):
+    stranger = type("Stranger", (), {"__module__": __name__})
+    monkeypatch.setattr(sys.modules[__name__], "Stranger", stranger, raising=False)
+    future = pool.submit(walk(tmp_path, level=stranger()))
+    with pytest.raises(ConfigurationError, match="cannot read the job"):
+        future.result(60)
+
+
+def test_a_pool_has_a_slot():
+    with pytest.raises(ParameterError, match="slots must be 1 or more, got 0"):
+        LocalPool(0)
+
+
+PROGRAM = f"""
+import sys
+from contextlib import closing
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from coach_rl.studies import LocalPool
+from coach_rl.studies.conduct import conduct
+from tests.studies.walks import walk
+
+if __name__ == "__main__":
+    slow = {{"steps": 3000, "seconds_per_step": 0.01}}
+    jobs = [walk(Path(sys.argv[1]), seed=seed, **slow) for seed in (1, 2)]
+    with closing(LocalPool(2)) as pool:
+        conduct(jobs, pool)
+"""
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
+)
+def test_a_signal_to_the_program_stops_all_runs_which_save_themselves(tmp_path, number):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    program = subprocess.Popen(
+        [sys.executable, str(file), str(tmp_path)], start_new_session=True, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("walk/*/log.jsonl"))) < 2 and time.monotonic() < deadline:
+        assert program.poll() is None
+        time.sleep(0.05)
+    workers = [holder(run.parent.parent, 1, run) for run in runs(tmp_path)]
+    os.killpg(program.pid, number)
+    _, said = program.communicate(timeout=60)
+    _, alive = psutil.wait_procs([worker for worker in workers if worker], timeout=30)
+    assert not alive
+    assert len(list(tmp_path.glob("walk/*/checkpoints"))) == 2
+    if number == signal.SIGINT:
+        assert Interrupted.__name__ in said.decode()
+        assert "0 of 2 runs are done" in said.decode()

@@ -1,0 +1,183 @@
+import json
+import os
+import socket
+
+import numpy as np
+import psutil
+import pytest
+
+from coach_rl.core.errors import CheckpointError
+from coach_rl.experiment.run_lock import LOCK
+from coach_rl.studies.scores import later_evaluations, read_scores, runs_below
+
+
+def record(kind, step, scalars=None, *, level="", phase="test"):
+    line = {
+        "kind": kind,
+        "phase": phase,
+        "environment_steps": step,
+        "training_steps": step // 2,
+        "episodes": step // 100,
+        "wall_seconds": step * 0.036,
+        "level": level,
+        "agent": "",
+        "scalars": scalars or {},
+    }
+    return json.dumps(line) + "\n"
+
+
+def write_run(folder, *, seed=0, name="trial", level="point", log="", summary=None, **manifest):
+    """A run's folder as the engine leaves it, with what is read of it."""
+    folder.mkdir(parents=True)
+    document = {
+        "schema_version": 1,
+        "name": name,
+        "level": level,
+        "created": f"2026-11-22T10:00:{seed:02}+00:00",
+        "preset": {"name": "A", "file": "A.py", "function": "graph_manager", "module": "a"},
+        "graph_manager": "x:Y",
+        "parameters": {},
+        "task": {"seed": seed},
+        "versions": {},
+        "hardware": {},
+        "resumes": [],
+        **manifest,
+    }
+    (folder / "manifest.json").write_text(json.dumps(document))
+    (folder / "log.jsonl").write_text(log)
+    if summary is not None:
+        (folder / "summary.json").write_text(json.dumps(summary))
+    return folder
+
+
+LOG = (
+    record("progress", 500, {"time/steps_per_second": 9.0}, phase="train")
+    + record("level", 500, {"level/goal_share": 0.9}, level="low", phase="train")
+    + record("level", 1000, {"evaluation_level/goal_share": 0.25}, level="low")
+    + record("evaluation", 1000, {"evaluation/reward_mean": -3.0})
+    + record("level", 2000, {"evaluation_level/goal_share": 0.5}, level="low")
+    + record("evaluation", 2000, {"evaluation/reward_mean": -1.0, "evaluation/success_rate": 1.0})
+    + record("level", 2500, {"final_evaluation_level/goal_share": 0.75}, level="low")
+    + record("final_evaluation", 2500, {"final_evaluation/reward_mean": -2.0})
+)
+SUMMARY = {
+    "steps_per_second": 80.0,
+    "evaluation": {"reward_mean": -2.0, "reward_std": {"$float": "nan"}, "success_rate": None},
+    "levels": {"low": {"goal_share": 0.75}},
+    "evaluated_episodes": {"episode/reward": [-1.0, -3.0]},
+}
+
+
+def test_a_finished_run_is_read(tmp_path):
+    labels = {"study": "question", "variant": "two levels"}
+    path = write_run(tmp_path / "run", log=LOG, summary=SUMMARY, job={"labels": labels}, seed=3)
+    run = read_scores(path)
+    assert (run.state, run.seed, run.level, run.preset) == ("done", 3, "point", "A")
+    assert (run.experiment, run.labels) == ("trial", labels)
+    assert (run.environment_steps, run.training_steps, run.episodes) == (2500, 1250, 25)
+    assert run.curve.steps.tolist() == [1000, 2000]
+    assert run.curve.hours == pytest.approx([0.01, 0.02])
+    assert run.curve.metrics["reward_mean"].tolist() == [-3.0, -1.0]
+    assert run.curve.metrics["low/goal_share"].tolist() == [0.25, 0.5]
+    np.testing.assert_array_equal(run.curve.metrics["success_rate"], [np.nan, 1.0])
+    assert run.final["reward_mean"] == -2.0
+    assert run.final["low/goal_share"] == 0.75
+    assert np.isnan(run.final["reward_std"])
+    assert "success_rate" not in run.final
+    assert run.final_episodes["reward"].tolist() == [-1.0, -3.0]
+    assert run.steps_per_second == 80.0
+    assert (run.best("reward_mean"), run.last("reward_mean")) == (-1.0, -2.0)
+    assert run.best("reward_mean", smallest=True) == -3.0
+    assert run.last("success_rate") == 1.0
+    assert (run.best("nothing"), run.last("nothing")) == (None, None)
+
+
+def test_an_unfinished_run_is_read_up_to_its_last_whole_line(tmp_path):
+    cut = LOG[: LOG.index('"evaluation/success_rate"')]
+    run = read_scores(write_run(tmp_path / "run", log=cut))
+    assert run.state == "stopped"
+    assert len(run.curve) == 1
+    assert run.final == {}
+    assert run.environment_steps == 2000
+
+
+def test_a_run_that_has_only_begun_has_no_scores(tmp_path):
+    run = read_scores(write_run(tmp_path / "run"))
+    assert (run.state, run.environment_steps, len(run.curve)) == ("stopped", 0, 0)
+    assert run.last("reward_mean") is None
+
+
+def test_the_level_of_an_early_run_is_in_its_parameters(tmp_path):
+    path = write_run(tmp_path / "run", parameters={"environment": {"level": "ant"}})
+    manifest = json.loads((path / "manifest.json").read_text())
+    del manifest["level"]
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    assert read_scores(path).level == "ant"
+
+
+def test_a_run_that_somebody_holds_is_running(tmp_path):
+    path = write_run(tmp_path / "run", log=LOG)
+    mine = {
+        "process": os.getpid(),
+        "host": socket.gethostname(),
+        "started": psutil.Process().create_time(),
+    }
+    (path / LOCK).write_text(json.dumps(mine))
+    run = read_scores(path)
+    assert run.state == "running"
+    assert run.holder.host == socket.gethostname()
+    (path / LOCK).write_text(json.dumps({**mine, "started": 1.0}))  # that process is gone
+    assert read_scores(path).state == "stopped"
+
+
+def test_a_run_that_is_silent_on_another_host_is_not_running(tmp_path):
+    path = write_run(tmp_path / "run", log=LOG)
+    lock = path / LOCK
+    lock.write_text(json.dumps({"process": 1, "host": "elsewhere", "started": 1.0}))
+    assert read_scores(path).state == "running"
+    os.utime(lock, (1.0, 1.0))
+    assert read_scores(path).state == "stopped"
+
+
+def test_a_run_whose_last_sign_is_a_fault_has_failed(tmp_path):
+    path = write_run(tmp_path / "run", log=LOG)
+    (path / "faults").mkdir()
+    fault = path / "faults" / "step_900.txt"
+    fault.write_text("it fell\n")
+    assert read_scores(path).state == "stopped"  # it was resumed, and went past that
+    fault.rename(path / "faults" / "step_2500.txt")
+    assert read_scores(path).state == "failed"
+
+
+def test_later_evaluations_are_read(tmp_path):
+    path = write_run(tmp_path / "run")
+    (path / "evaluations").mkdir()
+    document = {
+        "environment_steps": 2500,
+        "scalars": {"evaluation/success_rate": 0.9},
+        "levels": {"low": {"evaluation_level/goal_share": 0.4}},
+    }
+    (path / "evaluations" / "step_2500.json").write_text(json.dumps(document))
+    assert later_evaluations(path) == [
+        {"environment_steps": 2500, "success_rate": 0.9, "low/goal_share": 0.4}
+    ]
+
+
+def test_damage_is_said(tmp_path):
+    path = write_run(
+        tmp_path / "run", log=LOG.replace('"kind": "evaluation"', '"kind": evaluation')
+    )
+    with pytest.raises(CheckpointError, match=r"log.jsonl is damaged: line 4 is no record"):
+        read_scores(path)
+    path = write_run(tmp_path / "other", summary={"levels": [1]})
+    with pytest.raises(CheckpointError, match="other is damaged"):
+        read_scores(path)
+
+
+def test_runs_are_found_at_any_depth(tmp_path):
+    found = [write_run(tmp_path / name) for name in ("a/run", "b/c/run")]
+    write_run(tmp_path / "b" / ".new-host-1" / "run")
+    write_run(found[0] / "copy")  # in a run: a copy of something
+    assert runs_below(tmp_path) == found
+    assert runs_below(found[0]) == [found[0]]
+    assert runs_below(tmp_path / "nothing") == []
