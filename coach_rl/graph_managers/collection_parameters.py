@@ -37,6 +37,11 @@ class CollectionParameters:
             f"collection.on must be local, inline, ray or ray:ADDRESS, got '{self.on}'",
         )
         require(
+            self.workers > 0 or self.on == "local",
+            f"collection.on is '{self.on}', and there are no workers to be there; give "
+            "collection.workers as well (--workers N)",
+        )
+        require(
             self.mode == "synchronous" or self.ticks <= self.staleness,
             f"collection.staleness ({self.staleness}) must be collection.ticks ({self.ticks}) or "
             "more: what comes on one request is learned from tick by tick",

@@ -6,10 +6,12 @@ processes, carrying calls to them and noticing that one is gone is the work of
 """
 
 import importlib
+import logging
 import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 import traceback
@@ -37,6 +39,7 @@ from coach_rl.graph_managers.block_worker import BlockWorker, Setup
 
 _KINDS = (SpaceError, ConfigurationError, CheckpointError, NonFiniteError, EnvironmentFault)
 _CLOSE_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
 
 
 class WorkerLost(CoachError):
@@ -197,19 +200,9 @@ def handles(place: str, workers: int) -> Callable[[], Handle]:
         return InlineWorker
     if place == "local":
         return LocalWorker
-    ray, address = _ray(), place.partition(":")[2]
+    ray = _ray()
     if not ray.is_initialized():
-        try:
-            if address:
-                ray.init(address=address, log_to_driver=False)
-            else:
-                ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            at = f" at '{address}'" if address else ""
-            raise ConfigurationError(
-                f"there is no Ray cluster{at} that could be joined ({' '.join(str(error).split())})"
-                "; start one with `ray start --head`, or leave out --on"
-            ) from error
+        _join(ray, place.partition(":")[2], workers)
     cores = int(ray.cluster_resources().get("CPU", 0))
     if cores < workers:
         raise ConfigurationError(
@@ -217,6 +210,33 @@ def handles(place: str, workers: int) -> Callable[[], Handle]:
             f"lower it to {cores}, or add nodes to the cluster"
         )
     return RayWorker
+
+
+def _join(ray: Any, address: str, workers: int) -> None:
+    """Join a cluster; without an address the one that is found, else one of this machine alone."""
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if address:
+            _require_open(address)
+            ray.init(address=address, **quiet)
+            return
+        try:
+            ray.init(address="auto", **quiet)
+        except ConnectionError:
+            ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        at = f" at {address}" if address else ""
+        text = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ConfigurationError(
+            f"no Ray cluster{at} could be joined: {text}; `ray start --head` starts one"
+        ) from error
+
+
+def _require_open(address: str) -> None:
+    """Raise OSError where nothing answers at HOST:PORT, for which Ray would wait long."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
 
 
 def packed(setup: Setup) -> Luggage:
@@ -281,6 +301,7 @@ def _end_with_the_run() -> None:
 
 
 def _ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it tells nobody unless asked to
     try:
         return importlib.import_module("ray")
     except ImportError as error:
