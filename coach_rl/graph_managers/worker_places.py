@@ -140,7 +140,8 @@ class LocalWorker:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([BlockWorker.__module__])
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin_process)
-        self._process: int | None = None
+        self.process: int | None = None
+        """Its process id, once it has begun."""
 
     def ask(self, verb: str, *arguments: object) -> "Future[Reply]":
         """See `Handle`."""
@@ -158,14 +159,14 @@ class LocalWorker:
         with suppress(Exception):
             closing.result(_CLOSE_SECONDS)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._process is not None and not closing.done():
+        if self.process is not None and not closing.done():
             with suppress(ProcessLookupError):
-                os.kill(self._process, signal.SIGKILL)
+                os.kill(self.process, signal.SIGKILL)
         self._pool.shutdown()
 
     def _note_process(self, future: "Future[Reply]") -> None:
         if future.exception() is None and (begun := future.result().result) is not None:
-            self._process = begun[0]
+            self.process = begun[0]
 
 
 class RayWorker:
@@ -173,12 +174,13 @@ class RayWorker:
 
     def __init__(self) -> None:
         self._ray = _ray()
-        self._actor = self._ray.remote(num_cpus=1)(Served).remote()
+        self.actor = self._ray.remote(num_cpus=1)(Served).remote()
+        """Ray's handle of it."""
 
     def ask(self, verb: str, *arguments: object) -> "Future[Reply]":
         """See `Handle`."""
         errors = self._ray.exceptions
-        future = self._actor.answer.remote(verb, arguments).future()
+        future = self.actor.answer.remote(verb, arguments).future()
         gone = (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError)
         return _translated(future, gone, "its actor is gone")
 
@@ -187,7 +189,7 @@ class RayWorker:
         with suppress(Exception):
             self.ask("close").result(_CLOSE_SECONDS)
         with suppress(Exception):
-            self._ray.kill(self._actor)
+            self._ray.kill(self.actor)
 
 
 def handles(place: str, workers: int) -> Callable[[], Handle]:
