@@ -137,9 +137,9 @@ def test_a_run_with_workers_goes_on_bit_for_bit_after_a_stop(params, tmp_path):
             next(going)
         while not first.is_settled:
             next(going)
-        write_checkpoint(tmp_path, first.state_dict())
+        write_checkpoint(tmp_path / "half", first.state_dict(), {})
     with manager_of(params) as second:
-        second.load_state_dict(read_checkpoint(tmp_path))
+        second.load_state_dict(read_checkpoint(tmp_path / "half").state)
         list(second.improve())
         assert_same_state(expected, second.state_dict())
 
@@ -203,7 +203,7 @@ def test_asynchronous_workers_act_within_the_bound_of_staleness():
     with manager_of(params) as manager:
         records = list(manager.improve())
     progress = [each.scalars for each in records if each.kind == "progress"]
-    found = [each["collection/staleness_max"] for each in progress[1:]]
+    found = [each["collection/staleness_max"] for each in progress]
     assert found
     assert 1 <= max(found) <= 4
     assert records[-1].environment_steps >= 180
