@@ -1,6 +1,6 @@
 """Throughput of workers on a simulator that costs 5 ms a step.
 
-python benchmarks/remote_collection.py [--steps 1500] [--place local] [--repeats 3]
+python benchmarks/remote_collection.py [--steps 1536] [--place local] [--repeats 3] [--workers 0 1 2 4]
 
 PPO on 8 environments whose step computes (`busy`) or waits (`waiting`, as for a program elsewhere)
 for 5 ms. Steps per second of training, start of the workers left out; the number of workers goes
@@ -88,8 +88,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1536)
     parser.add_argument("--place", default="local", help="local, ray or ray:ADDRESS")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2, 4])
     given = parser.parse_args()
-    counts = (0, 1, 2, 4)
+    counts = given.workers
     print(f"| simulator | {' | '.join(f'{count} workers' for count in counts)} | 2 : 1 |")
     for waits in (False, True):
         speeds = {count: [] for count in counts}
@@ -97,6 +98,9 @@ def main() -> None:
             for count in counts:
                 found = speed(count, waits=waits, place=given.place, steps=given.steps)
                 speeds[count].append(found)
+                print(
+                    f"{'waiting' if waits else 'busy'}, {count} workers: {found:,.0f}", flush=True
+                )
         middle = {count: statistics.median(of) for count, of in speeds.items()}
         ratio = statistics.median(b / a for a, b in zip(speeds[1], speeds[2], strict=True))
         cells = " | ".join(f"{middle[count]:,.0f}" for count in counts)

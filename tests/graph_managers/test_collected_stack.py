@@ -37,7 +37,9 @@ from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
 from coach_rl.testing.states import assert_same_state
 
 EVERY = InputFilter(
-    observation={"observation": (ObservationNormalizationFilter(), ObservationStackingFilter(stack_size=2))},
+    observation={
+        "observation": (ObservationNormalizationFilter(), ObservationStackingFilter(stack_size=2))
+    },
     reward=(RewardReturnScalingFilter(),),
 )
 LEARNING = LearningParameters(batch=16, learning_starts=40, report_every=20)
@@ -237,8 +239,9 @@ def test_wrong_settings_are_refused(change, message):
         with_workers(parameters(), **change)
 
 
-def test_actors_of_a_ray_cluster_make_the_same_numbers_and_are_replaced():
+def test_actors_of_a_ray_cluster_make_the_same_numbers_and_are_replaced(monkeypatch):
     ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # or other tests leave them no time
     params = off_policy()
     ray.init(
         address="local", num_cpus=2, include_dashboard=False, object_store_memory=100_000_000,
