@@ -33,8 +33,8 @@ def linear(
         orthogonal: Orthogonal weights of that gain and bias 0 (Saxe et al. 2014); otherwise
             PyTorch's usual uniform weights and biases, on which the gain has no bearing.
     """
-    layer = nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
-    _fill(layer.weight, layer.bias, fan_in=inputs, rng=rng, gain=gain, orthogonal=orthogonal)
+    layer = nn.Linear(inputs, outputs, device="meta")
+    _fill(layer, fan_in=inputs, rng=rng, gain=gain, orthogonal=orthogonal)
     return layer
 
 
@@ -49,10 +49,9 @@ def convolution(
     orthogonal: bool,
 ) -> nn.Conv2d:
     """A square two-dimensional convolution without padding; see `linear` for the weights."""
-    layer = nn.Conv2d(inputs, outputs, kernel, stride, device="meta").to_empty(device="cpu")
+    layer = nn.Conv2d(inputs, outputs, kernel, stride, device="meta")
     fan_in = inputs * kernel * kernel
-    assert layer.bias is not None
-    _fill(layer.weight, layer.bias, fan_in=fan_in, rng=rng, gain=gain, orthogonal=orthogonal)
+    _fill(layer, fan_in=fan_in, rng=rng, gain=gain, orthogonal=orthogonal)
     return layer
 
 
@@ -151,14 +150,20 @@ class Activate(nn.Module):
 
 
 def _fill(
-    weight: Tensor,
-    bias: Tensor,
+    layer: nn.Linear | nn.Conv2d,
     *,
     fan_in: int,
     rng: torch.Generator,
     gain: float,
     orthogonal: bool,
 ) -> None:
+    """Give a layer of the meta device its parameters.
+
+    Not by `to_empty`, for which torch imports half of its compiler: a fifth of the time in which a
+    run starts.
+    """
+    assert layer.bias is not None
+    weight, bias = torch.empty(layer.weight.shape), torch.empty(layer.bias.shape)
     with torch.no_grad():
         if orthogonal:
             nn.init.orthogonal_(weight, gain, generator=rng)
@@ -167,3 +172,4 @@ def _fill(
             bound = 1 / math.sqrt(fan_in)
             weight.uniform_(-bound, bound, generator=rng)
             bias.uniform_(-bound, bound, generator=rng)
+    layer.weight, layer.bias = nn.Parameter(weight), nn.Parameter(bias)

@@ -26,6 +26,7 @@ from coach_rl.cli.settings import (
     Resume,
     Settings,
     Train,
+    TrainSeeds,
 )
 from coach_rl.cli.subcommands import SUBCOMMANDS, underscored
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
@@ -112,6 +113,13 @@ _CHECKED_PRESET = _Command(
     "preset",
     "it tries the preset's environment and trains nothing",
 )
+_SEEDS = _Command(
+    "coach train PRESET --seeds SEEDS",
+    "",
+    TrainSeeds,
+    "preset",
+    "with --seeds it begins a run for each of them",
+)
 _OF_PRESET = {"evaluate": _UNTRAINED, "check": _CHECKED_PRESET}
 """Commands with -p PRESET instead of their subject, by name."""
 _SUBJECTS = {
@@ -128,6 +136,7 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
+       coach study run|status|report FILE
        coach list [WORD]                or  coach -l"""
 
 
@@ -157,6 +166,8 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     command = _COMMANDS[name]
     if name in _OF_PRESET and "preset" in given and command.subject not in given:
         command = _OF_PRESET[name]
+    if name == "train" and "seeds" in given:
+        command = _SEEDS
     if rest and command.subject not in given:
         subject = rest.pop(0)
         given[command.subject] = Path(subject) if command.subject == "run" else subject
@@ -223,7 +234,13 @@ def _unexpected(words: Sequence[str], rest: Sequence[str]) -> ConfigurationError
     flag = next((word for word in reversed(before) if word.startswith("-")), "")
     if flag == "--seed":
         return ConfigurationError(
-            f"unexpected argument '{rest[0]}': --seed takes one number; start one run for each seed"
+            f"unexpected argument '{rest[0]}': --seed takes one number; for several runs give "
+            f"--seeds {before[-1]},{','.join(rest)}"
+        )
+    if flag == "--seeds":
+        return ConfigurationError(
+            f"unexpected argument '{rest[0]}': seeds are one argument, separated by ',': "
+            f"--seeds {','.join([before[-1], *rest])}"
         )
     if flag in ("-cp", "--custom_parameter"):
         changes = "; ".join([before[-1], *rest])
@@ -280,6 +297,7 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
     parser = flag_parser(
         prog=f"coach {name}", usage=f"{command.usage} [flags]", description=command.description
     )
-    shown = _names(_OF_PRESET[name].kind) if name in _OF_PRESET else set()
+    others = {**_OF_PRESET, "train": _SEEDS}
+    shown = _names(others[name].kind) if name in others else set()
     show_only(parser, _names(command.kind) | shown | {"debug", "help"})
     return parser

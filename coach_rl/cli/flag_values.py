@@ -64,3 +64,19 @@ def target(text: str) -> str:
 def modules(text: str) -> tuple[str, ...]:
     """Names of modules, separated by commas."""
     return tuple(text.split(","))
+
+
+def seeds(text: str) -> tuple[int, ...]:
+    """The seeds of `10`, which are 0 to 9, or of the list `3,5,8`."""
+    try:
+        numbers = (
+            tuple(map(whole, text.split(","))) if "," in text else tuple(range(positive(text)))
+        )
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(
+            f"must be how many, such as 10 (seeds 0 to 9), or a list, such as 3,5,8; got '{text}'"
+        ) from error
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise argparse.ArgumentTypeError(f"names the seed {number} twice, in '{text}'")
+    return numbers

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 import coach_rl
-from coach_rl.cli.flag_values import hours, modules, positive, seconds, target, whole
+from coach_rl.cli.flag_values import hours, modules, positive, seconds, seeds, target, whole
 from coach_rl.cli.settings import DEFAULT_EPISODES
 from coach_rl.cli.subcommands import Parser
 
@@ -111,6 +111,13 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
 def _add_changes(group: argparse._ArgumentGroup) -> None:
     group.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment's level (task)")
     group.add_argument("--seed", metavar="SEED", type=whole, help="random seed (default: 0)")
+    group.add_argument(
+        "--seeds",
+        metavar="SEEDS",
+        type=seeds,
+        help="train a run for each seed: 10 for seeds 0 to 9, or a list such as 3,5,8; again, only "
+        "those that are not finished",
+    )
     group.add_argument(
         "-n", "--num_envs", metavar="N", type=positive, help="environments in parallel"
     )
@@ -231,6 +238,12 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         type=positive,
         help="threads of one tensor operation (default: 1, best for small networks; with -crd the "
         "run's own)",
+    )
+    group.add_argument(
+        "--jobs",
+        metavar="N",
+        type=positive,
+        help="with --seeds: runs at once (default: as many as there are cores and memory for)",
     )
     group.add_argument(
         "--matmul_precision",

@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from coach_rl.cli.arguments import parse_arguments
-from coach_rl.cli.settings import CheckPreset, Describe, EvaluateUntrained, ListPresets, Train
+from coach_rl.cli.settings import (
+    CheckPreset,
+    Describe,
+    EvaluateUntrained,
+    ListPresets,
+    Train,
+    TrainSeeds,
+)
 from coach_rl.cli.subcommands import SUBCOMMANDS, subcommand, underscored
 from coach_rl.core.errors import (
     CoachError,
@@ -69,9 +76,13 @@ def _run(words: list[str]) -> int:
     settings = parse_arguments(words)
     if isinstance(settings, ListPresets):
         return _list(settings)
-    if isinstance(settings, Train | EvaluateUntrained | Describe | CheckPreset):
+    if isinstance(settings, Train | TrainSeeds | EvaluateUntrained | Describe | CheckPreset):
         find_preset(settings.preset)  # a misspelt name is reported at once
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
+    if isinstance(settings, TrainSeeds):
+        from coach_rl.cli.seeds import train_seeds
+
+        return train_seeds(settings)
     from coach_rl.cli.commands import run_command
 
     return run_command(settings, words)

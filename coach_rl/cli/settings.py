@@ -103,6 +103,26 @@ class Train:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainSeeds:
+    """`coach train PRESET --seeds SEEDS`: one run for each seed."""
+
+    preset: str
+    changes: Changes
+    length: Length
+    keeping: Keeping
+    seeds: tuple[int, ...] = ()
+    jobs: int | None = None
+    """Runs at once; None: as many as the machine carries."""
+    device: str = "auto"
+    threads: int = 1
+    matmul_precision: MatmulPrecision = "highest"
+    experiment_name: str | None = None
+    experiment_path: Path | None = None
+    no_tensorboard: bool = False
+    plain: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Resume:
     """`coach resume RUN`, in short `coach -crd RUN`; what is None stays as it was."""
 
@@ -199,6 +219,7 @@ class ListPresets:
 
 Settings = (
     Train
+    | TrainSeeds
     | Resume
     | Fork
     | Evaluate

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from coach_rl.core.errors import ConfigurationError
 
-SUBCOMMANDS: dict[str, str] = {}
+SUBCOMMANDS = {"study": "coach_rl.cli.studies"}
 """The module of each command."""
 
 

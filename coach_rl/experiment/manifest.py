@@ -87,7 +87,7 @@ def make_manifest(
         "level": shown_level(graph_manager.parameters.environment.level),
         "created": now(),
         "command": list(origin.command),
-        "job": None if origin.job is None else dict(origin.job),
+        **({} if origin.job is None else {"job": dict(origin.job)}),
         "preset": None if origin.preset is None else _preset_entry(origin.preset),
         "panel": encode(dict(origin.panel), "panel"),
         "graph_manager": reference(type(graph_manager), "graph_manager"),

@@ -16,7 +16,7 @@ from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.studies.executors import Executor, LostJob
 from coach_rl.studies.job import Job, JobResult, State
-from coach_rl.studies.job_run import find_identity, identity, is_finished
+from coach_rl.studies.job_run import Announce, find_identity, identity, is_finished
 
 MOST_LOSSES = 5
 """Number of times in a row that a job may be lost without a new checkpoint before it has failed."""
@@ -43,7 +43,11 @@ OnChange = Callable[[Sequence[JobStatus]], None]
 
 
 def conduct(
-    jobs: Sequence[Job], executor: Executor, *, on_change: OnChange | None = None
+    jobs: Sequence[Job],
+    executor: Executor,
+    *,
+    on_change: OnChange | None = None,
+    announce: Announce | None = None,
 ) -> list[JobResult]:
     """Run jobs, each to its end; one that fails doesn't end the others.
 
@@ -54,6 +58,7 @@ def conduct(
         jobs: The runs to be made. One that is there twice is made once.
         executor: Gives them to processes; closed by whoever made it, and by a signal.
         on_change: Called when the status of a job changes, and every second; None for nobody.
+        announce: Called with a line when a signal comes; None for nobody.
 
     Returns:
         What became of them, in their order.
@@ -82,6 +87,8 @@ def conduct(
                 for track in tracks.values():
                     track.take_in(executor)
         except KeyboardInterrupt as error:
+            if announce is not None:
+                announce("stopping all runs after this step and saving; once more stops at once")
             _stop(executor)
             for track in tracks.values():
                 track.conclude()

@@ -77,7 +77,7 @@ def find_identity(experiment: Path, identity: str) -> RunFolder | None:
         if is_near:
             run = RunFolder(path.parent)
             manifest = read_manifest(run)
-            if (manifest.get("job") or {}).get("identity") == identity == _digest(manifest):
+            if manifest.get("job", {}).get("identity") == identity == _digest(manifest):
                 found.append((is_finished(run), manifest["created"], run.path.name, run))
     return max(found, key=lambda entry: entry[:3])[3] if found else None
 

@@ -8,17 +8,23 @@ import atexit
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+import warnings
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
+from typing import Any
 
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import CoachWarning, ConfigurationError, require
 from coach_rl.studies.executors import LostJob
 from coach_rl.studies.job import Job, JobResult
 
 PRELOADED = "coach_rl.studies.job_run"
 """The module that the server of processes imports; it imports torch."""
+
+OnWarning = Callable[[Job, str], None]
 
 
 class LocalPool:
@@ -26,11 +32,13 @@ class LocalPool:
 
     Args:
         slots: Processes at once, 1 or more.
+        on_warning: Called, in some thread, with a job and a warning of its run; None prints it.
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, *, on_warning: OnWarning | None = None) -> None:
         require(slots >= 1, f"slots must be 1 or more, got {slots}")
         self.slots = slots
+        self._on_warning = on_warning or _print_warning
         self._threads = ThreadPoolExecutor(slots, thread_name_prefix="job")
         self._idle: SimpleQueue[_Worker | None] = SimpleQueue()
         """Workers without a job; None: a slot whose worker has not started or is gone."""
@@ -68,7 +76,7 @@ class LocalPool:
             self._busy.add(worker)
             if self._is_cancelled:
                 return JobResult(job=job, state="stopped", folder=None)
-            return worker.run(job)
+            return worker.run(job, self._on_warning)
         except LostJob:
             worker = None
             raise
@@ -94,13 +102,15 @@ class _Worker:
         self._process.start()
         theirs.close()
 
-    def run(self, job: Job) -> JobResult:
+    def run(self, job: Job, on_warning: OnWarning) -> JobResult:
         """The result of a job; LostJob where the process ends first."""
         try:
             self._connection.send(job)
-            wait([self._connection, self._process.sentinel])
-            if self._connection.poll():
-                answer: JobResult | ConfigurationError = self._connection.recv()
+            while wait([self._connection, self._process.sentinel]) and self._connection.poll():
+                answer: JobResult | ConfigurationError | str = self._connection.recv()
+                if isinstance(answer, str):
+                    on_warning(job, answer)
+                    continue
                 if isinstance(answer, ConfigurationError):
                     raise answer
                 return answer
@@ -119,6 +129,10 @@ class _Worker:
         self._process.join()
 
 
+def _print_warning(job: Job, text: str) -> None:
+    print(f"coach: warning: {job.name}, seed {job.task.seed}: {text}", file=sys.stderr)
+
+
 def _ended(exit_code: int | None) -> str:
     """How a process has ended, in words."""
     if exit_code is not None and exit_code < 0:
@@ -131,12 +145,18 @@ def _serve(connection: Connection) -> None:
     """Run the jobs that come in, until the pool is closed or its process is gone."""
     from coach_rl.studies.job_run import run_job  # not at the top: it imports torch
 
+    def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        is_ours = issubclass(category, CoachWarning)
+        connection.send(str(message) if is_ours else f"{category.__name__}: {message}")
+
     os.setpgrp()
     threading.Thread(target=_stop_with_pool, daemon=True).start()
     while True:
         try:
             job = _received(connection)
-            connection.send(run_job(job) if isinstance(job, Job) else job)
+            with warnings.catch_warnings():
+                warnings.showwarning = show_warning
+                connection.send(run_job(job) if isinstance(job, Job) else job)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
 

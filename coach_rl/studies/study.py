@@ -2,7 +2,7 @@
 
 def study() -> Study:
     return Study(
-        name="step_sizes",
+        name="learning_rates",
         question="Does a smaller learning rate help PPO on CartPole?",
         variants=(
             Variant(name="shipped", preset="CartPole_PPO"),
@@ -33,7 +33,7 @@ class Published:
     score: float
     """The score."""
     source: str
-    """Whose it is, and over how many seeds."""
+    """Its authors, and the number of their seeds."""
     curve: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     """Mean and standard deviation over seeds, by environment steps."""
 
@@ -57,7 +57,7 @@ class Variant:
     matmul_precision: MatmulPrecision = "highest"
     """Precision of float32 matrix products."""
     needs: Needs | None = None
-    """What each of its runs takes of a machine; None: as the study says."""
+    """Cores and memory that each of its runs takes; None: as the study says."""
     published: Published | None = None
     """Scores to compare it with; None: there are none."""
 
@@ -74,7 +74,7 @@ class Study:
     question: str = ""
     """The question that it answers, for readers of its report."""
     variants: NonEmpty[tuple[Variant, ...]]
-    """What is compared."""
+    """The variants that are compared."""
     seeds: NonEmpty[tuple[NonNegative[int], ...]]
     """Seeds of each variant's runs."""
     steps: Positive[int] | None = None
@@ -94,8 +94,8 @@ class Study:
     """Device of the networks: auto, cpu, cuda or cuda:N."""
     threads: Positive[int] = 1
     """Threads of one tensor operation on the CPU."""
-    needs: Needs = Needs()
-    """What each run takes of a machine."""
+    needs: Needs | None = None
+    """Cores and memory that each run takes; None: a core for each of its threads."""
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -12,7 +12,7 @@ from coach_rl.experiment.presets import PresetReference, find_preset
 from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.graph_managers.checkpoint_parameters import require_known_metric
 from coach_rl.graph_managers.task import TaskParameters
-from coach_rl.studies.job import Job
+from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.job_run import identity
 from coach_rl.studies.study import Study, Variant
 
@@ -20,7 +20,7 @@ STUDY, VARIANT = "study", "variant"
 """Labels of a study's jobs."""
 
 
-def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT) -> list[Job]:
+def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True) -> list[Job]:
     """A job for each seed of each variant, all variants of a seed before the next seed.
 
     So a study that is interrupted has something to say about every variant.
@@ -28,6 +28,7 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT) -> list[Job]:
     Args:
         study: The study.
         root: The folder of all experiments.
+        tensorboard: Whether the runs write TensorBoard files.
 
     Raises:
         ConfigurationError: A variant's preset, or something that it changes, does not exist.
@@ -54,7 +55,8 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT) -> list[Job]:
             name=study.name,
             root=root,
             labels={STUDY: study.name, VARIANT: variant.name},
-            needs=variant.needs or study.needs,
+            tensorboard=tensorboard,
+            needs=variant.needs or study.needs or Needs(cores=study.threads),
         )
         for index in rounds
         for variant in study.variants
@@ -93,7 +95,7 @@ def _named(reference: PresetReference, text: str) -> str:
 
 
 def _overrides(study: Study, variant: Variant, preset: Preset) -> dict[str, object]:
-    """What a variant changes of its preset: its own changes, its level, the study's budget."""
+    """Changes that a variant makes to its preset: its own, its level, the study's budget."""
     overrides = dict(variant.changes)
     steps = variant.steps or study.steps
     settings = {

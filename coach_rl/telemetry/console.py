@@ -154,7 +154,7 @@ class ConsoleSink:
             self._watcher, self._activity = None, ""
 
     def _doing(self) -> str:
-        return f"{self._activity}, {_duration(time.monotonic() - self._since)}"
+        return f"{self._activity}, {duration_text(time.monotonic() - self._since)}"
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -171,7 +171,7 @@ class ConsoleSink:
                 self._best = float(np.fmax(self._best, self._evaluated))
                 self._success = _success(scalars.get("evaluation/success_rate"))
             case "final_evaluation":
-                reward = _number(scalars["final_evaluation/reward_mean"])
+                reward = number_text(scalars["final_evaluation/reward_mean"])
                 self._final = reward + _success(scalars.get("final_evaluation/success_rate"))
             case "train":
                 self._learned[record.level, record.agent] = scalars
@@ -208,17 +208,17 @@ class ConsoleSink:
             "steps",
             self._of(record, EnvironmentSteps),
             "episode reward",
-            _number(self._episode_reward()),
+            number_text(self._episode_reward()),
         )
         speed = self._speed(EnvironmentSteps)
         table.add_row(
             "steps/s",
             f"{speed:,.0f}" if speed else "-",
             "evaluation",
-            f"{_number(self._evaluated)}{self._success}",
+            f"{number_text(self._evaluated)}{self._success}",
         )
         updates, episodes = self._of(record, TrainingSteps), self._of(record, EnvironmentEpisodes)
-        table.add_row("updates", updates, "best", _number(self._best))
+        table.add_row("updates", updates, "best", number_text(self._best))
         table.add_row("episodes", episodes, "elapsed", self._of(record, Hours))
         if self._final:
             table.add_row("", "", "final evaluation", self._final)
@@ -243,10 +243,10 @@ class ConsoleSink:
         if record.training_steps:
             parts.append(f"{record.training_steps:,} updates")
         if self._rewards:
-            parts.append(f"episode reward {_number(self._episode_reward())}")
+            parts.append(f"episode reward {number_text(self._episode_reward())}")
         if not math.isnan(self._evaluated):
-            best = f"(best {_number(self._best)})"
-            parts.append(f"evaluation {_number(self._evaluated)}{self._success} {best}")
+            best = f"(best {number_text(self._best)})"
+            parts.append(f"evaluation {number_text(self._evaluated)}{self._success} {best}")
         if self._final:
             parts.append(f"final evaluation {self._final}")
         for name, scalars in self._learners():
@@ -276,7 +276,7 @@ class ConsoleSink:
         parts = [unit.counted(record)]
         parts += [length.count for length in self._planned if type(length) is unit]
         if unit is Hours:
-            return " of ".join(_duration(3600 * hours) for hours in parts)
+            return " of ".join(duration_text(3600 * hours) for hours in parts)
         return " of ".join(f"{count:,}" for count in parts)
 
     def _speed(self, unit: type[StepUnit]) -> float | None:
@@ -294,7 +294,7 @@ class ConsoleSink:
             for length in self._planned
             if (seconds := self._seconds_left(length, record)) is not None
         ]
-        return f"{_duration(min(left))} left" if left else ""
+        return f"{duration_text(min(left))} left" if left else ""
 
     def _seconds_left(self, length: RunLength, record: LogRecord) -> float | None:
         remaining = max(0, length.count - length.counted(record))
@@ -327,13 +327,15 @@ def _success(rate: float | None) -> str:
     return "" if rate is None else f", {rate:.0%} success"
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """A number as people read it; a dash where there is none."""
     if math.isnan(value):
         return "-"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
-def _duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
+    """Seconds as hours, minutes and seconds: `1:02:03`, `2:03`."""
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

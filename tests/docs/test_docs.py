@@ -4,6 +4,7 @@ Every ```python block of a page is run from top to bottom in one namespace; ever
 line of a ```bash block is checked against the command line and the Makefile.
 """
 
+import importlib
 import re
 import runpy
 import shlex
@@ -24,6 +25,7 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.commands import overrides_of
 from coach_rl.cli.settings import Describe, Train
+from coach_rl.cli.subcommands import SUBCOMMANDS
 from coach_rl.core import parse_inspections
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -113,6 +115,9 @@ def understand(line):
             assert word in targets, f"`{line}`: make has no target {word}"
     elif Path(program).name == "coach":
         if words == ["--help"]:
+            return
+        if words[0] in SUBCOMMANDS:
+            importlib.import_module(SUBCOMMANDS[words[0]])._parser().parse_args(words[1:])
             return
         read = parse_arguments(words)
         described = isinstance(read, Train | Describe)

@@ -16,7 +16,7 @@ SOURCES = sorted(
 )
 FIELD_WORDS = {
     r"step[ _]sizes?": "learning rate",
-    r"(?<!standard )(?<!squared[_ ])deviations?": "standard deviation, or std in names",
+    r"(?<!standard[ _])(?<!squared[_ ])deviations?": "standard deviation, or std in names",
     r"inverse_deviation": "inverse_std",
     r"halves of (?:the|each)": "half-ranges",
     r"parts of the box": "normalised actions",

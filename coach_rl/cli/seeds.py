@@ -1,0 +1,104 @@
+"""`coach -p PRESET --seeds SEEDS`: a run for each seed, and what they say together."""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from rich.console import Console
+
+from coach_rl.cli.commands import overrides_of
+from coach_rl.cli.settings import TrainSeeds
+from coach_rl.cli.shell import program, short, word
+from coach_rl.core.errors import RunError
+from coach_rl.core.level_name import shown_level
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import check_name
+from coach_rl.experiment.runner import DEFAULT_ROOT
+from coach_rl.graph_managers.task import TaskParameters, resolved_device
+from coach_rl.studies.conduct import conduct
+from coach_rl.studies.job import Job, JobResult, Needs
+from coach_rl.studies.live_table import LiveTable
+from coach_rl.studies.local_pool import LocalPool
+from coach_rl.studies.machine import carried_runs
+from coach_rl.studies.scores import read_scores
+from coach_rl.studies.seed_tables import seed_tables
+
+
+def train_seeds(train: TrainSeeds) -> int:
+    """Train a run for each seed, show their progress and their scores; returns the exit code.
+
+    Raises:
+        ConfigurationError: The experiment doesn't resolve.
+        RunError: Some of the runs have failed.
+    """
+    preset = load_preset(find_preset(train.preset))
+    name = train.experiment_name or preset.reference.name
+    check_name(name)
+    overrides = overrides_of(train.changes, preset, train.length, train.keeping)
+    parameters = preset.configure(overrides).parameters
+    needs = Needs(cores=train.threads)
+    jobs = [
+        Job(
+            preset=train.preset,
+            overrides=overrides,
+            task=TaskParameters(
+                seed=seed,
+                device=resolved_device(train.device),
+                matmul_precision=train.matmul_precision,
+                threads=train.threads,
+            ),
+            name=name,
+            root=train.experiment_path or DEFAULT_ROOT,
+            needs=needs,
+            tensorboard=not train.no_tensorboard,
+        )
+        for seed in train.seeds
+    ]
+    at_once = min(train.jobs or carried_runs(needs), len(jobs))
+    console = Console(no_color=train.plain, highlight=False)
+    level = shown_level(parameters.environment.level)
+    folder = jobs[0].root / name
+    print(f"running:    {name} on {level}, {len(jobs)} seeds, {at_once} at once")
+    print(f"run folders in {short(folder.absolute())}")
+    with (
+        closing(LiveTable(console, plain=train.plain)) as table,
+        closing(
+            LocalPool(
+                at_once,
+                on_warning=lambda job, text: table.tell(
+                    f"coach: warning: seed {job.task.seed}: {text}"
+                ),
+            )
+        ) as pool,
+    ):
+        results = conduct(
+            jobs,
+            pool,
+            on_change=table.show,
+            announce=lambda text: table.tell(f"coach: {text}"),
+        )
+    done = [read_scores(each.folder) for each in results if each.state == "done" and each.folder]
+    for each in seed_tables(done) if done else ():
+        console.print(each)
+    if done and not train.no_tensorboard:
+        print(f"curves:     {program('tensorboard')} --logdir {word(folder)}")
+    _require_done(results)
+    return 0
+
+
+def _require_done(results: Sequence[JobResult]) -> None:
+    """Raise an error that says which seeds have failed, and why."""
+    seeds: dict[str, list[int]] = {}
+    for result in results:
+        if result.state != "done":
+            seeds.setdefault(result.error, []).append(result.job.task.seed)
+    if seeds:
+        failed = sum(map(len, seeds.values()))
+        reasons = (
+            f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {why}"
+            for why, of in seeds.items()
+        )
+        raise RunError(
+            f"{failed} of {len(results)} runs failed: {'; '.join(reasons)}; the same command tries "
+            "them again and leaves out what is done"
+        )

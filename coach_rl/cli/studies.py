@@ -1,0 +1,185 @@
+"""`coach study run|status|report FILE`: a study's runs, where they stand, and what they say."""
+
+import argparse
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from coach_rl.cli.flag_values import positive
+from coach_rl.cli.shell import program, short
+from coach_rl.cli.subcommands import Parser
+from coach_rl.core.errors import ConfigurationError, RunError
+
+if TYPE_CHECKING:
+    from coach_rl.studies.job import Job, JobResult
+
+
+def run(words: Sequence[str]) -> int:
+    """Read the words after `coach study` and obey them; returns the exit code."""
+    given = _parser().parse_args(words)
+    return {"run": _run, "status": _status, "report": _report}[given.command](given)
+
+
+def _parser() -> Parser:
+    shared = Parser(add_help=False)
+    shared.add_argument(
+        "file", metavar="FILE", help="a .py file with `study() -> Study`, or FILE.py:FUNCTION"
+    )
+    shared.add_argument(
+        "-ep",
+        "--experiment_path",
+        metavar="PATH",
+        dest="root",
+        type=Path,
+        default=Path("experiments"),
+        help="the folder of all experiments (default: ./experiments)",
+    )
+    shared.add_argument(
+        "--runs",
+        metavar="FOLDER",
+        dest="earlier",
+        type=Path,
+        action="append",
+        default=[],
+        help="take finished runs with the same parameters from here as well, however deep",
+    )
+    shared.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser = Parser(prog="coach study", description="Many runs that answer one question.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    run = commands.add_parser("run", parents=[shared], help="make the runs that are missing")
+    run.add_argument(
+        "--jobs", metavar="N", type=positive, help="runs at once (default: as the machine carries)"
+    )
+    run.add_argument("--on", metavar="PLACE", default="local", help="where to run (default: local)")
+    run.add_argument(
+        "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
+    )
+    run.add_argument(
+        "--plain", action="store_true", help="plain lines instead of a live, coloured table"
+    )
+    commands.add_parser("status", parents=[shared], help="say where each run stands")
+    writing = commands.add_parser("report", parents=[shared], help="print the tables")
+    writing.add_argument(
+        "--write",
+        metavar="PAGE",
+        type=Path,
+        nargs="*",
+        help="write them between the study's marks in these pages, or in those that it names",
+    )
+    return parser
+
+
+def _run(given: argparse.Namespace) -> int:
+    # Not at the top, here and below: these import torch, which takes seconds.
+    from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.study_jobs import check_study
+    from coach_rl.studies.study_runs import evaluate_missing, study_runs
+    from coach_rl.studies.study_tables import report
+    from coach_rl.studies.where import check_place
+
+    check_place(given.on)
+    study = load_study(given.file)
+    check_study(study)
+    runs = study_runs(study, root=given.root, earlier=given.earlier)
+    missing = [
+        replace(run.job, tensorboard=not given.no_tensorboard) for run in runs if not run.is_done
+    ]
+    print(f"study {study.name}: {len(runs)} runs, {len(runs) - len(missing)} done")
+    results = _conducted(missing, given) if missing else []
+    runs = study_runs(study, root=given.root, earlier=given.earlier)
+    for run in evaluate_missing(study, runs):
+        print(f"evaluating  {run.variant}, seed {run.seed}: {study.episodes} episodes")
+    print(f"\n{report(study, runs, brief=True)}\n")
+    print(f"run folders in {short((given.root / study.name).absolute())}")
+    print(f"each run:   {program('coach')} study report {shlex.quote(given.file)}")
+    failed = [f"{named(each.job)}: {each.error}" for each in results if each.state != "done"]
+    if failed:
+        raise RunError(
+            f"{len(failed)} of {len(runs)} runs failed: {'; '.join(failed)}; the same command "
+            "tries them again and leaves out what is done"
+        )
+    return 0
+
+
+def _conducted(jobs: Sequence["Job"], given: argparse.Namespace) -> list["JobResult"]:
+    """Run jobs while a table shows where they stand."""
+    from coach_rl.studies.conduct import conduct
+    from coach_rl.studies.live_table import LiveTable
+    from coach_rl.studies.where import executor
+
+    def warn(job: "Job", text: str) -> None:
+        table.tell(f"coach: warning: {named(job)}: {text}")
+
+    console = Console(no_color=given.plain, highlight=False)
+    with (
+        closing(LiveTable(console, plain=given.plain)) as table,
+        closing(executor(given.on, jobs, at_once=given.jobs, on_warning=warn)) as pool,
+    ):
+        print(f"running:    {len(jobs)} runs, {pool.slots} at once")
+        return conduct(
+            jobs,
+            pool,
+            on_change=table.show,
+            announce=lambda text: table.tell(f"coach: {text}"),
+        )
+
+
+def named(job: "Job") -> str:
+    """A job's name for people."""
+    return f"{job.labels['variant']} seed {job.task.seed}"
+
+
+def _status(given: argparse.Namespace) -> int:
+    from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.study_runs import study_runs
+
+    study = load_study(given.file)
+    runs = study_runs(study, root=given.root, earlier=given.earlier)
+    table = Table(box=None, pad_edge=False)
+    for name in ("variant", "seed", "state", "steps", study.metric, "run"):
+        justify = "right" if name in ("seed", "steps", study.metric) else "left"
+        table.add_column(name, justify=justify, overflow="fold")
+    for run in runs:
+        scores = run.scores
+        last = None if scores is None else scores.last(study.metric)
+        table.add_row(
+            run.variant,
+            str(run.seed),
+            "missing" if scores is None else scores.state,
+            "" if scores is None else f"{scores.environment_steps:,}",
+            "" if last is None else f"{last:,.4g}",
+            "" if run.folder is None else short(run.folder.path),
+        )
+    Console(highlight=False).print(table)
+    states = Counter("missing" if run.scores is None else run.scores.state for run in runs)
+    print(", ".join(f"{count} {state}" for state, count in states.items()))
+    return 0
+
+
+def _report(given: argparse.Namespace) -> int:
+    from coach_rl.studies.marked_blocks import write_blocks
+    from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.study_runs import study_runs
+    from coach_rl.studies.study_tables import report
+
+    study = load_study(given.file)
+    runs = study_runs(study, root=given.root, earlier=given.earlier)
+    text = report(study, runs)
+    print(text)
+    if given.write is not None:
+        pages = given.write or [Path(page) for page in study.pages]
+        if not pages:
+            raise ConfigurationError(
+                f"the study '{study.name}' names no pages; give --write PAGE or Study(pages=...)"
+            )
+        scored = sum(run.score(study) is not None for run in runs)
+        for page in write_blocks(pages, study.name, text, runs=scored):
+            print(f"written to {short(page)}")
+    return 0

@@ -1,0 +1,177 @@
+"""The runs of a study: each that it asks for, and what has become of it.
+
+A run is known by its parameters. Those that were made outside of the study, by hand or by an
+earlier version of the code, are its own wherever their parameters are the same.
+"""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.experiment.evaluation import evaluate_run
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.experiment.runner import DEFAULT_ROOT
+from coach_rl.experiment.strict_json import Json, read_json
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.studies.earlier_runs import is_run_of
+from coach_rl.studies.job import Job
+from coach_rl.studies.job_run import find_run, is_finished
+from coach_rl.studies.scores import RunScores, read_scores, runs_below
+from coach_rl.studies.study import Study
+from coach_rl.studies.study_jobs import VARIANT, jobs_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyRun:
+    """A run that a study asks for."""
+
+    job: Job
+    """The run to be made."""
+    folder: RunFolder | None
+    """Its folder; None where it has not begun."""
+
+    @property
+    def variant(self) -> str:
+        """Name of its variant."""
+        return self.job.labels[VARIANT]
+
+    @property
+    def seed(self) -> int:
+        """Its seed."""
+        return self.job.task.seed
+
+    @property
+    def is_done(self) -> bool:
+        """True if it has trained to its end."""
+        return self.folder is not None and is_finished(self.folder)
+
+    @cached_property
+    def scores(self) -> RunScores | None:
+        """Its evaluations and counters; None where it has not begun."""
+        return None if self.folder is None else read_scores(self.folder.path)
+
+    @cached_property
+    def code(self) -> tuple[str, ...]:
+        """Versions of the code that it was made with; several where it was resumed by another."""
+        if self.folder is None:
+            return ()
+        manifest = read_manifest(self.folder)
+        return tuple(dict.fromkeys(map(_code, (manifest, *manifest["resumes"]))))
+
+    def score(self, study: Study) -> float | None:
+        """The study's metric after training; None where it is not known yet, or not reported."""
+        if not self.is_done or self.scores is None or self.folder is None:
+            return None
+        if study.episodes is None:
+            return self.scores.final.get(study.metric)
+        evaluation = evaluation_of(self.folder, study.episodes)
+        return None if evaluation is None else evaluation.get(study.metric)
+
+
+def study_runs(
+    study: Study, *, root: Path = DEFAULT_ROOT, earlier: Sequence[Path] = ()
+) -> list[StudyRun]:
+    """The runs that a study asks for, in the order of its jobs.
+
+    Args:
+        study: The study.
+        root: The folder of all experiments.
+        earlier: Folders in which finished runs may be that were not made for the study.
+
+    Raises:
+        ConfigurationError: A variant does not resolve, or there is no such folder.
+        CheckpointError: The manifest of a run is damaged.
+    """
+    for folder in earlier:
+        if not folder.is_dir():
+            raise ConfigurationError(f"there is no folder {folder} to look for earlier runs in")
+    runs = [StudyRun(job=job, folder=find_run(job)) for job in jobs_of(study, root=root)]
+    if all(run.is_done for run in runs):
+        return runs
+    candidates = list(_finished([root / study.name, *earlier]))
+    experiments: dict[str, GraphManager] = {}
+    return [run if run.is_done else _made_earlier(run, candidates, experiments) for run in runs]
+
+
+def evaluation_of(folder: RunFolder, episodes: int) -> dict[str, float] | None:
+    """Metrics of the last evaluation of so many episodes that was made of a finished run.
+
+    Only those count that `coach evaluate` makes without other options: greedy, of the last
+    checkpoint, in the run's own environment, on the starts that are the same for all runs.
+
+    Raises:
+        CheckpointError: The file of an evaluation is damaged.
+    """
+    steps, found = read_json(folder.summary)["env_steps"], None
+    for path in sorted(folder.evaluations.glob("*.json"), key=lambda path: path.stat().st_mtime):
+        document = read_json(path)
+        try:
+            options = (document["seed"], document.get("sampling"), document.get("overrides"))
+            metrics = {name.partition("/")[2]: of for name, of in document["scalars"].items()}
+            for level, scalars in document.get("levels", {}).items():
+                metrics |= {f"{level}/{name.partition('/')[2]}": of for name, of in scalars.items()}
+            is_plain = options[0] is None and not any(options[1:])
+            if is_plain and (document["environment_steps"], metrics["episodes"]) == (
+                steps,
+                episodes,
+            ):
+                found = metrics
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"{path} is damaged: {error}") from error
+    return found
+
+
+def evaluate_missing(study: Study, runs: Iterable[StudyRun]) -> Iterable[StudyRun]:
+    """Make the evaluations that score a study's finished runs, where they are missing.
+
+    Yields:
+        Each run before it is evaluated.
+    """
+    for run in runs:
+        if study.episodes is None or run.folder is None or not run.is_done:
+            continue
+        if evaluation_of(run.folder, study.episodes) is None:
+            yield run
+            evaluate_run(run.folder.path, episodes=EnvironmentEpisodes(study.episodes))
+
+
+def _finished(folders: Sequence[Path]) -> Iterable[tuple[RunFolder, Json]]:
+    """Finished runs with their manifests; what cannot be read is said, and left out."""
+    for folder in map(RunFolder, sorted({run for each in folders for run in runs_below(each)})):
+        if is_finished(folder):
+            try:
+                yield folder, read_manifest(folder)
+            except CheckpointError as error:
+                warnings.warn(f"an earlier run is left out: {error}", CoachWarning, stacklevel=2)
+
+
+def _made_earlier(
+    run: StudyRun,
+    candidates: Sequence[tuple[RunFolder, Json]],
+    experiments: dict[str, GraphManager],
+) -> StudyRun:
+    """The run, with the folder of an earlier one that has its parameters, where there is one."""
+    job = run.job
+    if run.variant not in experiments:
+        preset = load_preset(find_preset(job.preset))
+        experiments[run.variant] = preset.configure(job.overrides)
+    for folder, manifest in candidates:
+        if manifest["task"]["seed"] == run.seed and is_run_of(
+            manifest, experiments[run.variant], job.task
+        ):
+            return StudyRun(job=job, folder=folder)
+    return run
+
+
+def _code(part: Json) -> str:
+    """The commit that a part of a run was made with, `*` where files differed; else the version."""
+    git = (part.get("git") or {}).get("coach_rl")
+    if git is None:
+        return f"version {part['versions']['coach-rl']}"
+    return f"{git['commit'][:8]}{'*' if git['dirty'] else ''}"

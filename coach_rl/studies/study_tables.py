@@ -1,0 +1,296 @@
+"""A study's report in Markdown: what its variants came to, and what is missing."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coach_rl.core.records import FloatArray
+from coach_rl.studies.scores import RunScores
+from coach_rl.studies.statistics import (
+    Estimate,
+    difference,
+    estimate,
+    probability_of_improvement,
+    standard_deviation,
+)
+from coach_rl.studies.study import Study, Variant
+from coach_rl.studies.study_runs import StudyRun
+
+TAIL = 20
+"""Evaluations at the end of a run that are averaged, where it has twice as many or more."""
+MARKS = 6
+"""Evaluations of a run that its curve is shown at, where no published curve says otherwise."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A variant's finished runs that have a score."""
+
+    variant: Variant
+    runs: list[StudyRun]
+    numbers: list[RunScores]
+    """Their evaluations and counters."""
+    scores: FloatArray
+    """[seeds]"""
+
+
+def report(study: Study, runs: Sequence[StudyRun], *, brief: bool = False) -> str:
+    """The tables of a study, as Markdown.
+
+    Args:
+        study: The study.
+        runs: Its runs, as `study_runs` found them.
+        brief: Whether to leave out curves, and what each run came to.
+    """
+    groups = [_group(study, variant, runs) for variant in study.variants]
+    present = [group for group in groups if group.runs]
+    parts = [study.question]
+    if present:
+        parts += [_scores(study, present), _levels(present), _comparison(study, groups)]
+        parts += [] if brief else [_curves(study, present), _singly(study, present)]
+    parts += [_versions(present), _missing(study, runs)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _group(study: Study, variant: Variant, runs: Sequence[StudyRun]) -> _Group:
+    found = []
+    for run in runs:
+        score = run.score(study) if run.variant == variant.name else None
+        if score is not None and math.isfinite(score) and run.scores is not None:
+            found.append((run, run.scores, score))
+    return _Group(
+        variant,
+        [run for run, _, _ in found],
+        [numbers for _, numbers, _ in found],
+        np.array([score for _, _, score in found], np.float64),
+    )
+
+
+def _scores(study: Study, groups: Sequence[_Group]) -> str:
+    """A line for each variant; the columns are explained in docs/studies.md."""
+    shown = _shape(study.metric)
+    published = any(group.variant.published for group in groups)
+    head = ["variant", "steps", "seeds", "mean", "median", "IQM (95 %)", "best point", "at step"]
+    head += ["tail", "hours", "updates", "steps/s", *(["published"] if published else [])]
+    rows = []
+    for group in groups:
+        steps, values = _common_curve(study.metric, group)
+        best = int(np.nanargmax(values.mean(axis=0))) if values.size else None
+        hours = np.mean([run.wall_seconds / 3600 for run in group.numbers])
+        speeds = [run.steps_per_second for run in group.numbers if run.steps_per_second]
+        row = [
+            group.variant.name,
+            _range([run.environment_steps for run in group.numbers]),
+            str(len(group.runs)),
+            _mean(group.scores, shown),
+            shown(float(np.median(group.scores))),
+            _interval(estimate(group.scores), shown, least=0.0),
+            "" if best is None else _mean(values[:, best], shown),
+            "" if best is None else f"{steps[best]:,}",
+            _mean(values[:, -TAIL:].mean(axis=1), shown) if len(steps) >= 2 * TAIL else "",
+            _hours(float(hours)),
+            _range([run.training_steps for run in group.numbers]),
+            f"{np.median(speeds):,.0f}" if speeds else "",
+        ]
+        if published:
+            others = group.variant.published
+            row.append("" if others is None else f"{shown(others.score)} ({others.source})")
+        rows.append(row)
+    return _table(head, rows, left=1)
+
+
+def _levels(groups: Sequence[_Group]) -> str:
+    """Shares of the goals that each level of a hierarchy reaches, in the evaluation at the end."""
+    rows = []
+    for group in groups:
+        names = [name for name in group.numbers[0].final if name.endswith("/goal_share")]
+        for name in names:
+            shares = [run.final[name] for run in group.numbers if name in run.final]
+            level = name.removesuffix("/goal_share")
+            rows.append([group.variant.name, level, str(len(shares)), _mean(shares, _percent)])
+    head = ["variant", "level", "seeds", "sub-episodes that reach their goal"]
+    return _table(head, rows, left=2) if rows else ""
+
+
+def _comparison(study: Study, groups: Sequence[_Group]) -> str:
+    """Differences from the baseline, of the variants on its level."""
+    if study.baseline is None:
+        return ""
+    baseline = next(group for group in groups if group.variant.name == study.baseline)
+    if not baseline.runs:
+        return f"The baseline, {study.baseline}, has no finished run to compare with."
+    shown, rows = _shape(study.metric), []
+    for group in groups:
+        is_other = group is not baseline and bool(group.runs)
+        if not is_other or group.numbers[0].level != baseline.numbers[0].level:
+            continue
+        found = difference(group.scores, baseline.scores)
+        chance = probability_of_improvement([(group.scores, baseline.scores)])
+        if found.low is None:
+            verdict = "one seed says nothing of others"
+        elif not found.is_clear:
+            verdict = "no clear difference"
+        else:
+            verdict = "higher" if found.value > 0 else "lower"
+        rows.append([group.variant.name, _interval(found, shown), _interval(chance, _percent)])
+        rows[-1] += ["" if found.detectable is None else shown(found.detectable), verdict]
+    head = [f"against {study.baseline}", "difference of IQMs (95 %)"]
+    head += ["chance that a run scores higher (95 %)", "detectable difference", "verdict"]
+    return _table(head, rows, left=1) if rows else ""
+
+
+def _curves(study: Study, groups: Sequence[_Group]) -> str:
+    """Means over seeds on the way, beside published ones; a table for each set of steps."""
+    shown = _shape(study.metric)
+    tables: dict[tuple[int, ...], list[list[str]]] = {}
+    for group in groups:
+        steps, values = _common_curve(study.metric, group)
+        published = group.variant.published
+        curve = {} if published is None else published.curve
+        marks = [step for step in steps.tolist() if step in curve] or _spread(steps.tolist())
+        if not marks:
+            continue
+        rows = tables.setdefault(tuple(marks), [])
+        means = [_mean(values[:, steps == mark].ravel(), shown) for mark in marks]
+        rows.append([group.variant.name, str(len(group.runs)), *means])
+        if published is not None and marks[0] in curve:
+            theirs = [f"{shown(curve[mark][0])} ± {shown(curve[mark][1])}" for mark in marks]
+            rows.append([f"{group.variant.name}: {published.source}", "", *theirs])
+    return "\n\n".join(
+        _table(["after steps", "seeds", *(f"{mark:,}" for mark in marks)], rows, left=1)
+        for marks, rows in tables.items()
+    )
+
+
+def _spread(steps: list[int]) -> list[int]:
+    """A few of a curve's steps, evenly spread, the last among them."""
+    count = min(MARKS, len(steps))
+    return [steps[len(steps) * part // count - 1] for part in range(1, count + 1)]
+
+
+def _singly(study: Study, groups: Sequence[_Group]) -> str:
+    """Each run."""
+    shown, rows = _shape(study.metric), []
+    for group in groups:
+        for run, numbers, score in zip(group.runs, group.numbers, group.scores, strict=True):
+            values = numbers.curve.metrics.get(study.metric, np.empty(0))
+            row = [group.variant.name, str(run.seed), shown(float(score))]
+            if np.isfinite(values).any():
+                best = int(np.nanargmax(values))
+                row += [f"{shown(float(values[best]))} ({numbers.curve.steps[best]:,})"]
+                tail = shown(float(np.nanmean(values[-TAIL:]))) if len(values) >= 2 * TAIL else ""
+                row += [shown(float(values[-1])), tail]
+            else:
+                row += ["", "", ""]
+            row += [f"{numbers.environment_steps:,}", _hours(numbers.wall_seconds / 3600)]
+            rows.append([*row, f"{numbers.training_steps:,}"])
+    head = ["variant", "seed", "score", "best evaluation (at)", "last", "tail"]
+    return _table([*head, "steps", "hours", "updates"], rows, left=1)
+
+
+def _versions(groups: Sequence[_Group]) -> str:
+    """Say where the runs of a variant were made with different versions of the code."""
+    lines = []
+    for group in groups:
+        codes = {run.seed: ", ".join(run.code) for run in group.runs}
+        if len({*codes.values()}) > 1 or any(len(run.code) > 1 for run in group.runs):
+            each = "; ".join(
+                f"{code}: {_seeds([seed for seed, of in codes.items() if of == code])}"
+                for code in dict.fromkeys(codes.values())
+            )
+            lines.append(f"- {group.variant.name}: {each}")
+    if not lines:
+        return ""
+    head = "Made with different versions of the code (commits; `*`: with files changed since):"
+    return "\n".join([head, "", *lines])
+
+
+def _missing(study: Study, runs: Sequence[StudyRun]) -> str:
+    """Say which runs are missing, and which have no score."""
+    reasons: dict[tuple[str, str], list[int]] = {}
+    for run in runs:
+        if run.score(study) is None:
+            reasons.setdefault((run.variant, _why_missing(study, run)), []).append(run.seed)
+    if not reasons:
+        return ""
+    count = sum(map(len, reasons.values()))
+    lines = [f"- {variant}: {_seeds(seeds)} {why}" for (variant, why), seeds in reasons.items()]
+    return "\n".join([f"Missing: {count} of {len(runs)} runs.", "", *lines])
+
+
+def _why_missing(study: Study, run: StudyRun) -> str:
+    if run.scores is None:
+        return "not begun"
+    if not run.is_done:
+        return f"{run.scores.state}"
+    if study.episodes is not None:
+        return f"not evaluated over {study.episodes} episodes"
+    return f"done, without {study.metric}"
+
+
+def _common_curve(metric: str, group: _Group) -> tuple[FloatArray, FloatArray]:
+    """A metric at the evaluations that all runs of a variant have, [E] steps, [seeds, E]."""
+    curves = [run.curve for run in group.numbers if metric in run.curve.metrics]
+    if len(curves) < len(group.numbers):
+        return np.empty(0), np.empty((0, 0))
+    steps = curves[0].steps
+    for curve in curves[1:]:
+        steps = np.intersect1d(steps, curve.steps)
+    values = [curve.metrics[metric][np.isin(curve.steps, steps)] for curve in curves]
+    return steps, np.array(values)
+
+
+def _shape(metric: str) -> Callable[[float], str]:
+    """The format of a metric's values: rates as percentages."""
+    return _percent if metric.endswith(("_rate", "_share")) else _number
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}".replace(".0%", "%").replace("%", " %")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}"
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.2f}" if hours >= 0.1 else f"{hours:.1g}"
+
+
+def _mean(values: Sequence[float] | FloatArray, shown: Callable[[float], str]) -> str:
+    """Mean and standard deviation over seeds."""
+    spread = standard_deviation(np.asarray(values))
+    mean = shown(float(np.mean(values)))
+    return mean if spread is None else f"{mean} ± {shown(spread)}"
+
+
+def _interval(found: Estimate, shown: Callable[[float], str], *, least: float = -1.0) -> str:
+    """A number with its interval; of a rate, as much of it as is possible."""
+    if found.low is None or found.high is None:
+        return shown(found.value)
+    low, high = found.low, found.high
+    if shown is _percent:
+        low, high = max(low, least), min(high, 1.0)
+    return f"{shown(found.value)} ({shown(low)} to {shown(high)})"
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:
+    """A Markdown table whose first `left` columns are aligned to the left."""
+
+    def lines() -> Iterator[Sequence[str]]:
+        yield head
+        yield ["---" if column < left else "---:" for column in range(len(head))]
+        yield from rows
+
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines())

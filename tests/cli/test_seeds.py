@@ -1,0 +1,99 @@
+"""`coach -p PRESET --seeds`: a run for each seed, what they say together, and every mistake."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coach_rl.cli.arguments import parse_arguments
+from coach_rl.cli.main import main
+from coach_rl.cli.settings import TrainSeeds
+from coach_rl.experiment.run_folder import RunFolder, read_manifest
+
+FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+
+
+@pytest.fixture(autouse=True)
+def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def coach(*words: Any) -> int:
+    return main([str(word) for word in words])
+
+
+def seeds_of(experiment: str = "fake_preset") -> list[int]:
+    runs = (Path("experiments") / experiment).glob("*/manifest.json")
+    return sorted(read_manifest(RunFolder(run.parent))["task"]["seed"] for run in runs)
+
+
+def test_a_number_of_seeds_or_a_list_of_them() -> None:
+    for text, seeds in {"3": (0, 1, 2), "3,5,8": (3, 5, 8), "1": (0,)}.items():
+        settings = parse_arguments(["-p", "x", "--seeds", text, "--jobs", "2"])
+        assert isinstance(settings, TrainSeeds)
+        assert (settings.seeds, settings.jobs) == (seeds, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("-p x --seeds 2 --seed 3", "`coach train` ignores --seed: with --seeds it begins a run"),
+        ("-p x --seeds 2 -dg", "`coach train` ignores -dg: with --seeds"),
+        ("-crd RUN --seeds 2", "`coach resume` ignores --seeds: the run is rebuilt"),
+        ("-p x --jobs 2", "`coach train` ignores --jobs: it begins a new run"),
+        ("-p x --seeds 3,3", "names the seed 3 twice, in '3,3'"),
+        ("-p x --seeds 3,", "or a list, such as 3,5,8; got '3,'"),
+        ("-p x --seeds 0", "must be how many, such as 10 (seeds 0 to 9)"),
+        ("-p x --seeds -1", "must be how many, such as 10 (seeds 0 to 9)"),
+        ("-p x --seeds 2 --jobs 0", "--jobs: must be a whole number of 1 or more, got '0'"),
+        ("-p x --seeds 3 5 8", "separated by ',': --seeds 3,5,8"),
+        ("-p x --seed 3 5", "--seed takes one number; for several runs give --seeds 3,5"),
+        (f"-p {FAKE} --seeds 2 -cp lerning_rate=1", "did you mean 'learning_rate'?"),
+        (f"-p {FAKE} --seeds 2 -e a/b", "the experiment name 'a/b' cannot name a folder"),
+    ],
+)
+def test_a_mistake_is_one_line_and_begins_nothing(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach(*words.split()) == 2
+    out, err = capsys.readouterr()
+    assert said in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert not Path("experiments").exists()
+
+
+def test_seeds_are_trained_shown_and_not_trained_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("-p", FAKE, "--plain", "-ntb", "-c", "--jobs", "2", "--seeds")
+    assert coach(*command, "2") == 0
+    out = capsys.readouterr().out
+    assert "fake_preset on line, 2 seeds, 2 at once" in out
+    assert re.search(r"seed 1 +done +100 steps", out)
+    assert "Over 2 seeds" in out
+    assert seeds_of() == [0, 1]
+    assert coach(*command, "0,1,7") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"seed 7 +running", out)
+    assert not re.search(r"seed 1 +running", out)
+    assert "Over 3 seeds" in out
+    assert seeds_of() == [0, 1, 7]
+
+
+def test_a_seed_that_fails_does_not_end_the_others_and_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = FAKE.read_text()
+    broken = source.replace(
+        "self._rng = generator(",
+        "require(task.seed != 1, 'no such start')\n        self._rng = generator(",
+    )
+    assert broken != source
+    Path("broken.py").write_text(broken)
+    assert coach("-p", "broken.py", "--plain", "-ntb", "-c", "--seeds", "3") == 1
+    out, err = capsys.readouterr()
+    assert err == (
+        "coach: error: 1 of 3 runs failed: seed 1: no such start; the same command tries them "
+        "again and leaves out what is done\n"
+    )
+    assert "Over 2 seeds" in out
+    assert seeds_of("broken") == [0, 2]

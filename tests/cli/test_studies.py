@@ -1,0 +1,131 @@
+"""`coach study`: a study run, extended, watched and reported from the command line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from coach_rl.cli.main import main
+from tests.studies.walks import WALK
+
+STUDY = f"""
+from coach_rl import Study, Variant
+
+def study() -> Study:
+    return Study(
+        name="walks",
+        question="Which walk is longer?",
+        variants=(
+            Variant(name="slow", preset={WALK!r}),
+            Variant(name="fast", preset={WALK!r}, changes={{"learning_rate": 0.5}}),
+        ),
+        seeds=(1, 2),
+        steps=60,
+        baseline="slow",
+        device="cpu",
+        pages=("page.md",),
+    )
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_with_a_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("walks.py").write_text(STUDY)
+
+
+def coach(*words):
+    return main(["study", *words])
+
+
+def made():
+    return sorted(path.parent for path in Path("experiments").glob("walks/*/summary.json"))
+
+
+def edit(old, new):
+    Path("walks.py").write_text(Path("walks.py").read_text().replace(old, new))
+
+
+def test_study_is_run_extended_and_reported(capsys):
+    run = ("run", "walks.py", "--plain", "--jobs", "2", "-ntb")
+    assert coach(*run) == 0
+    first = made()
+    assert len(first) == 4
+    out = capsys.readouterr().out
+    assert "study walks: 4 runs, 0 done" in out
+    assert re.search(r"\| slow \| 60 \| 2 \| -?\d", out)
+    times = [(path / "log.jsonl").stat().st_mtime_ns for path in first]
+
+    edit("seeds=(1, 2)", "seeds=(1, 2, 3)")
+    assert coach(*run) == 0
+    assert len(made()) == 6
+    assert set(first) < set(made())
+    assert times == [(path / "log.jsonl").stat().st_mtime_ns for path in first]
+    assert "study walks: 6 runs, 4 done" in capsys.readouterr().out
+
+    edit("seeds=(1, 2, 3)", "seeds=(1, 2, 3, 4)")
+    assert coach("status", "walks.py") == 0
+    status = capsys.readouterr().out
+    assert status.endswith("6 done, 2 missing\n")
+    assert re.search(r"fast +4 +missing", status)
+
+    Path("page.md").write_text("above\n<!-- study: walks -->\n<!-- /study -->\nbelow")
+    assert coach("report", "walks.py", "--write") == 0
+    page = Path("page.md").read_text()
+    assert page.startswith("above\n<!-- study: walks -->\n<!-- runs: 6 -->\nWhich walk is longer?")
+    assert page.endswith("- fast: seed 4 not begun\n<!-- /study -->\nbelow")
+    assert "| against slow |" in page
+    assert coach("report", "walks.py", "-ep", "elsewhere", "--write") == 2
+    assert "is about 6 runs, and here are 0" in capsys.readouterr().err
+    assert Path("page.md").read_text() == page
+    assert coach("report", "walks.py", "-ep", "elsewhere", "--runs", "experiments") == 0
+    assert "Missing: 2 of 8 runs." in capsys.readouterr().out
+
+
+def test_failed_run_does_not_end_the_others(capsys):
+    edit('"learning_rate": 0.5', '"learning_rate": 0.5, "fail_at": 30')
+    assert coach("run", "walks.py", "--plain", "--jobs", "2", "-ntb") == 1
+    out, err = capsys.readouterr()
+    assert len(made()) == 2
+    assert err.startswith("coach: error: 2 of 4 runs failed: fast seed 1: ")
+    assert "the loss is NaN" in err
+    assert err.count("\n") == 1
+    assert "Missing: 2 of 4 runs." in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "other.py"], "there is no study file 'other.py'"),
+        (["run", "walks.py:studie"], "unknown study in walks.py 'studie'; did you mean 'study'?"),
+        (["run", "walks.py", "--on", "mars"], "unknown place to run on 'mars'"),
+        (["run", "walks.py", "--jobs", "0"], "--jobs: must be a whole number of 1 or more"),
+        (["run"], "the following arguments are required: FILE"),
+        (["rnu", "walks.py"], "invalid choice: 'rnu'"),
+        (["status", "walks.py", "--jobs", "2"], "unrecognized arguments: --jobs 2"),
+        (["report", "walks.py", "--runs", "nowhere"], "there is no folder nowhere"),
+        (["report", "walks.py", "--write", "no.md"], "there is no page no.md"),
+    ],
+)
+def test_mistake_is_said_in_one_line_and_nothing_is_made(capsys, words, message):
+    assert coach(*words) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert not Path("experiments").exists()
+
+
+def test_variant_that_does_not_resolve_is_said_before_anything_runs(capsys):
+    edit('"learning_rate": 0.5', '"lerning_rate": 0.5')
+    assert coach("run", "walks.py") == 2
+    err = capsys.readouterr().err
+    assert err.startswith("coach: error: the variant 'fast' of the study 'walks': ")
+    assert "learning_rate" in err
+    assert not Path("experiments").exists()
+
+
+def test_help_is_printed_for_each_command(capsys):
+    for words in (["help", "study"], ["study", "run", "--help"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert "coach study" in capsys.readouterr().out

@@ -1,0 +1,61 @@
+"""The number of runs at once: cores by affinity and quota, memory by machine and container."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from coach_rl.studies import machine
+from coach_rl.studies.job import Needs
+from coach_rl.studies.machine import carried_runs
+
+
+@pytest.fixture
+def of_machine(monkeypatch, tmp_path):
+    """A machine of 8 cores and 16 GB free memory, with control groups in a folder."""
+    memory = SimpleNamespace(available=16e9)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(machine, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(machine, "_MEMBERSHIP", tmp_path / "membership")
+    return tmp_path
+
+
+def write(folder, **files):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("_", ".", 1)).write_text(text)
+
+
+def test_a_run_for_each_core_that_this_process_may_use(of_machine, monkeypatch):
+    assert carried_runs(Needs()) == 8
+    assert carried_runs(Needs(cores=3)) == 2
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {1, 2})
+    assert carried_runs(Needs()) == 2
+
+
+def test_memory_bounds_them_where_it_is_short(of_machine):
+    assert carried_runs(Needs(memory_gb=5.0)) == 3
+    assert carried_runs(Needs(memory_gb=100.0)) == 1
+
+
+def test_a_container_bounds_cores_and_memory(of_machine):
+    write(of_machine, membership="0::/jobs/one\n")
+    (of_machine / "membership").write_text("0::/jobs/one\n")
+    write(of_machine / "jobs", cpu_max="400000 100000\n", memory_max="max\n")
+    write(of_machine / "jobs" / "one", cpu_max="max 100000\n")
+    assert carried_runs(Needs()) == 4
+    write(of_machine / "jobs", memory_max="8000000000\n", memory_current="6000000000\n")
+    write(of_machine / "jobs", memory_stat="anon 1\ninactive_file 1000000000\n")
+    assert carried_runs(Needs(memory_gb=1.5)) == 2
+
+
+def test_a_container_of_the_older_kind_bounds_them_too(of_machine):
+    (of_machine / "membership").write_text("4:memory:/docker/x\n2:cpu,cpuacct:/\n")
+    (of_machine / "cpu").mkdir()
+    (of_machine / "memory").mkdir()
+    (of_machine / "cpu" / "cpu.cfs_quota_us").write_text("250000\n")
+    (of_machine / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    assert carried_runs(Needs()) == 2
+    (of_machine / "memory" / "memory.limit_in_bytes").write_text("3000000000\n")
+    (of_machine / "memory" / "memory.usage_in_bytes").write_text("2000000000\n")
+    assert carried_runs(Needs(memory_gb=0.6)) == 1

@@ -1,0 +1,113 @@
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+import coach_rl
+from coach_rl import ConfigurationError, Study, Variant
+from coach_rl.experiment.run_folder import RunFolder, read_manifest, write_manifest
+from coach_rl.studies.job_run import run_job
+from coach_rl.studies.study_jobs import jobs_of
+from coach_rl.studies.study_runs import evaluate_missing, study_runs
+from tests.studies.walks import WALK
+
+SLOW = Variant(name="slow", preset=WALK)
+FAST = Variant(name="fast", preset=WALK, changes={"learning_rate": 0.5})
+STUDY = Study(name="walks", variants=(SLOW, FAST), seeds=(1, 2), steps=60, device="cpu")
+
+
+def make(study, root, *, only=slice(None)):
+    for job in jobs_of(study, root=root)[only]:
+        assert run_job(replace(job, tensorboard=False)).state == "done"
+
+
+def done(study, root, **given):
+    return [(run.variant, run.seed) for run in study_runs(study, root=root, **given) if run.is_done]
+
+
+def test_runs_are_found_by_their_parameters(tmp_path):
+    make(STUDY, tmp_path, only=slice(1, 3))
+    assert done(STUDY, tmp_path) == [("fast", 1), ("slow", 2)]
+    missing, fast, *_ = study_runs(STUDY, root=tmp_path)
+    assert (missing.folder, missing.scores, missing.code) == (None, None, ())
+    assert missing.score(STUDY) is None
+    assert fast.score(STUDY) == fast.scores.final["reward_mean"]
+
+
+def test_study_extended_by_seeds_and_variants_keeps_its_runs(tmp_path):
+    make(STUDY, tmp_path)
+    wider = replace(STUDY, seeds=(1, 2, 3), variants=(SLOW, FAST, replace(FAST, name="x", steps=9)))
+    assert len(done(wider, tmp_path)) == 4
+    renamed = replace(STUDY, variants=(replace(SLOW, name="other name"), FAST))
+    assert len(done(renamed, tmp_path)) == 4
+    assert done(replace(STUDY, steps=80), tmp_path) == []
+
+
+def test_finished_runs_that_were_made_elsewhere_count(tmp_path):
+    elsewhere = replace(STUDY, name="by_hand")
+    make(elsewhere, tmp_path / "old" / "deep")
+    assert done(STUDY, tmp_path) == []
+    assert len(done(STUDY, tmp_path, earlier=[tmp_path / "old"])) == 4
+    for run in study_runs(elsewhere, root=tmp_path / "old" / "deep"):
+        run.folder.summary.unlink()  # as where it was stopped
+    assert done(STUDY, tmp_path, earlier=[tmp_path / "old"]) == []
+    with pytest.raises(ConfigurationError, match="there is no folder"):
+        study_runs(STUDY, root=tmp_path, earlier=[tmp_path / "none"])
+
+
+def test_runs_of_the_study_count_after_a_parameter_was_added(tmp_path):
+    make(STUDY, tmp_path, only=slice(0, 1))
+    (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
+    manifest = read_manifest(run.folder)
+    del manifest["parameters"]["diverge_at"]
+    manifest["job"]["identity"] = "of an earlier version"
+    write_manifest(run.folder, manifest)
+    assert done(STUDY, tmp_path) == [("slow", 1)]
+
+
+def test_damaged_run_elsewhere_is_said_and_left_out(tmp_path):
+    make(replace(STUDY, name="by_hand"), tmp_path / "old", only=slice(0, 1))
+    (manifest,) = (tmp_path / "old").glob("*/*/manifest.json")
+    manifest.write_text("{")
+    with pytest.warns(match="an earlier run is left out"):
+        assert done(STUDY, tmp_path, earlier=[tmp_path / "old"]) == []
+
+
+def test_code_of_every_part_of_a_run_is_known(tmp_path):
+    make(STUDY, tmp_path, only=slice(0, 1))
+    (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
+    (now,) = run.code
+    manifest = read_manifest(run.folder)
+    part = {**manifest, "git": {"coach_rl": {"commit": "abcdef1234", "dirty": True}}}
+    write_manifest(run.folder, {**manifest, "resumes": [part]})
+    assert study_runs(STUDY, root=tmp_path)[0].code == (now, "abcdef12*")
+    write_manifest(run.folder, {**manifest, "git": {"coach_rl": None}})
+    assert study_runs(STUDY, root=tmp_path)[0].code == (f"version {coach_rl.__version__}",)
+
+
+def test_score_of_an_evaluation_afterwards(tmp_path):
+    study = replace(STUDY, episodes=7)
+    make(study, tmp_path, only=slice(0, 1))
+    run = study_runs(study, root=tmp_path)[0]
+    assert run.score(study) is None
+    assert [each.seed for each in evaluate_missing(study, study_runs(study, root=tmp_path))] == [1]
+    assert list(evaluate_missing(study, study_runs(study, root=tmp_path))) == []
+    score = run.score(study)
+    assert score is not None
+    (file,) = run.folder.evaluations.glob("*.json")
+    document = json.loads(file.read_text())
+    for name, value in (("sampling", True), ("seed", 3), ("overrides", {"a": 1})):
+        other = file.with_name(f"{name}.json")
+        scalars = {**document["scalars"], "evaluation/reward_mean": -1e9}
+        other.write_text(json.dumps({**document, "scalars": scalars, name: value}))
+    assert run.score(study) == score
+
+
+def test_best_copy_of_a_run_is_taken(tmp_path):
+    make(STUDY, tmp_path, only=slice(0, 1))
+    run = study_runs(STUDY, root=tmp_path)[0]
+    copy = run.folder.path.with_name("unfinished")
+    shutil.copytree(run.folder.path, copy)
+    RunFolder(copy).summary.unlink()
+    assert study_runs(STUDY, root=tmp_path)[0].folder == run.folder

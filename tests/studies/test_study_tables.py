@@ -1,0 +1,189 @@
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coach_rl import Published, Study, Variant
+from coach_rl.studies.scores import Curve, RunScores
+from coach_rl.studies.study_tables import report
+
+A = Variant(name="a", preset="p")
+B = Variant(name="b", preset="p")
+
+
+@dataclass
+class Run:
+    """A run with its score, which needs no folder."""
+
+    variant: str
+    seed: int
+    value: float | None
+    level: str = "here"
+    curve: tuple[float, ...] = (1.0, 2.0)
+    state: str = "done"
+    code: tuple[str, ...] = ("c0ffee",)
+    final: dict[str, float] = field(default_factory=dict)
+    steps: int = 100
+    scores: RunScores | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.curve)
+        self.scores = None if self.state == "missing" else RunScores(
+            path=Path(), experiment="s", labels={}, preset="p", level=self.level, seed=self.seed,
+            created="", state=self.state, holder=None, environment_steps=self.steps,
+            training_steps=self.steps // 2, episodes=3, wall_seconds=1800.0, steps_per_second=50.0,
+            curve=Curve(
+                steps=np.arange(1, count + 1) * self.steps // count,
+                hours=np.zeros(count),
+                metrics={"reward_mean": np.array(self.curve), "success_rate": np.array(self.curve)},
+            ),
+            final=self.final,
+        )  # fmt: skip
+
+    @property
+    def is_done(self) -> bool:
+        return self.state == "done"
+
+    def score(self, study: Study) -> float | None:
+        return self.value
+
+
+def study_of(*variants, **given):
+    return Study(**{"name": "s", "variants": variants, "seeds": (1, 2, 3, 4), **given})
+
+
+def cells(text, start):
+    """The cells of the first line that begins with a cell, by the names of its columns."""
+    lines = text.splitlines()
+    row = next(i for i, line in enumerate(lines) if line.startswith(f"| {start} |"))
+    head = max(i for i in range(row) if lines[i].startswith("| ---")) - 1
+    return dict(
+        zip(lines[head].strip("| ").split(" | "), lines[row].strip("| ").split(" | "), strict=True)
+    )
+
+
+def test_scores_of_a_variant_in_one_line():
+    runs = [Run("a", seed, score) for seed, score in enumerate((1.0, 2.0, 3.0, 6.0), 1)]
+    line = cells(report(study_of(A), runs), "a")
+    # mean 3, squares of what is left 4 + 1 + 0 + 9 over 3; IQM (2 + 3) / 2
+    assert line["mean"] == "3.0 ± 2.2"
+    assert line["median"] == "2.5"
+    assert line["IQM (95 %)"].startswith("2.5 (")
+    assert (line["seeds"], line["steps"], line["updates"]) == ("4", "100", "50")
+    assert (line["hours"], line["steps/s"]) == ("0.50", "50")
+
+
+def test_best_point_is_of_the_mean_over_seeds():
+    runs = [Run("a", 7, 0.0, curve=(5.0, 1.0, 4.0)), Run("a", 8, 0.0, curve=(0.0, 5.0, 4.0))]
+    text = report(study_of(A), runs)
+    assert (cells(text, "a")["best point"], cells(text, "a")["at step"]) == ("4.0 ± 0.0", "100")
+    assert cells(text, "a | 7")["best evaluation (at)"] == "5.0 (33)"
+    assert cells(text, "a | 8")["last"] == "4.0"
+
+
+def test_tail_is_the_mean_of_the_last_twenty_evaluations_of_forty():
+    long = Run("a", 1, 0.0, curve=(*[0.0] * 20, *[1.0] * 10, *[2.0] * 10))
+    assert cells(report(study_of(A), [long]), "a")["tail"] == "1.5"
+    short = Run("a", 1, 0.0, curve=(1.0,) * 39)
+    assert cells(report(study_of(A), [short]), "a")["tail"] == ""
+
+
+def test_rates_are_percentages_and_their_intervals_possible():
+    study = study_of(A, metric="success_rate")
+    runs = [Run("a", 1, 1.0), Run("a", 2, 0.995), Run("a", 3, 0.8)]
+    line = cells(report(study, runs), "a")
+    assert line["median"] == "99.5 %"
+    assert line["IQM (95 %)"].endswith("to 100 %)")
+
+
+def test_difference_from_the_baseline_is_called_only_where_it_is_clear():
+    study = study_of(A, B, Variant(name="c", preset="p"), baseline="a")
+    runs = [Run("a", seed, 10.0 + seed / 10) for seed in (1, 2, 3, 4)]
+    runs += [Run("b", seed, 20.0 + seed / 10) for seed in (1, 2, 3, 4)]
+    runs += [Run("c", seed, 10.0 * (seed - 2)) for seed in (1, 2, 3, 4)]
+    text = report(study, runs)
+    table = text[text.index("against a") :]
+    b, c = (next(x for x in table.splitlines() if x.startswith(f"| {name} |")) for name in "bc")
+    assert b.startswith("| b | 10.0 (")
+    assert b.endswith("| higher |")
+    assert c.endswith("| no clear difference |")
+
+
+def test_one_seed_says_nothing_of_others():
+    text = report(study_of(A, B, baseline="a"), [Run("a", 1, 1.0), Run("b", 1, 2.0)])
+    assert "| b | 1.0 | 100 % |  | one seed says nothing of others |" in text
+
+
+def test_variants_on_another_level_are_not_compared():
+    study = study_of(A, B, baseline="a")
+    assert "against a" not in report(study, [Run("a", 1, 1.0), Run("b", 1, 2.0, level="there")])
+    assert "no finished run to compare with" in report(study, [Run("b", 1, 2.0)])
+
+
+def test_published_scores_stand_beside_ones_own():
+    published = Published(score=7.0, source="them", curve={50: (6.0, 0.5), 900: (9.0, 0.1)})
+    study = study_of(Variant(name="a", preset="p", published=published), B)
+    text = report(study, [Run("a", 1, 1.0, curve=(3.0, 4.0)), Run("b", 1, 2.0)])
+    assert cells(text, "a")["published"] == "7.0 (them)"
+    assert cells(text, "a: them")["50"] == "6.0 ± 0.5"
+    assert "| a | 1 | 3.0 |" in text
+    assert "900" not in text
+
+
+def test_curves_are_shown_at_a_few_of_their_evaluations():
+    text = report(study_of(A), [Run("a", 1, 1.0, curve=tuple(range(13)), steps=1300)])
+    curve = cells(text[text.index("after steps") - 2 :], "a")
+    assert {step: value for step, value in curve.items() if "," in step or step.isdecimal()} == {
+        "200": "1.0", "400": "3.0", "600": "5.0", "800": "7.0", "1,000": "9.0", "1,300": "12.0"
+    }  # fmt: skip
+    assert "| after steps | seeds | 50 | 100 |" in report(study_of(A), [Run("a", 1, 1.0)])
+
+
+def test_what_is_missing_is_said():
+    runs = [
+        Run("a", 1, 1.0),
+        Run("a", 2, None, state="missing"),
+        Run("a", 3, None, state="stopped"),
+    ]
+    runs += [Run("a", 4, None)]
+    text = report(study_of(A), runs)
+    assert "Missing: 3 of 4 runs." in text
+    assert "- a: seed 2 not begun" in text
+    assert "- a: seed 3 stopped" in text
+    assert "- a: seed 4 done, without reward_mean" in text
+    assert "seed 4 not evaluated over 9 episodes" in report(study_of(A, episodes=9), runs)
+    assert "Missing" not in report(study_of(A), runs[:1])
+
+
+def test_study_without_a_finished_run_says_so():
+    text = report(study_of(A, question="Why?"), [Run("a", 1, None, state="missing")])
+    assert text == "Why?\n\nMissing: 1 of 1 runs.\n\n- a: seed 1 not begun"
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ((("one",), ("one",)), ""),
+        ((("one",), ("two",)), "- a: one: seed 1; two: seed 2"),
+        ((("one", "two"), ("one", "two")), "- a: one, two: seeds 1, 2"),
+    ],
+)
+def test_runs_made_with_different_code_are_named(codes, said):
+    runs = [Run("a", seed, 1.0, code=code) for seed, code in enumerate(codes, 1)]
+    text = report(study_of(A), runs)
+    assert ("different versions of the code" in text) == bool(said)
+    assert said in text
+
+
+def test_levels_of_a_hierarchy_have_a_table():
+    runs = [Run("a", 1, 1.0, final={"low/goal_share": 0.25, "reward_mean": 1.0})]
+    assert "| a | low | 1 | 25 % |" in report(study_of(A), runs)
+
+
+def test_brief_report_leaves_out_curves_and_single_runs():
+    runs = [Run("a", 1, 1.0)]
+    assert "after steps" in report(study_of(A), runs)
+    brief = report(study_of(A), runs, brief=True)
+    assert "after steps" not in brief
+    assert "best evaluation" not in brief
