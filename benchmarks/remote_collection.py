@@ -1,6 +1,6 @@
 """Throughput of workers on a simulator that costs 5 ms a step.
 
-python benchmarks/remote_collection.py [--steps 1536] [--place local] [--repeats 3] [--workers 0 1 2 4]
+python benchmarks/remote_collection.py [--steps 1536] [--place local] [--repeats 3]
 
 PPO on 8 environments whose step computes (`busy`) or waits (`waiting`, as for a program elsewhere)
 for 5 ms. Steps per second of training, start of the workers left out; the number of workers goes
@@ -10,6 +10,7 @@ round within each repeat, so that a busy machine slows all of them.
 import argparse
 import statistics
 import time
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -38,13 +39,18 @@ class SlowWalk(gymnasium.Env[np.ndarray, np.ndarray]):
     def __init__(self, waits: bool = False) -> None:
         self.waits = waits
 
-    def reset(self, *, seed=None, options=None):
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start somewhere."""
         super().reset(seed=seed)
         self.time, self.place = 0, self.np_random.normal(size=16)
         return self.place.astype(np.float32), {}
 
-    def step(self, action):
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Walk on, slowly."""
         if self.waits:
             time.sleep(STEP_SECONDS)
@@ -93,7 +99,7 @@ def main() -> None:
     counts = given.workers
     print(f"| simulator | {' | '.join(f'{count} workers' for count in counts)} | 2 : 1 |")
     for waits in (False, True):
-        speeds = {count: [] for count in counts}
+        speeds: dict[int, list[float]] = {count: [] for count in counts}
         for _ in range(given.repeats):
             for count in counts:
                 found = speed(count, waits=waits, place=given.place, steps=given.steps)

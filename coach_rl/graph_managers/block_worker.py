@@ -38,6 +38,8 @@ class BlockTick:
     """The simulators' answer; rows are numbered as in the whole run."""
     decisions: list[State]
     """The decision that each of these rows made last, by level, top first; arrays [R, ...]."""
+    asked_at: int = 0
+    """Ticks of the run when the parameters behind it were sent."""
 
 
 @dataclass(frozen=True, kw_only=True)

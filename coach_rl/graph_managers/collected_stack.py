@@ -5,6 +5,7 @@ goals, rewards, transitions, statistics and memories come about here, as in a ru
 What is left out is choosing actions and stepping simulators.
 """
 
+import copy
 import pickle
 import time
 import warnings
@@ -56,7 +57,7 @@ class Block:
     ticks: int = 0
     """Ticks asked for with that request."""
     asked_at: int = 0
-    """Ticks of the run when the parameters behind `made` and `request` were sent."""
+    """Ticks of the run when the parameters behind that request were sent."""
     losses: int = 0
     """Times it was lost since it last replied."""
     replaced: int = 0
@@ -88,6 +89,8 @@ class Blocks:
         self._answer: EnvResponse | None = None
         self._waited = self._since = 0.0
         self._ages: list[int] = []
+        self._told = b""
+        """The last message to workers."""
         self._make = handles(collection.on, collection.workers)
         self.blocks: list[Block] = []
         try:
@@ -133,12 +136,17 @@ class Blocks:
             message: What they are told.
         """
         if self._collection.mode == "synchronous":
-            if any(not block.made for block in self.blocks):
-                self._ask_to_collect(self.blocks, ticks, message)
-                self._await(self.blocks)
+            idle = [block for block in self.blocks if not block.made]
+            ahead = [len(block.made) for block in self.blocks if block.made]
+            if idle and ahead and self._told:  # a worker was lost: it catches up with the others
+                self._ask_to_collect(idle, min(ahead), self._told)
+            elif idle:
+                self._ask_to_collect(idle, min([ticks, *ahead]), message.sent())
+            self._await(idle)
         else:
-            idle = [each for each in self.blocks if not each.made and each.request is None]
-            self._ask_to_collect(idle, ticks, message)
+            idle = [block for block in self.blocks if block.request is None]
+            if idle:
+                self._ask_to_collect(idle, ticks, message.sent())
             self._await_some()
         ready = [block for block in self.blocks if block.made]
         answers = [self._taken(block, block.made.popleft()) for block in ready]
@@ -167,14 +175,13 @@ class Blocks:
             "blocks": [
                 {
                     "made": [_tick_state(tick) for tick in block.made],
-                    "asked_at": block.asked_at,
                     "replaced": block.replaced,
-                    "shown": block.shown,
+                    "shown": copy.deepcopy(block.shown),
                 }
                 for block in self.blocks
             ],
-            "decisions": self.decisions,
-            "held": self.held,
+            "decisions": copy.deepcopy(self.decisions),
+            "held": copy.deepcopy(self.held),
             "stream": self._stream,
             "ticks": self._ticks,
         }
@@ -186,12 +193,12 @@ class Blocks:
             raise CheckpointError(f"they are those of {saved} workers, not {len(self.blocks)}")
         self._settle()
         self._stream, self._ticks = state["stream"], state["ticks"]
-        self.decisions, self.held = state["decisions"], state["held"]
+        self.decisions, self.held = copy.deepcopy(state["decisions"]), state["held"]
+        self._told = b""
         self._ask_all("load", [(worker, self._stream) for worker in state["workers"]])
         for block, own in zip(self.blocks, state["blocks"], strict=True):
             block.made = deque(_tick_of_state(tick) for tick in own["made"])
-            block.asked_at, block.replaced = own["asked_at"], own["replaced"]
-            block.shown = own["shown"]
+            block.replaced, block.shown = own["replaced"], own["shown"]
 
     def close(self) -> None:
         """End every worker; harmless when repeated."""
@@ -203,10 +210,8 @@ class Blocks:
         setup = Setup(parameters=self._parameters, task=self._task, rows=block.rows)
         return block.handle.ask("begin", packed(setup))
 
-    def _ask_to_collect(self, blocks: Sequence[Block], ticks: int, message: "Message") -> None:
-        if not blocks:
-            return
-        told = message.sent()
+    def _ask_to_collect(self, blocks: Sequence[Block], ticks: int, told: bytes) -> None:
+        self._told = told
         for block in blocks:
             block.ticks, block.asked_at = ticks, self._ticks
             block.request = block.handle.ask("collect", ticks, told)
@@ -214,7 +219,11 @@ class Blocks:
     def _await_some(self) -> None:
         """Wait until a block has made a tick, and for those that would be too old later."""
         allowed, busy = self._collection.staleness, [each for each in self.blocks if each.request]
-        late = [each for each in busy if self._ticks - each.asked_at + each.ticks > allowed]
+        late = [
+            each
+            for each in busy
+            if self._ticks - each.asked_at + len(each.made) + each.ticks > allowed
+        ]
         self._await(late)
         busy = [each for each in busy if each.request is not None]
         if not any(block.made for block in self.blocks):
@@ -234,7 +243,7 @@ class Blocks:
                 block.made.append(self._replaced(block, lost))
             else:
                 block.losses = 0
-                block.made.extend(made)
+                block.made.extend(replace(tick, asked_at=block.asked_at) for tick in made)
             block.request = None
         self._waited += time.perf_counter() - began
 
@@ -244,7 +253,7 @@ class Blocks:
             if number == len(self.decisions):
                 self.decisions.append({})
             put_rows(self.decisions[number], made, tick.answer.rows, self.num_envs)
-        self._ages.append(self._ticks - block.asked_at)
+        self._ages.append(self._ticks - tick.asked_at)
         block.shown = tick.answer.first_observation
         return tick.answer
 
@@ -280,7 +289,7 @@ class Blocks:
             faults=tuple(Fault(cause="died", row=int(row), message=message) for row in block.rows),
             lost=np.ones(count, np.bool_),
         )
-        return BlockTick(answer=answer, decisions=[])
+        return BlockTick(answer=answer, decisions=[], asked_at=block.asked_at)
 
     def _begin_anew(self, block: Block) -> EnvResponse:
         """Start a worker again, with new random streams and new episodes."""
@@ -354,6 +363,9 @@ class CollectedStack(Stack):
             if isinstance(level.agent, HoldingAgent):
                 level.agent.hold_statistics(self.blocks.held.get(level.name))
 
+    def _load_simulators(self, state: State) -> None:
+        self.blocks.load_state_dict(state)
+
     def _ticks_ahead(self) -> int:
         """Ticks that can be made before the parameters change, or before they may be too old."""
         collection = self.parameters.collection
@@ -366,7 +378,7 @@ class CollectedStack(Stack):
             for level in self.levels
             if not level.params.frozen
         ]
-        return min(collection.ticks, *(-(-pace // self.num_envs) for pace in paces))
+        return min([collection.ticks, *(-(-pace // self.num_envs) for pace in paces)])
 
 
 class Message:
@@ -414,10 +426,11 @@ def _on_cpu(tree: Any) -> Any:
 def _tick_state(tick: BlockTick) -> State:
     answer = dict(vars(tick.answer))
     answer["faults"] = [vars(fault) for fault in tick.answer.faults]
-    return {"answer": answer, "decisions": tick.decisions}
+    return {"answer": answer, "decisions": tick.decisions, "asked_at": tick.asked_at}
 
 
 def _tick_of_state(state: State) -> BlockTick:
     answer = dict(state["answer"])
     answer["faults"] = tuple(Fault(**fault) for fault in answer["faults"])
-    return BlockTick(answer=EnvResponse(**answer), decisions=state["decisions"])
+    made = {name: state[name] for name in ("decisions", "asked_at")}
+    return BlockTick(answer=EnvResponse(**answer), **made)

@@ -29,7 +29,7 @@ class CollectionParameters:
     mode where learning is due before."""
     staleness: Positive[int] = 64
     """Ticks of the run that may pass, in asynchronous mode, between sending parameters to a worker
-    and learning from what it did with them."""
+    and learning from what it did with them; twice `ticks` or more."""
 
     def __post_init__(self) -> None:
         require(
@@ -42,9 +42,9 @@ class CollectionParameters:
             "collection.workers as well (--workers N)",
         )
         require(
-            self.mode == "synchronous" or self.ticks <= self.staleness,
-            f"collection.staleness ({self.staleness}) must be collection.ticks ({self.ticks}) or "
-            "more: what comes on one request is learned from tick by tick",
+            self.mode == "synchronous" or 2 * self.ticks <= self.staleness,
+            f"collection.staleness ({self.staleness}) must be twice collection.ticks "
+            f"({self.ticks}) or more: a worker makes as many while those before are learned from",
         )
         require(
             self.mode == "synchronous" or self.on != "inline",

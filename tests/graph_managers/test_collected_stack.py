@@ -177,6 +177,11 @@ def test_a_resumed_run_with_other_workers_says_what_to_do():
         pytest.raises(CheckpointError, match=r"2 workers, not 4.*--restart_episodes"),
     ):
         second.load_state_dict(saved)
+    with (
+        manager_of(on_policy()) as alone,
+        pytest.raises(CheckpointError, match=r"2 workers, not of none.*--restart_episodes"),
+    ):
+        alone.load_state_dict(saved)
     with manager_of(with_workers(on_policy(), workers=4)) as third:
         with pytest.warns(CoachWarning, match="begin anew"):
             third.load_state_dict(saved, restart_episodes=True)
