@@ -28,7 +28,7 @@ class HeldInput:
         return self._held.state_dict()
 
     def new_rows(self, num_rows: int) -> dict[str, Array]:
-        """What the filter remembers per row, and the same for what is held."""
+        """Fresh memory of the filter per row, and of what is held."""
         held = {f"held/{name}": of for name, of in self._held.new_rows(num_rows).items()}
         return self._newest.new_rows(num_rows) | held
 

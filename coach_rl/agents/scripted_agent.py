@@ -152,7 +152,7 @@ class ScriptedAgent:
         return False
 
     def decisions_until_training(self) -> int:
-        """As many as there are."""
+        """No number of decisions makes training due."""
         return sys.maxsize
 
     def train(self, clock: Clock) -> TrainingReport | None:

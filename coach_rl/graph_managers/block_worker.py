@@ -44,7 +44,7 @@ class BlockTick:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What a worker is built from."""
+    """Everything a worker is built from."""
 
     parameters: GraphParameters
     task: TaskParameters
@@ -95,11 +95,11 @@ class BlockWorker:
 
     def collect(self, ticks: int, message: bytes) -> list[BlockTick]:
         """Make some ticks with the parameters and the progress that a message holds."""
-        told = pickle.loads(message)  # from the run that started this worker
-        for name, policy in told["policies"].items():
+        received = pickle.loads(message)  # from the run that started this worker
+        for name, policy in received["policies"].items():
             self._agents.built[name].load_policy(policy)
-        self._clock.load_state_dict(told["clock"])
-        self._clock.wall_seconds = told["wall_seconds"]
+        self._clock.load_state_dict(received["clock"])
+        self._clock.wall_seconds = received["wall_seconds"]
         with torch_settings(self._setup.task):
             made = [self._tick() for _ in range(ticks)]
         for level in self._stack.levels:

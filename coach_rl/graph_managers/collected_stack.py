@@ -63,7 +63,7 @@ class Block:
     replaced: int = 0
     """Times it was replaced in the whole run."""
     shown: dict[str, Any] = field(default_factory=dict)
-    """What its rows showed last, [R, ...] each."""
+    """The last observation of its rows, [R, ...] each."""
 
 
 class Blocks:
@@ -89,7 +89,7 @@ class Blocks:
         self._answer: EnvResponse | None = None
         self._waited = self._since = 0.0
         self._ages: list[int] = []
-        self._told = b""
+        self._sent = b""
         """The last message to workers."""
         self._make = handles(collection.on, collection.workers)
         self.blocks: list[Block] = []
@@ -124,7 +124,7 @@ class Blocks:
         """Nothing: the workers have sent it to their simulators already."""
 
     def recv(self) -> EnvResponse:
-        """What `take` has brought."""
+        """Answer of the tick that `take` has brought."""
         assert self._answer is not None
         return self._answer
 
@@ -133,13 +133,13 @@ class Blocks:
 
         Args:
             ticks: To ask workers for, where some have nothing to do.
-            message: What they are told.
+            message: The parameters that they act with.
         """
         if self._collection.mode == "synchronous":
             idle = [block for block in self.blocks if not block.made]
             ahead = [len(block.made) for block in self.blocks if block.made]
-            if idle and ahead and self._told:  # a worker was lost: it catches up with the others
-                self._ask_to_collect(idle, min(ahead), self._told)
+            if idle and ahead and self._sent:  # a worker was lost: it catches up with the others
+                self._ask_to_collect(idle, min(ahead), self._sent)
             elif idle:
                 self._ask_to_collect(idle, min([ticks, *ahead]), message.sent())
             self._await(idle)
@@ -157,7 +157,7 @@ class Blocks:
         return among
 
     def metrics(self) -> dict[str, float]:
-        """How old decisions were, and the share of time that learning waited for workers."""
+        """Age of decisions, and the share of time that learning waited for workers."""
         now = time.perf_counter()
         seconds, ages = max(now - self._since, 1e-9), self._ages
         found = {"collection/waiting_share": min(self._waited / seconds, 1.0)}
@@ -194,7 +194,7 @@ class Blocks:
         self._settle()
         self._stream, self._ticks = state["stream"], state["ticks"]
         self.decisions, self.held = copy.deepcopy(state["decisions"]), state["held"]
-        self._told = b""
+        self._sent = b""
         self._ask_all("load", [(worker, self._stream) for worker in state["workers"]])
         for block, own in zip(self.blocks, state["blocks"], strict=True):
             block.made = deque(_tick_of_state(tick) for tick in own["made"])
@@ -210,11 +210,11 @@ class Blocks:
         setup = Setup(parameters=self._parameters, task=self._task, rows=block.rows)
         return block.handle.ask("begin", packed(setup))
 
-    def _ask_to_collect(self, blocks: Sequence[Block], ticks: int, told: bytes) -> None:
-        self._told = told
+    def _ask_to_collect(self, blocks: Sequence[Block], ticks: int, message: bytes) -> None:
+        self._sent = message
         for block in blocks:
             block.ticks, block.asked_at = ticks, self._ticks
-            block.request = block.handle.ask("collect", ticks, told)
+            block.request = block.handle.ask("collect", ticks, message)
 
     def _await_some(self) -> None:
         """Wait until a block has made a tick, and for those that would be too old later."""
@@ -353,7 +353,7 @@ class CollectedStack(Stack):
         return self.tick_of(among)
 
     def metrics(self) -> dict[str, float]:
-        """What there is to say about the workers since the last call."""
+        """Metrics of the workers since the last call."""
         return self.blocks.metrics()
 
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
@@ -382,7 +382,7 @@ class CollectedStack(Stack):
 
 
 class Message:
-    """The parameters and the progress that workers are told, made when it is sent."""
+    """The parameters and the progress that workers receive, made when it is sent."""
 
     def __init__(self, stack: CollectedStack) -> None:
         self._stack = stack
@@ -394,12 +394,12 @@ class Message:
             if isinstance(level.agent, HoldingAgent):
                 stack.blocks.held[level.name] = level.agent.hold_statistics()
         policies = {level.name: level.agent.policy_state_dict() for level in stack.levels}
-        told = {
+        message = {
             "policies": {name: _on_cpu(policy) for name, policy in policies.items() if policy},
             "clock": stack.clock.state_dict(),
             "wall_seconds": stack.clock.wall_seconds,
         }
-        return pickle.dumps(told, protocol=pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def check_collection(stack: CollectedStack) -> None:

@@ -1,4 +1,4 @@
-"""Who collects a run's experience: its own process, or workers beside it."""
+"""Collection of a run's experience, by its own process or by workers beside it."""
 
 import re
 from typing import Literal

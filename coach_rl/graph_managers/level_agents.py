@@ -34,7 +34,7 @@ class LevelAgents:
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         self.built: dict[str, AnyAgent] = {}
-        """By their level's name."""
+        """The agents built so far, by their level's name."""
         self._parameters, self._task = parameters, task
         self._acts_only, self._on_activity = acts_only, on_activity
 

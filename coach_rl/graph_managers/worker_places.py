@@ -55,7 +55,7 @@ class WorkerTraceback(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What a call came to; can be sent from any process."""
+    """The result of a call; can be sent from any process."""
 
     result: Any = None
     warnings: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Luggage:
     modules: Mapping[str, tuple[str, str]]
     """File and source of modules that have been executed under a name of our own: presets."""
     path: tuple[str, ...]
-    """Where to look for others."""
+    """The search path for others."""
 
 
 class Served:
@@ -193,7 +193,7 @@ class RayWorker:
 
 
 def handles(place: str, workers: int) -> Callable[[], Handle]:
-    """What makes the handle of a worker at a place, after connecting to it.
+    """Maker of the handles of workers at a place, after connecting to it.
 
     Raises:
         ConfigurationError: Ray is not installed, not there, or has too few cores.
@@ -216,16 +216,16 @@ def handles(place: str, workers: int) -> Callable[[], Handle]:
 
 def _join(ray: Any, address: str, workers: int) -> None:
     """Join a cluster; without an address the one that is found, else one of this machine alone."""
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if address:
             _require_open(address)
-            ray.init(address=address, **quiet)
+            ray.init(address=address, **settings)
             return
         try:
-            ray.init(address="auto", **quiet)
+            ray.init(address="auto", **settings)
         except ConnectionError:
-            ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+            ray.init(address="local", num_cpus=workers, include_dashboard=False, **settings)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         at = f" at {address}" if address else ""
         text = next(iter(str(error).splitlines()), type(error).__name__)
