@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
+    from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
     from coach_rl.agents.hac import HACAgentParameters
     from coach_rl.agents.hiro_agent import (
         HIROAgent,
@@ -38,9 +39,9 @@ else:
 __all__ = [
     "ActingPolicy", "AgentGroup", "AgentGroupParameters", "DDPGAgentParameters",
     "DDPGAlgorithmParameters", "DQNAgentParameters", "DQNAlgorithmParameters", "FilteredAgent",
-    "GroupMember", "HACAgentParameters", "HIROAgent", "HIROAgentParameters", "Learner",
-    "LearnerContext", "LearningParameters", "OffPolicyAgent", "OffPolicyAgentParameters",
-    "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters",
-    "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
+    "GraphAgent", "GraphAgentParameters", "GroupMember", "HACAgentParameters", "HIROAgent",
+    "HIROAgentParameters", "Learner", "LearnerContext", "LearningParameters", "OffPolicyAgent",
+    "OffPolicyAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
+    "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
     "SubGoalCorrectionParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
 ]  # fmt: skip

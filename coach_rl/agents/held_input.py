@@ -1,4 +1,4 @@
-"""An input filter that goes on learning its statistics while others are in use."""
+"""An input filter that learns its statistics while older ones are in use."""
 
 import copy
 

@@ -137,6 +137,9 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
        coach study run|status|report FILE
+       coach compare FOLDER FOLDER ...
+       coach plot FOLDER ...
+       coach runs [FOLDER]              or  coach runs rm RUN ...
        coach list [WORD]                or  coach -l"""
 
 

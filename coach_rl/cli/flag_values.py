@@ -46,7 +46,7 @@ def _above_zero(text: str, unit: str) -> float:
 
 
 def target(text: str) -> str:
-    """What counts as solved: `reward=475`, `success_rate=0.9`, or `off`."""
+    """The condition that counts as solved: `reward=475`, `success_rate=0.9`, or `off`."""
     name, _, number = text.partition("=")
     try:
         is_known = text in ("preset", "off") or (

@@ -11,7 +11,12 @@ from typing import NoReturn
 
 from coach_rl.core.errors import ConfigurationError
 
-SUBCOMMANDS = {"study": "coach_rl.cli.studies"}
+SUBCOMMANDS = {
+    "compare": "coach_rl.cli.compare",
+    "plot": "coach_rl.cli.plot",
+    "runs": "coach_rl.cli.runs",
+    "study": "coach_rl.cli.studies",
+}
 """The module of each command."""
 
 

@@ -15,9 +15,9 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import now
 from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
+from coach_rl.experiment.provenance import now
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.spaces_json import spaces_from_json
 from coach_rl.experiment.strict_json import Json, plain_json, write_json

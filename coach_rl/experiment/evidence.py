@@ -1,7 +1,7 @@
-"""The data that show why a run has stopped, in files of its folder.
+"""The causes of a run's failure, in files of its folder.
 
-`faults/step_4096.npz` holds the arrays, `faults/step_4096.txt` the message and other text, such as
-the traceback of an environment in a worker process.
+`faults/step_4096.txt` has the message and other text, such as the traceback of an environment in a
+worker process, `faults/step_4096.npz` the arrays where there are any.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from coach_rl.core.errors import RunError
 
 
 def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str:
-    """Write what an error carries besides its message.
+    """Write an error's message, and what it carries besides.
 
     Args:
         folder: The run's.
@@ -20,10 +20,8 @@ def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str
         environment_steps: Where it stood.
 
     Returns:
-        The end of the error message, which says where the files are; empty if there are none.
+        The end of the error message, which says where its data are; empty if it carries none.
     """
-    if not error.evidence:
-        return ""
     file = folder / "faults" / f"step_{environment_steps}"
     arrays = {name: part for name, part in error.evidence.items() if isinstance(part, np.ndarray)}
     texts = {name: part for name, part in error.evidence.items() if name not in arrays}
@@ -34,5 +32,5 @@ def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str
         if arrays:
             np.savez(file.with_suffix(".npz"), allow_pickle=False, **arrays)
     except OSError as failure:
-        return f"; its data could not be written: {failure}"
-    return f"; its data are in {file}.*"
+        return f"; its data could not be written: {failure}" if error.evidence else ""
+    return f"; its data are in {file}.*" if error.evidence else ""

@@ -28,7 +28,6 @@ from coach_rl.experiment.opened_run import (
     warn_of_missing_memories,
 )
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
-from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.resuming import require_work
 from coach_rl.experiment.run_folder import check_name, create_run_folder
 from coach_rl.experiment.run_lock import locked
@@ -105,9 +104,12 @@ def fork_experiment(
         require_work(graph_manager, checkpoint.path, may_conclude=False)
         policy = policy_of(graph_manager, settings)
         manifest = make_manifest(
-            graph_manager, task, name=name, origin=Origin(command=tuple(command))
+            graph_manager,
+            task,
+            name=name,
+            origin=Origin(command=tuple(command)),
+            policy=policy,
         )
-        manifest["parameters"]["checkpoints"] = encode(policy)
         manifest["spaces"] = spaces_to_json(graph_manager.spaces)
         manifest |= _inherited(opened, checkpoint, changes, seed)
         root = opened.folder.path.parent.parent if root is None else root

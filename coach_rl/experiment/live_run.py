@@ -34,8 +34,8 @@ from coach_rl.experiment.evaluation import (
     final_evaluation,
 )
 from coach_rl.experiment.evidence import write_evidence
-from coach_rl.experiment.manifest import now
 from coach_rl.experiment.new_streams import with_new_streams
+from coach_rl.experiment.provenance import now
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.run_sinks import RunSinks, trouble

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, newest_whole
+from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.strict_json import (
     Json,
     read_sealed,
@@ -147,6 +148,25 @@ def create_run_folder(
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
+
+
+def remove_run(folder: RunFolder) -> None:
+    """Delete a run; it disappears in one step, and what a kill leaves of it is removed later.
+
+    Raises:
+        RunInUseError: A process holds it.
+        ConfigurationError: It cannot be deleted.
+    """
+    parent = folder.path.parent
+    try:
+        with locked(folder.path):
+            gone = Path(tempfile.mkdtemp(prefix=f"{_unfinished()}{os.getpid()}-", dir=parent))
+            os.rename(folder.path, gone / folder.path.name)
+        shutil.rmtree(gone)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the run {folder.path} cannot be deleted: {error.strerror}"
+        ) from error
 
 
 def check_name(name: str) -> None:

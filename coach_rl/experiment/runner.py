@@ -22,9 +22,14 @@ from coach_rl.experiment.evaluation import (
 )
 from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import Origin, made_with, make_manifest, now, remember_code
+from coach_rl.experiment.manifest import (
+    Origin,
+    experiment_json,
+    make_manifest,
+    remember_code,
+)
 from coach_rl.experiment.opened_run import fitting, open_run, warn_of_missing_memories
-from coach_rl.experiment.parameters_json import encode
+from coach_rl.experiment.provenance import made_with, now
 from coach_rl.experiment.resuming import (
     require_latest,
     require_never_saved,
@@ -88,8 +93,9 @@ def run_experiment(
         if policy.enabled:
             graph_manager.warn_of_restarts()
         loaded = load_levels(graph_manager)
-        manifest = make_manifest(graph_manager, task, name=name, origin=origin or Origin())
-        manifest["parameters"]["checkpoints"] = encode(policy)
+        manifest = make_manifest(
+            graph_manager, task, name=name, origin=origin or Origin(), policy=policy
+        )
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         check_room(graph_manager, root / name, policy)
         remember_code(graph_manager, manifest, origin)
@@ -193,8 +199,7 @@ def resume_experiment(
                 **made_with(),
             }
         )
-        manifest |= {"parameters": encode(graph_manager.parameters), "task": encode(task)}
-        manifest["parameters"]["checkpoints"] = encode(policy)
+        manifest |= experiment_json(graph_manager, task, policy)
         write_manifest(folder, manifest)
         done = None if checkpoint is None else graph_manager.clock.environment_steps
         return LiveRun(

@@ -231,10 +231,15 @@ def joined_answers(parts: Sequence[EnvResponse]) -> EnvResponse:
     def whole(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])
 
-    plain = ("rows", "reward", "terminated", "truncated", "end", "duration")
-    keyed = ("observation", "first_observation", "info")
     return EnvResponse(
-        **{name: whole(name) for name in plain},
-        **{name: by_key([getattr(part, name) for part in parts]) for name in keyed},
+        rows=whole("rows"),
+        observation=by_key([part.observation for part in parts]),
+        first_observation=by_key([part.first_observation for part in parts]),
+        reward=whole("reward"),
+        terminated=whole("terminated"),
+        truncated=whole("truncated"),
+        end=whole("end"),
+        duration=whole("duration"),
+        info=by_key([part.info for part in parts]),
         faults=tuple(fault for part in parts for fault in part.faults),
     )

@@ -251,9 +251,9 @@ def packed(setup: Setup) -> Luggage:
             "parameters name must stand at the top level of a file"
         ) from error
     modules = {
-        name: (module.__file__, Path(module.__file__).read_text(encoding="utf-8"))
+        name: (file, Path(file).read_text(encoding="utf-8"))
         for name, module in list(sys.modules.items())
-        if _is_executed(name, module) and name.encode() in content
+        if name.encode() in content and (file := _executed_file(name, module)) is not None
     }
     return Luggage(setup=content, modules=modules, path=tuple(sys.path))
 
@@ -271,10 +271,10 @@ def _unpacked(luggage: Luggage) -> Setup:
     return setup
 
 
-def _is_executed(name: str, module: ModuleType) -> bool:
-    """Return whether a module came from executing a file rather than from an import."""
-    file = getattr(module, "__file__", None)
-    return name != "__main__" and getattr(module, "__spec__", None) is None and file is not None
+def _executed_file(name: str, module: ModuleType) -> str | None:
+    """Return the file of a module that came from executing it rather than from an import."""
+    is_imported = name == "__main__" or getattr(module, "__spec__", None) is not None
+    return None if is_imported else getattr(module, "__file__", None)
 
 
 _served: Served | None = None

@@ -24,7 +24,7 @@ from coach_rl.experiment.run_lock import Holder, holder_of
 from coach_rl.experiment.strict_json import Json, read_json
 
 RunState = Literal["running", "done", "stopped", "failed"]
-"""What became of a run: held by a process, ended with a summary, ended by an error, or neither.
+"""The state of a run: held by a process, ended with a summary, ended by an error, or neither.
 
 A run that was killed is `stopped`, like one that was asked to stop.
 """
@@ -55,14 +55,14 @@ class RunScores:
     experiment: str
     """The experiment's name, usually that of the folder above."""
     labels: Mapping[str, str]
-    """What it was run for: `study`, `variant`; empty for a run on its own."""
+    """The purpose of the run: `study`, `variant`; empty for a run on its own."""
     preset: str
     """The preset's name; empty where it was made in a program."""
     level: str
     """The level of its environment (the task)."""
     seed: int
     created: str
-    """When it was begun, ISO 8601."""
+    """The time at which it was begun, ISO 8601."""
     state: RunState
     holder: Holder | None
     """The process that holds it; None where none does."""

@@ -1,11 +1,11 @@
-"""What the scores of several seeds say together (Agarwal et al. 2021, arXiv:2108.13264).
+"""Statistics of the scores of several seeds (Agarwal et al. 2021, arXiv:2108.13264).
 
 estimate(scores)                           the interquartile mean, with its interval
 difference(scores, baseline)               by how much one group is better
 probability_of_improvement([(scores, baseline)])
 performance_profile(scores, thresholds)
 
-The unit is the seed: training again with the next one is what an interval speaks of, not the
+The unit is the seed: an interval is about training again with the next one, not about the
 episodes of one trained agent (`telemetry.statistics` has those). No number has an interval where
 there is one seed.
 
@@ -30,6 +30,10 @@ from coach_rl.telemetry.statistics import interquartile_mean
 Statistic = Callable[[Array], FloatArray]
 """A function along the last axis, such as `interquartile_mean` and `mean`."""
 
+Bounds = tuple[float, float]
+"""The least and the greatest value that a score can have."""
+
+ANY: Bounds = (-math.inf, math.inf)
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 POWER = 0.8
@@ -47,13 +51,13 @@ class Estimate:
     """Upper end."""
 
     def holds(self, value: float) -> bool:
-        """Whether the interval holds a value; without an interval, every value is possible."""
+        """True if the interval holds a value; without an interval, every value is possible."""
         return self.low is None or self.high is None or self.low <= value <= self.high
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Estimate):
-    """How much higher the scores of one group are than those of another."""
+    """The difference of two groups: positive where the first one scores higher."""
 
     seeds: tuple[int, int]
     """Seeds of each group."""
@@ -63,7 +67,7 @@ class Difference(Estimate):
 
     @property
     def is_clear(self) -> bool:
-        """Whether there is a difference: zero is outside of the interval."""
+        """True if there is a difference: zero is outside of the interval."""
         return not self.holds(0.0)
 
 
@@ -77,30 +81,44 @@ def standard_deviation(scores: Array) -> float | None:
     return float(np.std(scores, ddof=1)) if len(scores) > 1 else None
 
 
+STATISTICS: dict[str, Statistic] = {"iqm": interquartile_mean, "mean": mean}
+"""The statistics that groups are compared by, under their names on the command line."""
+
+
 def estimate(
-    scores: Array, statistic: Statistic = interquartile_mean, *, confidence: float = CONFIDENCE
+    scores: Array,
+    statistic: Statistic = interquartile_mean,
+    *,
+    bounds: Bounds = ANY,
+    confidence: float = CONFIDENCE,
 ) -> Estimate:
     """A statistic over seeds, with its interval.
 
     Args:
         scores: [n], one per seed.
         statistic: Of what.
+        bounds: Of the scores; the interval ends there.
         confidence: The share of intervals that hold the true value.
     """
-    value, low, high = band(np.asarray(scores, np.float64), statistic, confidence=confidence)
+    value, low, high = band(scores, statistic, bounds=bounds, confidence=confidence)
     if len(scores) < 2:
         return Estimate(value=float(value))
     return Estimate(value=float(value), low=float(low), high=float(high))
 
 
 def band(
-    scores: Array, statistic: Statistic = interquartile_mean, *, confidence: float = CONFIDENCE
+    scores: Array,
+    statistic: Statistic = interquartile_mean,
+    *,
+    bounds: Bounds = ANY,
+    confidence: float = CONFIDENCE,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A statistic over seeds at each point of a curve, and the ends of its intervals.
 
     Args:
         scores: [..., n], seeds last.
         statistic: Of what.
+        bounds: Of the scores; the intervals end there.
         confidence: The share of intervals that hold the true value, point by point.
 
     Returns:
@@ -111,7 +129,7 @@ def band(
     if seeds < 2:
         return value, np.full_like(value, math.nan), np.full_like(value, math.nan)
     reach = student_t((1 + confidence) / 2, seeds - 1) * standard_error(scores, statistic)
-    return value, value - reach, value + reach
+    return value, np.maximum(value - reach, bounds[0]), np.minimum(value + reach, bounds[1])
 
 
 def standard_error(scores: Array, statistic: Statistic) -> FloatArray:
@@ -137,18 +155,21 @@ def difference(
     baseline: Array,
     statistic: Statistic = interquartile_mean,
     *,
+    bounds: Bounds = ANY,
     confidence: float = CONFIDENCE,
 ) -> Difference:
-    """How much higher one group scores than another, with an interval.
+    """The difference between the scores of two groups, with an interval.
 
     The groups are independent, also where their seeds have the same numbers: runs of two variants
     have nothing in common after the first update. Degrees of freedom are Welch's, so the groups
-    may differ in size and in spread.
+    may differ in size and in spread. There is no interval with one seed, nor with two where no seed
+    differs from the others of its group.
 
     Args:
         scores: [n], one per seed.
         baseline: [m], of the group it is compared with.
         statistic: What is compared.
+        bounds: Of the scores; the interval ends where none could differ more.
         confidence: The share of intervals that hold the true difference.
     """
     scores, baseline = _checked(scores, confidence), _checked(baseline, confidence)
@@ -158,14 +179,16 @@ def difference(
         return Difference(value=value, seeds=seeds)
     variances = [float(standard_error(each, statistic)) ** 2 for each in (scores, baseline)]
     total = sum(variances)
+    if total == 0 and min(seeds) < 3:  # which happens by chance, where seeds succeed or fail
+        return Difference(value=value, seeds=seeds)
     error = math.sqrt(total)
     parts = zip(variances, seeds, strict=True)
     freedom = total**2 / sum(part**2 / (n - 1) for part, n in parts) if total else sum(seeds) - 2
-    reach = student_t((1 + confidence) / 2, freedom) * error
+    reach, most = student_t((1 + confidence) / 2, freedom) * error, bounds[1] - bounds[0]
     return Difference(
         value=value,
-        low=value - reach,
-        high=value + reach,
+        low=max(value - reach, -most),
+        high=min(value + reach, most),
         seeds=seeds,
         detectable=reach + student_t(POWER, freedom) * error,
     )

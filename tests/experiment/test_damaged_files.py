@@ -13,7 +13,7 @@ import pytest
 
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment import manifest
+from coach_rl.experiment import provenance
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.experiment.evaluation import evaluate_run
 from coach_rl.experiment.fork import fork_experiment
@@ -57,7 +57,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of it to damage; what hangs is interrupted, and nothing waits for the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(manifest, "git_state", lambda _: None)
+    monkeypatch.setattr(provenance, "git_state", lambda _: None)
 
     def hangs(*arguments: object) -> None:
         raise AssertionError(f"it hangs for more than {SECONDS} s")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import torch
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.inspection import parse_inspections
-from coach_rl.experiment import manifest as manifests
 from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.checkpoint import write_checkpoint
 from coach_rl.experiment.manifest import Origin, make_manifest, rebuild
@@ -241,27 +239,3 @@ def test_nothing_is_left_where_the_manifest_cannot_be_written(tmp_path: Path) ->
     with pytest.raises(TypeError):
         create_run_folder(tmp_path, "walk", {"x": object()}, None)
     assert list((tmp_path / "walk").iterdir()) == []
-
-
-def test_git_state(tmp_path: Path) -> None:
-    assert manifests.git_state(tmp_path) is None
-
-    def git(*arguments: str) -> None:
-        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-        command = ["git", "-C", str(tmp_path), *identity, *arguments]
-        subprocess.run(command, check=True, capture_output=True)
-
-    git("init")
-    git("commit", "--allow-empty", "-m", "first")
-    clean = manifests.git_state(tmp_path)
-    assert len(clean["commit"]) == 40
-    assert clean["dirty"] is False
-    (tmp_path / "new").write_text("")
-    assert manifests.git_state(tmp_path) == clean | {"dirty": True}
-
-
-def test_provenance_is_json() -> None:
-    document = {"hardware": manifests.hardware(), "versions": manifests.versions()}
-    assert json.loads(json.dumps(document)) == document
-    assert document["hardware"]["cores"] > 0
-    assert document["versions"]["numpy"] is not None

@@ -12,6 +12,7 @@ import pytest
 
 import coach_rl.presets
 from coach_rl.agents.agent_group import AgentGroupParameters
+from coach_rl.agents.graph_agent import GraphAgentParameters
 from coach_rl.agents.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
@@ -38,6 +39,7 @@ from coach_rl.presets import Mujoco_PPO, mujoco_tasks
 PRESETS = sorted(shipped_presets())
 FILES = sorted({preset.path for preset in shipped_presets().values()})
 PACKAGES = {
+    "AntMaze_Graph": "scipy",
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
     "SpeakerListener_PPO": "mpe2",
@@ -104,6 +106,8 @@ def hasty(agent, rollout=256):
     """The agent learning little, and telling of it soon."""
     if isinstance(agent, ScriptedAgentParameters):
         return agent
+    if isinstance(agent, GraphAgentParameters):
+        return replace(agent, report_every=10)
     if isinstance(agent, HACAgentParameters):
         return replace(agent, learner=hasty(agent.learner))
     if isinstance(agent, AgentGroupParameters):

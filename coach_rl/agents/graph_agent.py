@@ -1,0 +1,272 @@
+"""An agent that plans: it hands down way-points on the shortest path through a graph of places.
+
+It neither has networks nor takes gradient steps. What it learns is how often the level below gets
+from one place to the next, see `way_points`; docs/algorithms/graph.md lists every detail and its
+source.
+"""
+
+import importlib.util
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from coach_rl.agents.way_points import Grid, WayPointGraph
+from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive, UnitInterval
+from coach_rl.core.records import (
+    ActionRequest,
+    Array,
+    End,
+    FloatArray,
+    IntArray,
+    Outcome,
+    TrainingReport,
+)
+from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.state import State
+
+_NOWHERE = -1
+_EXPLORING_PLACES = 8
+"""A row that explores heads for the least visited of so many places drawn at random."""
+
+
+@parameter_class
+class GraphAgentParameters:
+    """An agent that plans way-points for the level below."""
+
+    name: str = "graph"
+    """The agent's name in logs and files."""
+    spacing: Positive[float] = 2.0
+    """Distance between neighbouring places along an axis, in units of the goal."""
+    forgetting: UnitInterval = 0.2
+    """Share of an edge's estimate that a new try replaces."""
+    worst: UnitInterval = 0.02
+    """Lowest probability of passing an edge that is reckoned with."""
+    exploring: UnitInterval = 0.2
+    """Fraction of training's (sub-)episodes that head for a rarely visited place, not the goal."""
+    report_every: Positive[int] = 1000
+    """Decisions between reports to the log."""
+
+    def build(self, context: AgentContext) -> "GraphAgent":
+        """The agent.
+
+        Raises:
+            ConfigurationError: The package for shortest paths is missing, or the levels have no
+                goals that could be places of one graph.
+        """
+        if importlib.util.find_spec("scipy") is None:
+            raise ConfigurationError(
+                f"{context.place.owner(self.name)} needs scipy for its shortest paths; "
+                f"{how_to_install('graph')}"
+            )
+        own, sub_goal = _goals(context.place, self.name)
+        return GraphAgent(self, own=own, sub_goal=sub_goal)
+
+
+@dataclass(kw_only=True)
+class GraphRows:
+    """The memory of each row of a stack."""
+
+    place: IntArray
+    """[N] the place where the open decision began."""
+    way_point: IntArray
+    """[N] the place it heads for; -1 where that is the goal itself."""
+    heading: IntArray
+    """[N] the place that the row explores instead of its goal; -1 for none."""
+    noise: RowNoise
+    """Uniform numbers for exploring."""
+
+    def state_dict(self) -> State:
+        """Everything."""
+        return {
+            "place": self.place.copy(),
+            "way_point": self.way_point.copy(),
+            "heading": self.heading.copy(),
+            "noise": self.noise.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.place[:] = state["place"]
+        self.way_point[:] = state["way_point"]
+        self.heading[:] = state["heading"]
+        self.noise.load_state_dict(state["noise"])
+
+
+class GraphAgent:
+    """Plans anew at every decision; learns from what came of its way-points.
+
+    Args:
+        params: The agent's parameters.
+        own: The goals of its own level.
+        sub_goal: The goals of the level below.
+    """
+
+    def __init__(
+        self, params: GraphAgentParameters, *, own: GoalSpace, sub_goal: GoalSpace
+    ) -> None:
+        self.name, self._params = params.name, params
+        self._own, self._sub_goal = own, sub_goal
+        bounds = np.array(sub_goal.low), np.array(sub_goal.high)
+        self.graph = WayPointGraph(
+            Grid.over(*bounds, params.spacing), forgetting=params.forgetting, worst=params.worst
+        )
+        self.visits = np.zeros(len(self.graph.grid.places), np.int64)
+        """[M] decisions that began nearest to each place."""
+        self._decisions = self._reported_at = 0
+        self._planning_seconds = 0.0
+
+    @property
+    def explores(self) -> bool:
+        """True if it heads for other places than the goal in training."""
+        return self._params.exploring > 0
+
+    def new_rows(self, num_envs: int, seed: int) -> GraphRows:
+        """Row state for a stack of that size; row i draws from the stream (seed, i)."""
+        return GraphRows(
+            place=np.zeros(num_envs, np.int64),
+            way_point=np.full(num_envs, _NOWHERE),
+            heading=np.full(num_envs, _NOWHERE),
+            noise=RowNoise(
+                num_rows=num_envs,
+                size=1 + _EXPLORING_PLACES,
+                kind="uniform",
+                seed=seed,
+                name=f"{self.name} exploring",
+            ),
+        )
+
+    def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
+        """The next way-points [R, G], as the level below is to be asked for them."""
+        began = time.perf_counter()
+        rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
+        positions = self._sub_goal.achieved(request.observation)
+        goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
+        places = self.graph.grid.nearest(positions)
+        self._choose_heading(row_state, request, places, explores=explores)
+        heading = row_state.heading[rows]
+        targets = np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
+        way_points = self.graph.next_places(places, targets)
+        arrives = (places == targets) & (heading == _NOWHERE)
+        wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
+        row_state.place[rows] = places
+        row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
+        self._planning_seconds += time.perf_counter() - began
+        return self._sub_goal.asked_by(wanted.astype(np.float32), request.observation)
+
+    def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
+        """Learn which edges were passed, unless in TEST."""
+        if clock.phase is Phase.TEST:
+            return
+        rows = outcome.rows
+        reached = (outcome.below & int(End.GOAL)) > 0
+        failed = (outcome.below & int(End.HORIZON)) > 0
+        begins, ends = row_state.place[rows], row_state.way_point[rows]
+        np.add.at(self.visits, begins, 1)
+        self._decisions += len(rows)
+        for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
+            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+
+    def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
+        """Nothing is learned from a decision that nothing came of."""
+
+    def restart_rows(self, row_state: GraphRows) -> None:
+        """Rows that begin anew head for a place chosen anew."""
+        row_state.heading[:] = _NOWHERE
+
+    def train(self, clock: Clock) -> TrainingReport | None:
+        """Report what was learned, every so many decisions; there are no gradient steps."""
+        decisions = self._decisions - self._reported_at
+        if decisions < self._params.report_every:
+            return None
+        self._reported_at = self._decisions
+        tried = self.graph.tries > 0
+        metrics = {
+            "graph/places_visited": float((self.visits > 0).mean()),
+            "graph/edges_tried": float(tried.mean()),
+            "graph/edges_passed": float(self.graph.passed[tried].mean()) if tried.any() else 1.0,
+            "time/planning": self._planning_seconds,
+        }
+        self._planning_seconds = 0.0
+        return TrainingReport(training_steps=0, metrics=metrics)
+
+    def trajectories(self) -> dict[str, Array]:
+        """Nothing is kept but counts."""
+        return {}
+
+    def state_dict(self) -> State:
+        """Everything but the rows, which belong to the levels."""
+        return {
+            **self.policy_state_dict(),
+            "decisions": self._decisions,
+            "reported_at": self._reported_at,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.load_policy(state)
+        self._decisions = state["decisions"]
+        self._reported_at = state["reported_at"]
+
+    def policy_state_dict(self) -> State:
+        """The graph, with what was learned of its edges."""
+        return {"graph": self.graph.state_dict(), "visits": self.visits.copy()}
+
+    def load_policy(self, state: State) -> None:
+        """Start from what an equal agent knew elsewhere; SpaceError for another graph's."""
+        graph = state.get("graph")
+        if graph is None or np.shape(graph["tries"]) != self.graph.tries.shape:
+            raise SpaceError(f"agent '{self.name}' has another graph than the one that was saved")
+        self.graph.load_state_dict(graph)
+        self.visits[:] = state["visits"]
+
+    def description(self) -> str:
+        """The graph, for people."""
+        grid = self.graph.grid
+        return f"graph: {len(grid.places):,} places, {len(grid.begins):,} edges"
+
+    def _choose_heading(
+        self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
+    ) -> None:
+        """Choose what to head for where (sub-)episodes start; from a place reached, the goal."""
+        rows = request.rows
+        arrived = row_state.heading[rows] == places
+        row_state.heading[rows[arrived | request.starts]] = _NOWHERE
+        if not explores:
+            return
+        starts = rows[request.starts & ~request.greedy]
+        if not len(starts):
+            return
+        numbers = row_state.noise.draw(starts)
+        candidates = (numbers[:, 1:] * len(self.visits)).astype(np.int64)
+        least = self.visits[candidates].argmin(axis=1)
+        chosen = candidates[np.arange(len(starts)), least]
+        row_state.heading[starts] = np.where(
+            numbers[:, 0] < self._params.exploring, chosen, _NOWHERE
+        )
+
+
+def _goals(place: LevelPlace, name: str) -> tuple[GoalSpace, GoalSpace]:
+    """The goals of an agent's own level and of the level below.
+
+    Raises:
+        ConfigurationError: One has none, or they are not places in the same coordinates.
+    """
+    owner = place.owner(name)
+    own, sub_goal = place.goal, place.sub_goal
+    if own is None or sub_goal is None:
+        raise ConfigurationError(
+            f"{owner} plans ways to its level's goals along goals of the level below; both need a "
+            "goal_space"
+        )
+    if own.size != sub_goal.size or own.observed != "absolute":
+        raise ConfigurationError(
+            f"{owner} needs goals that are seen absolutely and have as many elements as those of "
+            f"the level below, got {own.size} ({own.observed}) and {sub_goal.size}"
+        )
+    return own, sub_goal

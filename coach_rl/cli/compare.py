@@ -1,0 +1,120 @@
+"""`coach compare A B`: the difference between groups of runs, if it is more than chance."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from coach_rl.cli.subcommands import Parser
+from coach_rl.cli.tables import show, table_console
+from coach_rl.studies.comparison import (
+    IQM,
+    compare,
+    comparison_table,
+    notes_on,
+    overall_improvement,
+    score_table,
+)
+from coach_rl.studies.run_groups import FINAL, MOMENTS, default_metric, find_groups, group_scores
+from coach_rl.studies.statistics import STATISTICS
+
+
+def run(words: Sequence[str]) -> int:
+    """Compare, print, and return the exit code."""
+    given = _parser().parse_args(words)
+    groups, notes = find_groups(given.folders)
+    metric = given.metric or default_metric(groups)
+    scored, left_out = group_scores(groups, metric=metric, at=given.at)
+    baseline = given.baseline or scored[-1].group
+    found = compare(scored, baseline, metric=metric, statistic=given.statistic)
+    notes += [*left_out, *notes_on(scored)]
+    scores = score_table(scored, metric=metric, title=f"{metric} {said(given.at)}")
+    table = comparison_table(found)
+    console = table_console()
+    if given.markdown:
+        console.print(scores.markdown(), table.markdown(), sep="\n\n")
+    else:
+        show(scores, console)
+        show(table, console)
+    console.print()
+    for each in found:
+        console.print(f"On {each.level}: {each.verdict()}.")
+    for group in dict.fromkeys(each.group for each in found):
+        over = overall_improvement(scored, group, baseline)
+        if over is not None and over[0].low is not None:
+            chance, levels = over
+            console.print(
+                f"Over {levels} levels, a run of {group} scores higher than one of {baseline} with "
+                f"a probability of {chance.value:.2f} (95 % interval {chance.low:.2f} to "
+                f"{chance.high:.2f})."
+            )
+    for note in notes:
+        console.print(f"Note: {note}.")
+    return 0
+
+
+def add_scoring(parser: argparse.ArgumentParser) -> None:
+    """The flags that say what scores a run."""
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="a metric of evaluations: reward_mean, success_rate, low/goal_share, ... (default: "
+        "success_rate where all runs report it, otherwise reward_mean)",
+    )
+    parser.add_argument(
+        "--at",
+        metavar="WHEN",
+        type=moment,
+        default=FINAL,
+        help="the evaluation that scores a run: final, last (while training), afterwards (made by "
+        "`coach evaluate`), or a number of environment steps (default: final)",
+    )
+    parser.add_argument(
+        "--statistic",
+        metavar="NAME",
+        choices=list(STATISTICS),
+        default=IQM,
+        help="iqm, the mean of the middle half of the seeds, or mean (default: iqm)",
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="NAME",
+        help="the group that the others are compared with (default: the last one)",
+    )
+
+
+def moment(word: str) -> str | int:
+    """An evaluation, as after `--at`."""
+    if word in MOMENTS:
+        return word
+    digits = word.replace("_", "").replace(",", "")
+    if not digits.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"'{word}' is none of {', '.join(MOMENTS)} and no number of environment steps"
+        )
+    return int(digits)
+
+
+def said(at: str | int) -> str:
+    """An evaluation, for a title."""
+    return f"of {MOMENTS[at]}" if isinstance(at, str) else f"after {at:,} environment steps"
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="coach compare",
+        usage="coach compare FOLDER FOLDER ... [flags]",
+        description="Compare groups of runs: by how much they differ, with a 95 % interval over "
+        "seeds, and the probability that a run of one scores higher than one of the other. Where "
+        "the interval holds zero, no difference is reported.",
+    )
+    parser.add_argument(
+        "folders",
+        metavar="FOLDER",
+        nargs="+",
+        type=Path,
+        help="a group of runs each, or one folder whose folders, or whose study's variants, are "
+        "the groups",
+    )
+    add_scoring(parser)
+    parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
+    return parser

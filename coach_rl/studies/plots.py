@@ -1,0 +1,376 @@
+"""Pictures of groups of runs: curves, probabilities of improvement, profiles, levels.
+
+    plots = Plots(groups, metric="success_rate", axis="steps", statistic="iqm")
+    plots.write(Path("plots"), scored=scored, comparisons=comparisons)
+
+The colours are those of Okabe and Ito, which the colour-blind can tell apart.
+"""
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.experiment.strict_json import write_text
+from coach_rl.studies.comparison import Comparison, comparison_table, score_table
+from coach_rl.studies.curves import Axis, GroupCurve, group_curve
+from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of
+from coach_rl.studies.statistics import STATISTICS, performance_profile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#A6761D")
+DASHES = ("-", "--", "-.", ":")
+"""Lines of groups beyond the colours."""
+FORMATS = ("png", "svg")
+
+_PANEL = (4.6, 3.3)
+"""Inches of one panel."""
+_COLUMNS = 3
+_LETTERS_IN_AN_INCH = 13
+_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "coach_rl",
+    "savefig.dpi": 110,
+}
+_OF_LEVELS = "/goal_share"
+_AXES = {"steps": "environment steps", "hours": "hours"}
+_NAMES = {"iqm": "interquartile mean", "mean": "mean"}
+_UNITS = {
+    "reward_mean": "reward of an episode",
+    "success_rate": "share of episodes that end in success",
+    "length_mean": "steps of an episode",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plots:
+    """Pictures of the same groups of runs."""
+
+    groups: Sequence[RunGroup]
+    metric: str
+    axis: Axis = "steps"
+    statistic: str = "iqm"
+
+    def write(
+        self,
+        folder: Path,
+        *,
+        scored: Sequence[Scored],
+        comparisons: Sequence[Comparison],
+        notes: Sequence[str] = (),
+    ) -> list[Path]:
+        """Write all that there is to draw, as PNG and SVG, with the numbers as CSV and Markdown.
+
+        Args:
+            folder: Where to; files of the same names are replaced.
+            scored: The score of each run; empty where none is known.
+            comparisons: With the baseline; empty where there is nothing to compare.
+            notes: What a reader should know.
+
+        Returns:
+            The files.
+
+        Raises:
+            ConfigurationError: matplotlib is not installed, or the folder cannot be written.
+        """
+        require_matplotlib()
+        import matplotlib as mpl
+
+        with mpl.rc_context(_STYLE):
+            pictures: dict[str, Figure] = {
+                name: figure
+                for name, figure in (
+                    ("curves", self.curves(self.metric)),
+                    *((f"level_{name}", self.curves(metric)) for name, metric in self._levels()),
+                    ("profiles", self.profiles(scored)),
+                    ("improvement", self.improvement(comparisons)),
+                )
+                if figure is not None
+            }
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                files = [
+                    file
+                    for name, figure in pictures.items()
+                    for file in _save(figure, folder, name)
+                ]
+                files += self._write_tables(folder, scored)
+                page = folder / "plots.md"
+                write_text(page, self._page(list(pictures), scored, comparisons, notes))
+            except OSError as error:
+                raise ConfigurationError(
+                    f"cannot write plots to {folder}: {error.strerror}; choose another folder with "
+                    "--to"
+                ) from error
+        return [*files, page]
+
+    def curves(self, metric: str) -> "Figure | None":
+        """The curves of a metric, a panel per environment; None where no run has it."""
+        found = {
+            level: own for level in self._environments if (own := self._curves_on(level, metric))
+        }
+        if not found:
+            return None
+
+        def draw(axes: "Axes", level: str) -> None:
+            for name, curve in found[level].items():
+                self._draw_curve(axes, name, curve)
+            axes.set_title(level)
+            axes.set_xlabel(_AXES[self.axis])
+            axes.set_ylabel(_label(metric))
+            axes.set_xlim(left=0)
+            _limit(axes, metric, list(found[level].values()))
+            if self.axis == "steps":
+                axes.xaxis.set_major_formatter(_thousands)
+
+        title = f"{metric}: {_NAMES[self.statistic]} over seeds, band: 95 % interval"
+        return self._panels(list(found), draw, title)
+
+    def profiles(self, scored: Sequence[Scored]) -> "Figure | None":
+        """The share of seeds above each score; None where there are no scores."""
+        if not scored:
+            return None
+        levels = list(dict.fromkeys(each.level for each in scored))
+
+        def draw(axes: "Axes", level: str) -> None:
+            here = [each for each in scored if each.level == level]
+            every = np.concatenate([each.scores for each in here])
+            margin = 0.05 * (np.ptp(every) or abs(every[0]) or 1.0)
+            at = np.linspace(every.min() - margin, every.max() + margin, 400)
+            for each in here:
+                colour, dash = self._look(each.group)
+                share, low, high = performance_profile(each.scores, at)
+                label = f"{each.group} ({len(each.scores)})"
+                axes.step(at, share, dash, color=colour, label=label, where="post")
+                axes.fill_between(at, low, high, color=colour, alpha=0.12, linewidth=0, step="post")
+            axes.set_title(level)
+            axes.set_xlabel(f"{_label(self.metric)}, τ")
+            axes.set_ylabel("seeds that score above τ")
+            axes.set_ylim(-0.03, 1.03)
+
+        title = f"{self.metric}: performance profiles, band: 95 % interval"
+        return self._panels(levels, draw, title)
+
+    def improvement(self, comparisons: Sequence[Comparison]) -> "Figure | None":
+        """The probability that a run scores higher than one of the baseline; None without any."""
+        from matplotlib.figure import Figure
+
+        if not comparisons:
+            return None
+        figure = Figure(figsize=(6.4, 1.3 + 0.42 * len(comparisons)), layout="constrained")
+        axes = figure.subplots()
+        several = len({each.level for each in comparisons}) > 1
+        for row, each in enumerate(comparisons):
+            colour, _ = self._look(each.group)
+            chance = each.improvement
+            if chance.low is not None and chance.high is not None:
+                axes.plot(
+                    [chance.low, chance.high], [row, row], color=colour, linewidth=5, alpha=0.4
+                )
+            axes.plot(chance.value, row, "o", color=colour)
+        names = [f"{each.group}, {each.level}" if several else each.group for each in comparisons]
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(-0.02, 1.02)
+        axes.axvline(0.5, color="black", linewidth=0.8)
+        axes.set_xlabel(f"probability of a higher {self.metric} than {comparisons[0].baseline}")
+        axes.set_title("Probability of improvement, bar: 95 % interval", loc="left")
+        return figure
+
+    @property
+    def _environments(self) -> list[str]:
+        return sorted({level for group in self.groups for level in group.levels})
+
+    def _levels(self) -> list[tuple[str, str]]:
+        """Names of the levels of hierarchies, and their metrics."""
+        metrics = {
+            metric: None
+            for group in self.groups
+            for run in group.runs
+            for metric in run.curve.metrics
+            if metric.endswith(_OF_LEVELS)
+        }
+        return [(each.removesuffix(_OF_LEVELS), each) for each in metrics if each != self.metric]
+
+    def _curves_on(self, level: str, metric: str) -> dict[str, GroupCurve]:
+        statistic = STATISTICS[self.statistic]
+        found = {
+            group.name: group_curve(
+                group.on(level), metric=metric, axis=self.axis, statistic=statistic
+            )
+            for group in self.groups
+        }
+        return {name: curve for name, curve in found.items() if curve is not None}
+
+    def _draw_curve(self, axes: "Axes", name: str, curve: GroupCurve) -> None:
+        """Draw a line, thin where some of the seeds have not come, and its band."""
+        colour, dash = self._look(name)
+        most = int(curve.seeds.max())
+        seeds = f"{most} seed" if most == 1 else f"{most} seeds"
+        whole = np.where(curve.seeds == most, curve.value, np.nan)
+        few = len(curve.where) <= 30
+        axes.plot(curve.where, curve.value, dash, color=colour, linewidth=0.8, alpha=0.6)
+        axes.plot(
+            curve.where, whole, dash, color=colour, linewidth=1.8, label=f"{name} ({seeds})",
+            marker="o" if few else None, markersize=3,
+        )  # fmt: skip
+        axes.fill_between(curve.where, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+
+    def _look(self, name: str) -> tuple[str, str]:
+        """The colour and the dashes of a group."""
+        index = [group.name for group in self.groups].index(name)
+        return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
+
+    def _panels(
+        self, names: Sequence[str], draw: "Callable[[Axes, str], None]", title: str
+    ) -> "Figure":
+        """A figure with a panel for each name and one legend below."""
+        from matplotlib.figure import Figure
+
+        columns = min(_COLUMNS, len(names))
+        rows = -(-len(names) // columns)
+        width = max(_PANEL[0] * columns, 5.6)
+        longest = max(len(group.name) for group in self.groups) + len("      (10 seeds)")
+        side_by_side = max(1, int(width * _LETTERS_IN_AN_INCH / longest))
+        lines = -(-len(self.groups) // side_by_side)
+        size = (width, _PANEL[1] * rows + 0.4 + 0.2 * lines)
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False)
+        labels: dict[str, Any] = {}
+        for axes, name in zip(grid.flat, names, strict=False):
+            draw(axes, name)
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                labels.setdefault(label, handle)
+        for axes in list(grid.flat)[len(names) :]:
+            axes.set_axis_off()
+        figure.suptitle(title, fontsize=10)
+        figure.legend(
+            list(labels.values()), list(labels), loc="outside lower center", ncols=side_by_side
+        )
+        return figure
+
+    def _write_tables(self, folder: Path, scored: Sequence[Scored]) -> list[Path]:
+        """The numbers of the curves and of each run."""
+        curves, runs = folder / "curves.csv", folder / "runs.csv"
+        header = ("metric", "level", "group", self.axis, "seeds", self.statistic, "low", "high")
+        rows = [
+            (metric, level, name, *numbers)
+            for metric in (self.metric, *(metric for _, metric in self._levels()))
+            for level in self._environments
+            for name, curve in self._curves_on(level, metric).items()
+            for numbers in zip(
+                curve.where.astype(np.int64 if self.axis == "steps" else np.float64).tolist(),
+                curve.seeds.tolist(),
+                *(_cells(part) for part in (curve.value, curve.low, curve.high)),
+                strict=True,
+            )
+        ]
+        write_text(curves, _csv(header, rows))
+        header = ("group", "level", "seed", "state", "environment_steps", self.metric, "path")
+        rows = [
+            (each.group, run.level, run.seed, run.state, run.environment_steps, score, run.path)
+            for each in scored
+            for run, score in zip(each.runs, each.scores.tolist(), strict=True)
+        ]
+        write_text(runs, _csv(header, rows))
+        return [curves, runs]
+
+    def _page(
+        self,
+        pictures: Sequence[str],
+        scored: Sequence[Scored],
+        comparisons: Sequence[Comparison],
+        notes: Sequence[str],
+    ) -> str:
+        """The page with all tables and pictures."""
+        parts = [f"# {self.metric}"]
+        if scored:
+            parts.append(score_table(scored, metric=self.metric).markdown())
+        if comparisons:
+            parts.append(comparison_table(comparisons).markdown())
+            parts += [f"On {each.level}: {each.verdict()}." for each in comparisons]
+        parts += [f"Note: {note}." for note in notes]
+        parts += [f"![{name}]({name}.png)" for name in pictures]
+        return "\n\n".join(parts) + "\n"
+
+
+def require_matplotlib() -> None:
+    """Raise `ConfigurationError` where matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ConfigurationError(
+            f"plots need matplotlib; {how_to_install('plot')}; `coach compare` works without"
+        ) from error
+
+
+def _save(figure: "Figure", folder: Path, name: str) -> list[Path]:
+    """Write a picture in every format, each whole or not at all."""
+    files = []
+    for ending in FORMATS:
+        path = folder / f"{name.replace('/', '_')}.{ending}"
+        metadata = {"Date": None} if ending == "svg" else {}
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}.", delete=False) as file:
+            try:
+                figure.savefig(file, format=ending, metadata=metadata)
+                file.flush()
+                os.chmod(file.name, 0o644)
+                os.replace(file.name, path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+        files.append(path)
+    return files
+
+
+def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _cells(values: Any) -> list[float | str]:
+    """Numbers, and nothing where there is none."""
+    return ["" if value != value else value for value in values.tolist()]
+
+
+def _label(metric: str) -> str:
+    level, slash, _ = metric.rpartition(_OF_LEVELS)
+    if slash:
+        return f"share of its goals that {level} reaches"
+    return _UNITS.get(metric, metric)
+
+
+def _limit(axes: "Axes", metric: str, curves: Sequence[GroupCurve]) -> None:
+    """Limit an axis to what the metric can be, or to the lines: few seeds have endless bands."""
+    low, high = bounds_of(metric)
+    margin = 0.03
+    if not np.isfinite(high):
+        values = np.concatenate([curve.value for curve in curves])
+        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+        margin = 0.25 * ((high - low) or abs(high) or 1.0)
+    axes.set_ylim(low - margin, high + margin)
+
+
+def _thousands(steps: float, _position: int) -> str:
+    if steps >= 1e6:
+        return f"{steps / 1e6:g}M"
+    return f"{steps / 1e3:g}k" if steps >= 1e3 else f"{steps:g}"

@@ -1,0 +1,226 @@
+"""Groups of runs that differ in their seeds only, and the score of each run.
+
+groups = find_groups([Path("experiments/flat"), Path("experiments/two_levels")])
+scores = group_scores(groups, metric="success_rate")
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.records import FloatArray
+from coach_rl.studies.scores import RunScores, later_evaluations, read_scores, runs_below
+
+REWARD, SUCCESS = "reward_mean", "success_rate"
+FINAL, LAST, AFTERWARDS = "final", "last", "afterwards"
+MOMENTS = {
+    FINAL: "the evaluation at a run's end",
+    LAST: "the last evaluation while training",
+    AFTERWARDS: "the last evaluation made by `coach evaluate`",
+}
+"""The evaluations that can score a run, besides the one after so many environment steps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunGroup:
+    """Runs under one name."""
+
+    name: str
+    """The variant of a study, or a folder."""
+    runs: tuple[RunScores, ...]
+    """Sorted by level and seed."""
+
+    def on(self, level: str) -> tuple[RunScores, ...]:
+        """Those of an environment's level."""
+        return tuple(run for run in self.runs if run.level == level)
+
+    @property
+    def levels(self) -> list[str]:
+        """The levels of their environments."""
+        return sorted({run.level for run in self.runs})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """The scores of a group's runs on one level, one per seed."""
+
+    group: str
+    level: str
+    runs: tuple[RunScores, ...]
+    """The runs."""
+    scores: FloatArray
+    """[n], the score of each."""
+
+
+def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
+    """The runs in some folders, by group.
+
+    Runs of a study are grouped by variant. Other runs are grouped by the folder they were found
+    with; where there is only one, by the folders in it.
+
+    Args:
+        paths: Runs, experiments, studies, or folders of any of them.
+
+    Returns:
+        The groups in the order of the folders, and what there is to say about them, a line each.
+
+    Raises:
+        ConfigurationError: There are no runs.
+        CheckpointError: A run is damaged.
+    """
+    named: dict[str, list[RunScores]] = {}
+    seen: set[Path] = set()
+    names = _distinct_names(paths)
+    for path, name in zip(paths, names, strict=True):
+        found = runs_below(path)
+        if not found:
+            what = "holds no runs" if path.expanduser().exists() else "does not exist"
+            raise ConfigurationError(
+                f"{path} {what}; give a run's folder, or a folder with runs in it, such as "
+                "experiments/NAME (`coach runs FOLDER` lists them)"
+            )
+        for folder in found:
+            if folder.resolve() not in seen:
+                seen.add(folder.resolve())
+                run = read_scores(folder)
+                default = name if len(paths) > 1 else _folder_in(path.expanduser(), run)
+                named.setdefault(run.labels.get("variant", default), []).append(run)
+    notes: list[str] = []
+    groups = [
+        RunGroup(name=name, runs=_one_per_seed(name, runs, notes)) for name, runs in named.items()
+    ]
+    return groups, notes
+
+
+def default_metric(groups: Sequence[RunGroup]) -> str:
+    """Success where every run that was evaluated reports it, the mean reward elsewhere."""
+    evaluated = [run for group in groups for run in group.runs if _metrics(run)]
+    has_success = [SUCCESS in _metrics(run) for run in evaluated]
+    return SUCCESS if has_success and all(has_success) else REWARD
+
+
+def group_scores(
+    groups: Sequence[RunGroup], *, metric: str, at: str | int = FINAL
+) -> tuple[list[Scored], list[str]]:
+    """The score of each run that has one, by level and group.
+
+    Args:
+        groups: The runs.
+        metric: Which metric scores them.
+        at: Of which evaluation: one of `MOMENTS`, or that at so many environment steps.
+
+    Returns:
+        Those of each level that have runs with a score, level by level, and what there is to say.
+
+    Raises:
+        UnknownNameError: No run has this metric.
+        ConfigurationError: No run has been evaluated then.
+    """
+    require_metric(groups, metric)
+    found, notes = [], []
+    for level in sorted({level for group in groups for level in group.levels}):
+        for group in groups:
+            runs = group.on(level)
+            scores = [_score(run, metric, at) for run in runs]
+            kept = [(run, score) for run, score in zip(runs, scores, strict=True) if score == score]
+            if len(kept) < len(runs):
+                states = Counter(
+                    run.state for run, score in zip(runs, scores, strict=True) if score != score
+                )
+                counts = ", ".join(f"{count} {state}" for state, count in states.items())
+                notes.append(
+                    f"{group.name} on {level}: {len(runs) - len(kept)} of {len(runs)} runs have no "
+                    f"such score and are left out ({counts})"
+                )
+            if kept:
+                found.append(
+                    Scored(
+                        group=group.name,
+                        level=level,
+                        runs=tuple(run for run, _ in kept),
+                        scores=np.array([score for _, score in kept], np.float64),
+                    )
+                )
+    if not found:
+        raise ConfigurationError(
+            f"no run has the metric {metric} {_when(at)}; unfinished runs, and levels of runs of "
+            f"earlier versions, have one with --at {LAST}"
+        )
+    return found, notes
+
+
+def require_metric(groups: Sequence[RunGroup], metric: str) -> None:
+    """Raise `UnknownNameError` where no run has a metric."""
+    known = {name for group in groups for run in group.runs for name in _metrics(run)}
+    if not known:
+        raise ConfigurationError("none of the runs has been evaluated yet")
+    if metric not in known:
+        raise UnknownNameError("metric", metric, known)
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """The least and the greatest value that a metric can have."""
+    is_share = metric.endswith(("_share", "_rate"))
+    return (0.0, 1.0) if is_share else (-np.inf, np.inf)
+
+
+def _score(run: RunScores, metric: str, at: str | int) -> float:
+    if at == FINAL:
+        return run.final.get(metric, np.nan)
+    if at == AFTERWARDS:
+        made = later_evaluations(run.path)
+        return made[-1].get(metric, np.nan) if made else np.nan
+    values = run.curve.metrics.get(metric, np.empty(0))
+    if at == LAST:
+        values = values[np.isfinite(values)]
+        return float(values[-1]) if len(values) else np.nan
+    (index,) = np.nonzero(run.curve.steps == at)
+    return float(values[index[-1]]) if len(index) and len(values) else np.nan
+
+
+def _when(at: str | int) -> str:
+    return f"in {MOMENTS[at]}" if isinstance(at, str) else f"at environment step {at:,}"
+
+
+def _metrics(run: RunScores) -> set[str]:
+    return {*run.curve.metrics, *run.final}
+
+
+def _distinct_names(paths: Sequence[Path]) -> list[str]:
+    """The folders' names, with as many of those above as tell them apart."""
+    parts = [path.expanduser().absolute().resolve().parts for path in paths]
+    for length in range(1, max(map(len, parts), default=0) + 1):
+        names = ["/".join(each[-length:]) for each in parts]
+        if len(set(names)) == len({tuple(each) for each in parts}):
+            return names
+    return [str(path) for path in paths]
+
+
+def _folder_in(path: Path, run: RunScores) -> str:
+    """The folder in a folder that leads to a run; the run's experiment where it is right in it."""
+    inside = run.path.relative_to(path).parts
+    return inside[0] if len(inside) > 1 else run.experiment
+
+
+def _one_per_seed(name: str, runs: list[RunScores], notes: list[str]) -> tuple[RunScores, ...]:
+    """The runs without those of a seed that is there twice, which would count one result twice.
+
+    A finished one stays, then the newest.
+    """
+    best: dict[tuple[str, int], RunScores] = {}
+    for run in sorted(runs, key=lambda run: (run.state == "done", run.created, str(run.path))):
+        best[run.level, run.seed] = run
+    if len(best) < len(runs):
+        again = sorted({run.seed for run in runs if best[run.level, run.seed] is not run})
+        notes.append(
+            f"{name} has several runs of the seeds {', '.join(map(str, again))}; the newest "
+            "finished one of each counts"
+        )
+    presets = sorted({run.preset for run in runs})
+    if len(presets) > 1:
+        notes.append(f"{name} holds runs of different presets: {', '.join(presets)}")
+    return tuple(best[key] for key in sorted(best))

@@ -1,0 +1,123 @@
+"""A graph of places leads an ant through mazes with sparse rewards; below, an agent learns to walk.
+
+The upper level plans: it learns which way-points the lower level reaches, and heads for the goal on
+the shortest way. The lower level is DDPG, with hindsight goals.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from coach_rl import (
+    ActorParameters,
+    AdamParameters,
+    ConstantSchedule,
+    CriticParameters,
+    DDPGAgentParameters,
+    DDPGAlgorithmParameters,
+    EnvironmentSteps,
+    EpsilonGreedyNoise,
+    GaussianNoise,
+    GraphAgentParameters,
+    GraphManager,
+    GraphParameters,
+    HACAgentParameters,
+    HRLGraphManager,
+    LearningParameters,
+    LevelParameters,
+    ReplayMemoryParameters,
+    TargetSync,
+    ValidationParameters,
+)
+from coach_rl.presets.goal_hierarchies import GoalPanel
+
+PUBLISHED = {
+    "ant_maze_u12": (0.951, 1_000_000),
+    "ant_maze_u24": (0.911, 1_000_000),
+    "ant_maze_bottleneck": (0.387, 1_000_000),
+    "ant_maze_complex": (0.401, 4_000_000),
+}
+"""DHRL's success rates and environment steps (Lee et al. 2022), by world."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(GoalPanel):
+    """Settings to change with -cp."""
+
+    LEVELS: ClassVar = (
+        "ant_maze_u24",
+        "ant_maze_u12",
+        "ant_maze_bottleneck",
+        "ant_maze_s",
+        "ant_maze_w",
+        "ant_maze_pi",
+        "ant_maze_complex",
+    )
+    level: str = "ant_maze_u24"
+    num_envs: int = 16
+    steps: int = 1_000_000
+    spacing: float = 2.0
+    """Distance between neighbouring places of the graph, in metres."""
+    horizon: int = 50
+    """Environment steps to a way-point, at most."""
+    exploring: float = 0.2
+    """Fraction of episodes that head for a rarely visited place instead of the goal."""
+    epsilon: float = 0.2
+    """Fraction of random actions while exploring."""
+    noise: float = 0.2
+    """Standard deviation of the noise on its other actions, in half-ranges of the action."""
+    batch: int = 512
+    updates_per_step: float = 0.25
+    upper_updates_per_step: float = 0.0
+    layers: tuple[int, ...] = (256, 256)
+    evaluation_interval: int = 50_000
+
+
+def graph_manager(panel: Panel) -> GraphManager:
+    """Find a way through a maze by walking it."""
+    world = panel.world()
+    walker = HACAgentParameters(
+        learner=DDPGAgentParameters(
+            algorithm=DDPGAlgorithmParameters(
+                discount=panel.discount, target_sync=TargetSync(rate=0.01)
+            ),
+            learning=LearningParameters(
+                batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=5_000
+            ),
+            memory=ReplayMemoryParameters(capacity=1_000_000),
+            exploration=EpsilonGreedyNoise(
+                epsilon=ConstantSchedule(value=panel.epsilon),
+                noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+            ),
+            actor=ActorParameters(torso=panel.torso),
+            critic=CriticParameters(torso=panel.torso),
+            actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+            critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+            normalise_observations=5.0,
+        )
+    )
+    planner = GraphAgentParameters(spacing=panel.spacing, exploring=panel.exploring)
+    return HRLGraphManager(
+        GraphParameters(
+            levels=(
+                LevelParameters(name="graph", agent=planner, goal_space=world.task.goal_space),
+                LevelParameters(
+                    name="low",
+                    agent=walker,
+                    goal_space=world.task.subgoal_space,
+                    horizon=panel.horizon,
+                ),
+            ),
+            environment=world,
+            evaluation_environment=panel.world(targets="evaluation"),
+            schedule=panel.schedule(),
+            num_envs=panel.num_envs,
+            validation=_validation(panel.level),
+        )
+    )
+
+
+def _validation(level: str) -> ValidationParameters | None:
+    if level not in PUBLISHED:
+        return None
+    success_rate, steps = PUBLISHED[level]
+    return ValidationParameters(success_rate=success_rate, within=EnvironmentSteps(steps))

@@ -1,0 +1,210 @@
+"""The agent that plans: way-points through a maze, what it learns of them, saving in mid-plan."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from coach_rl import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GoalSpace,
+    GoalWorldParameters,
+    GraphAgentParameters,
+    GraphParameters,
+    HRLGraphManager,
+    LevelParameters,
+    ScheduleParameters,
+    ScriptedAgentParameters,
+    TaskParameters,
+)
+from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.records import ActionRequest, End, Outcome
+from coach_rl.testing import assert_same_state
+
+PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
+
+
+def straight(observation, space):
+    """Walks towards the goal and knows nothing of walls."""
+    away = observation[GOAL_KEY] - observation["observation"][:, :2]
+    return np.clip(3 * away, -1, 1).astype(np.float32)
+
+
+def experiment(steps, level="point_maze_u", **fields):
+    world = GoalWorldParameters(level=level)
+    planner = GraphAgentParameters(spacing=0.5, report_every=100, **fields)
+    return HRLGraphManager(
+        GraphParameters(
+            levels=(
+                LevelParameters(name="graph", agent=planner, goal_space=world.task.goal_space),
+                LevelParameters(
+                    name="low",
+                    agent=ScriptedAgentParameters(policy=straight),
+                    goal_space=world.task.subgoal_space,
+                    horizon=15,
+                ),
+            ),
+            environment=world,
+            num_envs=8,
+            schedule=ScheduleParameters(training=EnvironmentSteps(steps), evaluation_interval=None),
+        )
+    )
+
+
+def at(own=PLACES, sub_goal=PLACES):
+    agent = ScriptedAgentParameters(policy="still")
+    return LevelPlace(
+        level=LevelParameters(name="top", agent=agent, goal_space=own),
+        below=LevelParameters(name="low", agent=agent, goal_space=sub_goal, horizon=9),
+    )
+
+
+def build(place=None, **fields):
+    params = GraphAgentParameters(**{"spacing": 1.0, "exploring": 0.0, **fields})
+    return params.build(AgentContext(spaces=None, num_envs=3, place=place or at()))
+
+
+def request(positions, goals, starts=None, greedy=False):
+    count = len(positions)
+    starts = np.zeros(count, np.bool_) if starts is None else np.array(starts)
+    return ActionRequest(
+        rows=np.arange(count),
+        observation={"x": np.float32(positions), GOAL_KEY: np.float32(goals)},
+        starts=starts,
+        episode_start=starts,
+        greedy=np.full(count, greedy),
+    )
+
+
+def outcome(ends):
+    count = len(ends)
+    no = np.zeros(count, np.bool_)
+    return Outcome(
+        rows=np.arange(count),
+        observation={},
+        reward=np.zeros(count),
+        terminated=no,
+        truncated=no,
+        duration=np.full(count, 9),
+        end=np.zeros(count, np.int64),
+        below=np.array([int(end) for end in ends]),
+        tested=no,
+    )
+
+
+def success_rate(manager, episodes=40):
+    evaluation = manager.evaluate(EnvironmentEpisodes(episodes))
+    return evaluation.scalars["evaluation/success_rate"]
+
+
+def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze():
+    manager = experiment(8_000, level="point_maze_medium")
+    manager.create_graph(TaskParameters(seed=1))
+    before = success_rate(manager)
+    list(manager.improve())
+    assert before < 0.7
+    assert success_rate(manager) > 0.9
+    manager.close()
+
+
+def test_way_points_lead_along_the_diagonal_and_end_at_the_goal_itself():
+    agent, clock = build(), Clock(phase=Phase.TRAIN)
+    rows = agent.new_rows(3, 0)
+    wanted = agent.act(rows, request([[0.4, 0.6], [2.6, 2.2], [3.4, 3.4]], [[3.4, 3.7]] * 3), clock)
+    np.testing.assert_allclose(wanted, [[1.5, 1.5], [3.5, 3.5], [3.4, 3.7]], atol=1e-6)
+
+
+def test_edges_learn_from_what_the_level_below_reports():
+    agent, clock = build(), Clock(phase=Phase.TRAIN)
+    rows = agent.new_rows(3, 0)
+    seen = request([[0.5, 0.5], [1.5, 0.5], [2.5, 0.5]], [[3.5, 0.5]] * 3)
+    agent.act(rows, seen, clock)
+    agent.observe(rows, outcome([End.HORIZON, End.GOAL, End.TRUNCATED]), clock)
+    grid = agent.graph.grid
+    first, second, third = (
+        grid.edge(*grid.nearest(np.array([[x, 0.5], [x + 1, 0.5]]))) for x in (0.5, 1.5, 2.5)
+    )
+    assert agent.graph.tries[[first, second, third]].tolist() == [1, 1, 0]
+    assert agent.graph.passed[[first, second, third]].tolist() == [0.8, 1.0, 1.0]
+    agent.act(rows, seen, clock)
+    agent.observe(rows, outcome([End.HORIZON] * 3), Clock(phase=Phase.TEST))
+    assert agent.graph.tries.sum() == 2
+
+
+def test_rows_that_explore_head_for_places_that_were_seldom_visited():
+    agent, clock = build(exploring=1.0), Clock(phase=Phase.TRAIN)
+    rows = agent.new_rows(3, 0)
+    agent.visits[:] = 9
+    agent.visits[15] = 0  # the last place: (3.5, 3.5)
+    starts = request([[0.5, 0.5]] * 3, [[0.5, 3.5]] * 3, starts=[True] * 3)
+    for _ in range(40):
+        agent.act(rows, starts, clock)
+        if (rows.heading == 15).all():
+            break
+    assert (rows.heading == 15).all()
+    wanted = agent.act(rows, request([[2.6, 2.6]] * 3, [[0.5, 3.5]] * 3), clock)
+    np.testing.assert_allclose(wanted, [[3.5, 3.5]] * 3, atol=1e-6)
+    agent.act(rows, request([[3.5, 3.5]] * 3, [[0.5, 3.5]] * 3), clock)  # it has arrived
+    assert (rows.heading == -1).all()
+    wanted = agent.act(rows, starts, Clock(phase=Phase.TEST))
+    np.testing.assert_allclose(wanted, [[0.5, 1.5]] * 3, atol=1e-6)
+
+
+def test_a_run_saved_in_mid_plan_goes_on_alike():
+    def ticks(manager, count):
+        records = manager.improve()
+        return [next(records) for _ in range(count)], records
+
+    one, other = experiment(3_000), experiment(3_000)
+    one.create_graph(TaskParameters(seed=3))
+    other.create_graph(TaskParameters(seed=4))
+    _, records = ticks(one, 12)
+    other.load_state_dict(one.state_dict())
+    ours = [record.scalars for record in records]
+    theirs = [record.scalars for record in other.improve()]
+    assert_same_state(one.state_dict()["agents"], other.state_dict()["agents"])
+    assert len(ours) == len(theirs) > 5
+    one.close()
+    other.close()
+
+
+def test_what_was_learned_can_be_loaded_into_an_equal_graph_only():
+    agent, clock = build(), Clock(phase=Phase.TRAIN)
+    rows = agent.new_rows(3, 0)
+    agent.act(rows, request([[0.5, 0.5]] * 3, [[3.5, 0.5]] * 3), clock)
+    agent.observe(rows, outcome([End.HORIZON] * 3), clock)
+    other = build()
+    other.load_policy(agent.policy_state_dict())
+    assert_same_state(other.policy_state_dict(), agent.policy_state_dict())
+    with pytest.raises(SpaceError, match="agent 'graph' has another graph than the one"):
+        build(spacing=0.5).load_policy(agent.policy_state_dict())
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (LevelPlace(), "both need a goal_space"),
+        (at(sub_goal=GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,))), "got 2 .* and 1"),
+        (
+            at(
+                own=GoalSpace(
+                    low=(0.0, 0.0), high=(1.0, 1.0), threshold=(0.1, 0.1), observed="relative"
+                )
+            ),
+            r"seen absolutely .* got 2 \(relative\) and 2",
+        ),
+    ],
+)
+def test_levels_that_no_graph_can_join_are_refused(place, line):
+    with pytest.raises(ConfigurationError, match=line):
+        build(place)
+
+
+def test_without_scipy_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"needs scipy .*\[graph\]"):
+        build()

@@ -1,0 +1,141 @@
+"""Graphs of way-points: the grid, what is learned of edges, and shortest paths through it."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from coach_rl.agents.way_points import Grid, WayPointGraph
+from coach_rl.testing import assert_same_state
+
+
+def graph(width=3, height=4, **kwargs):
+    grid = Grid.over(np.zeros(2), np.array([width, height]), 1.0)
+    return WayPointGraph(grid, **{"forgetting": 0.5, "worst": 0.05, **kwargs})
+
+
+def cheapest(of, begin, end):
+    """The cost of the cheapest path, by relaxing all edges until nothing changes."""
+    grid = of.grid
+    costs = np.full(len(grid.places), np.inf)
+    costs[begin] = 0.0
+    for _ in grid.places:
+        for first, last, length, p in zip(
+            grid.begins, grid.ends, grid.lengths, of.passed, strict=True
+        ):
+            costs[last] = min(costs[last], costs[first] + length / p)
+    return costs[end]
+
+
+def test_places_lie_in_the_middle_of_equal_cells():
+    grid = Grid.over(np.array([-4.0, 0.0]), np.array([4.0, 2.0]), 2.0)
+    assert grid.places.tolist() == [[-3, 1], [-1, 1], [1, 1], [3, 1]]
+    assert list(zip(grid.begins, grid.ends, strict=True)) == [
+        (0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2),
+    ]  # fmt: skip
+    assert set(grid.lengths) == {2.0}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_edges_lead_to_all_neighbours_and_to_nothing_else(size):
+    grid = Grid.over(np.zeros(size), np.full(size, 3.0), 1.0)
+    expected = {
+        (one, other)
+        for one, other in itertools.permutations(range(len(grid.places)), 2)
+        if np.abs(grid.places[one] - grid.places[other]).max() < 1.5
+    }
+    found = list(zip(grid.begins.tolist(), grid.ends.tolist(), strict=True))
+    assert set(found) == expected
+    assert found == sorted(found)
+    for number, (one, other) in enumerate(found):
+        assert grid.edge(one, other) == number
+        assert grid.lengths[number] == pytest.approx(
+            np.linalg.norm(grid.places[one] - grid.places[other])
+        )
+    assert grid.edge(0, 0) is None
+    if size > 1:
+        assert grid.edge(0, len(grid.places) - 1) is None
+
+
+def test_the_nearest_place():
+    grid = Grid.over(np.zeros(2), np.array([3.0, 4.0]), 1.0)
+    assert grid.places[grid.nearest(np.array([[0.9, 3.8], [-5, 1.6]]))].tolist() == [
+        [0.5, 3.5],
+        [0.5, 1.5],
+    ]
+
+
+def test_ways_are_the_cheapest_there_are():
+    ways, rng = graph(), np.random.default_rng(0)
+    for _ in range(60):
+        edge = rng.integers(len(ways.grid.begins))
+        ways.note(ways.grid.begins[edge], ways.grid.ends[edge], passed=rng.random() < 0.3)
+    count = len(ways.grid.places)
+    pairs = np.array(list(itertools.product(range(count), repeat=2)))
+    costs = ways.costs(pairs[:, 0], pairs[:, 1])
+    after = ways.next_places(pairs[:, 0], pairs[:, 1])
+    for (begin, end), cost, following in zip(pairs, costs, after, strict=True):
+        assert cost == pytest.approx(cheapest(ways, begin, end))
+        if begin == end:
+            assert following == end
+            continue
+        edge = ways.grid.edge(begin, following)
+        rest = ways.costs(np.array([following]), np.array([end]))[0]
+        assert cost == pytest.approx(ways.grid.lengths[edge] / ways.passed[edge] + rest)
+
+
+def test_tries_in_vain_lead_around():
+    ways = graph(3, 1)
+    one, other = np.array([0]), np.array([2])
+    assert ways.next_places(one, other).tolist() == [1]
+    wide = graph(3, 3)
+    begin, end = (wide.grid.nearest(np.array([[x, 0.5]])) for x in (0.5, 2.5))
+    middle = wide.grid.nearest(np.array([[1.5, 0.5]]))
+    assert wide.next_places(begin, end) == middle
+    wide.note(int(begin[0]), int(middle[0]), passed=False)
+    assert wide.next_places(begin, end) != middle
+    for _ in range(3):
+        wide.note(int(begin[0]), int(middle[0]), passed=True)
+    assert wide.next_places(begin, end) == middle
+
+
+def test_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
+    ways = graph(3, 1)
+    edge = ways.grid.edge(0, 1)
+    seen = []
+    for passed in (False, False, False, False, False, True):
+        ways.note(0, 1, passed=passed)
+        seen.append(ways.passed[edge])
+    assert seen == pytest.approx([0.5, 0.25, 0.125, 0.0625, 0.05, 0.525])
+    assert ways.tries.tolist() == [6, 0, 0, 0]
+
+
+def test_an_edge_never_tried_is_thought_as_good_as_the_place_it_leads_to():
+    ways = graph(3, 1)
+    ways.note(0, 1, passed=False)
+    assert ways.passed[ways.grid.edge(2, 1)] == 0.5
+    ways.note(2, 1, passed=True)
+    assert ways.passed[ways.grid.edge(2, 1)] == 1.0
+    assert ways.passed[ways.grid.edge(0, 1)] == 0.5
+
+
+def test_tries_between_places_that_are_no_neighbours_teach_nothing():
+    ways = graph(3, 1)
+    ways.note(0, 2, passed=False)
+    ways.note(1, 1, passed=False)
+    assert ways.passed.tolist() == [1, 1, 1, 1]
+
+
+def test_a_saved_graph_goes_on_alike():
+    ways, other = graph(), graph()
+    for begin, end in ((0, 1), (0, 4), (5, 4)):
+        ways.note(begin, end, passed=False)
+    other.next_places(np.array([0]), np.array([11]))  # what was found before is forgotten
+    other.load_state_dict(ways.state_dict())
+    assert_same_state(other.state_dict(), ways.state_dict())
+    places = np.arange(12)
+    for target in range(12):
+        targets = np.full(12, target)
+        np.testing.assert_array_equal(
+            other.next_places(places, targets), ways.next_places(places, targets)
+        )

@@ -1,0 +1,104 @@
+import csv
+import sys
+
+import pytest
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.studies.comparison import compare
+from coach_rl.studies.plots import Plots, require_matplotlib
+from coach_rl.studies.run_groups import find_groups, group_scores
+from tests.studies.written_runs import write_seeds
+
+PICTURES = ("curves", "level_low", "profiles", "improvement")
+
+
+def drawn(folder, groups, **settings):
+    scored, _ = group_scores(groups, metric="reward_mean")
+    comparisons = compare(scored, groups[-1].name, metric="reward_mean") if groups[1:] else []
+    plots = Plots(groups=groups, metric="reward_mean", **settings)
+    return plots.write(folder, scored=scored, comparisons=comparisons, notes=["mind the gap"])
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    folders = [write_seeds(folder / name, scores) for name, scores in SCORES.items()]
+    return find_groups(folders)[0]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, groups):
+    return drawn(tmp_path_factory.mktemp("pictures") / "plots", groups, statistic="mean")
+
+
+SCORES = {"a": [5.0, 6.0, 7.0], "b": [1.0, 2.0, 4.0]}
+
+
+def test_pictures_tables_and_page_are_written(files):
+    folder = files[0].parent
+    names = {f"{name}.{ending}" for name in PICTURES for ending in ("png", "svg")}
+    assert {file.name for file in files} == {*names, "curves.csv", "runs.csv", "plots.md"}
+    assert set(folder.iterdir()) == set(files)
+    for file in files:
+        start = file.read_bytes()[:100]
+        assert start.startswith(b"\x89PNG") or file.suffix != ".png"
+        assert b"<?xml" in start or file.suffix != ".svg"
+    page = (folder / "plots.md").read_text()
+    assert "Note: mind the gap." in page
+    assert "![curves](curves.png)" in page
+    assert "| a | point | 3 | 6 | 1 |" in page
+
+
+def test_tables_hold_what_is_drawn(files):
+    folder = files[0].parent
+    with (folder / "curves.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["metric"] == "reward_mean"]
+    found = [(row["group"], row["steps"], row["seeds"], row["mean"]) for row in rows]
+    assert found[:2] == [("a", "1000", "3", "3.0"), ("a", "2000", "3", "6.0")]
+    with (folder / "runs.csv").open(newline="") as file:
+        assert [float(row["reward_mean"]) for row in csv.DictReader(file)] == [
+            *SCORES["a"],
+            *SCORES["b"],
+        ]
+
+
+def test_a_legend_names_groups_and_seeds_in_colours_of_their_own(groups):
+    plots = Plots(groups=groups, metric="reward_mean")
+    figure = plots.curves("reward_mean")
+    (axes,) = figure.axes
+    labelled = {
+        line.get_label(): line.get_color() for line in axes.lines if line.get_label()[0] != "_"
+    }
+    assert list(labelled) == ["a (3 seeds)", "b (3 seeds)"]
+    assert len(set(labelled.values())) == 2
+    assert axes.get_xlabel() == "environment steps"
+    assert axes.get_ylabel() == "reward of an episode"
+    assert axes.lines[1].get_ydata().tolist() == [3.0, 6.0]
+
+
+def test_one_seed_is_drawn_without_a_band(tmp_path):
+    groups, _ = find_groups([write_seeds(tmp_path / "alone", [3.0])])
+    files = drawn(tmp_path / "plots", groups, axis="hours")
+    assert "improvement.png" not in {file.name for file in files}
+    with (tmp_path / "plots" / "curves.csv").open(newline="") as file:
+        row = next(csv.DictReader(file))
+    assert (row["seeds"], row["low"], row["high"]) == ("1", "", "")
+
+
+@pytest.mark.slow
+def test_same_runs_same_picture(tmp_path, groups):
+    first = {file.name: file.read_bytes() for file in drawn(tmp_path / "1", groups)}
+    again = {file.name: file.read_bytes() for file in drawn(tmp_path / "2", groups)}
+    assert first == again
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path, groups):
+    (tmp_path / "plots").write_text("a file")
+    with pytest.raises(ConfigurationError, match=r"cannot write plots to .*/plots: .*--to"):
+        drawn(tmp_path / "plots", groups)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ConfigurationError, match=r"plots need matplotlib; .*\[plot\]"):
+        require_matplotlib()

@@ -1,0 +1,100 @@
+import json
+
+import pytest
+
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.studies.run_groups import default_metric, find_groups, group_scores
+from tests.studies.written_runs import LOG, write_run, write_seeds
+
+
+def names(paths):
+    return [group.name for group in find_groups(paths)[0]]
+
+
+def test_folders_are_groups(tmp_path):
+    a, b = write_seeds(tmp_path / "a", [1, 2, 3]), write_seeds(tmp_path / "b", [4])
+    (groups, notes) = find_groups([a, b])
+    assert [(group.name, len(group.runs)) for group in groups] == [("a", 3), ("b", 1)]
+    assert [run.seed for run in groups[0].runs] == [0, 1, 2]
+    assert notes == []
+    assert names([tmp_path]) == ["a", "b"]  # the folders in the only one
+    assert names([a]) == ["trial"]  # the experiment
+    assert names([a, b, a]) == ["a", "b"]  # a run counts once
+
+
+def test_folders_of_one_name_are_told_apart(tmp_path):
+    paths = [write_seeds(tmp_path / each / "two", [1]) for each in ("x", "y")]
+    assert names(paths) == ["x/two", "y/two"]
+
+
+def test_variants_of_a_study_are_groups(tmp_path):
+    for variant in ("flat", "deep"):
+        labels = {"study": "question", "variant": variant}
+        write_seeds(tmp_path / "question" / variant, [1, 2], job={"labels": labels})
+    assert names([tmp_path / "question"]) == ["deep", "flat"]
+
+
+def test_a_seed_counts_once(tmp_path):
+    folder = write_seeds(tmp_path / "a", [1, 2])
+    write_run(folder / "again", seed=1)  # newer, but not finished
+    groups, notes = find_groups([folder])
+    assert [run.path.name for run in groups[0].runs] == ["seed0", "seed1"]
+    assert notes == [
+        "trial has several runs of the seeds 1; the newest finished one of each counts"
+    ]
+
+
+def test_runs_of_different_presets_are_told(tmp_path):
+    folder = write_seeds(tmp_path / "a", [1])
+    write_run(folder / "b", seed=7, preset=None)
+    assert "different presets" in find_groups([folder])[1][0]
+
+
+@pytest.mark.parametrize(("made", "what"), [(True, "holds no runs"), (False, "does not exist")])
+def test_no_runs_are_refused(tmp_path, made, what):
+    folder = tmp_path / "empty"
+    if made:
+        folder.mkdir()
+    with pytest.raises(ConfigurationError, match=f"empty {what}; give a run's folder"):
+        find_groups([folder])
+
+
+def test_success_is_the_metric_where_all_report_it(tmp_path):
+    a = write_seeds(tmp_path / "a", [0.5], metric="success_rate")
+    b = write_seeds(tmp_path / "b", [0.5], metric="reward_mean")
+    assert default_metric(find_groups([a])[0]) == "success_rate"
+    assert default_metric(find_groups([a, b])[0]) == "reward_mean"
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [("final", [-2.0]), ("last", [-1.0]), (1000, [-3.0]), ("afterwards", [-5.0])],
+)
+def test_scores_are_taken_when_asked_for(tmp_path, at, expected):
+    run = write_run(tmp_path / "a", log=LOG, summary={"evaluation": {"reward_mean": -2.0}})
+    (run / "evaluations").mkdir()
+    later = {"environment_steps": 2500, "scalars": {"evaluation/reward_mean": -5.0}}
+    (run / "evaluations" / "step_2500.json").write_text(json.dumps(later))
+    scored, notes = group_scores(find_groups([tmp_path])[0], metric="reward_mean", at=at)
+    assert [each.scores.tolist() for each in scored] == [expected]
+    assert notes == []
+
+
+def test_runs_without_a_score_are_left_out_and_said(tmp_path):
+    folder = write_seeds(tmp_path / "a", [1, 2])
+    write_run(folder / "b", seed=7, log=LOG)
+    scored, notes = group_scores(find_groups([folder])[0], metric="reward_mean")
+    assert scored[0].scores.tolist() == [1, 2]
+    assert notes == ["trial on point: 1 of 3 runs have no such score and are left out (1 stopped)"]
+
+
+def test_what_cannot_be_scored_is_refused(tmp_path):
+    groups, _ = find_groups([write_run(tmp_path / "a", log=LOG)])
+    with pytest.raises(ConfigurationError, match="have one with --at last"):
+        group_scores(groups, metric="reward_mean")
+    with pytest.raises(ConfigurationError, match="at environment step 7"):
+        group_scores(groups, metric="reward_mean", at=7)
+    with pytest.raises(UnknownNameError, match="unknown metric 'rewards'; did you mean"):
+        group_scores(groups, metric="rewards")
+    with pytest.raises(ConfigurationError, match="none of the runs has been evaluated"):
+        group_scores(find_groups([write_run(tmp_path / "b")])[0], metric="reward_mean")
