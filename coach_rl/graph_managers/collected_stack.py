@@ -144,7 +144,9 @@ class Blocks:
                 self._ask_to_collect(idle, min([ticks, *ahead]), message.sent())
             self._await(idle)
         else:
-            idle = [block for block in self.blocks if block.request is None]
+            idle = [
+                block for block in self.blocks if block.request is None and len(block.made) <= ticks
+            ]
             if idle:
                 self._ask_to_collect(idle, ticks, message.sent())
             self._await_some()
