@@ -1,11 +1,14 @@
 """SAC on Pendulum: continuous actions, learned in a minute."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from coach_rl import (
+    ActorParameters,
     AdamParameters,
     BasicGraphParameters,
     BasicRLGraphManager,
+    CriticParameters,
     EnvironmentEpisodes,
     EnvironmentSteps,
     GraphManager,
@@ -16,6 +19,7 @@ from coach_rl import (
     SACAgentParameters,
     SACAlgorithmParameters,
     ScheduleParameters,
+    TorsoParameters,
     ValidationParameters,
 )
 
@@ -24,6 +28,7 @@ from coach_rl import (
 class Panel:
     """Settings to change with -cp."""
 
+    SEARCH: ClassVar = "learning_rate=log(1e-4, 3e-3); discount=uniform(0.95, 0.995)"
     num_envs: int = 1
     """Environments in parallel."""
     steps: int = 20_000
@@ -32,11 +37,16 @@ class Panel:
     """Learning rate of actor and critics at the start; it falls to zero."""
     discount: float = 0.98
     """Discount factor, as in RL Baselines3 Zoo's tuned Pendulum-v1."""
+    layers: tuple[int, ...] = (256, 256)
+    """Sizes of the hidden layers of actor and critics."""
 
 
 def graph_manager(panel: Panel) -> GraphManager:
     """SAC swings a pendulum up and holds it there."""
+    torso = TorsoParameters(middleware=panel.layers, activation="relu", orthogonal=False)
     agent = SACAgentParameters(
+        actor=ActorParameters(torso=torso),
+        critic=CriticParameters(torso=torso),
         algorithm=SACAlgorithmParameters(discount=panel.discount),
         learning=LearningParameters(batch=256),
         learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),

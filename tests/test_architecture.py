@@ -18,7 +18,9 @@ ALLOWED: dict[str, set[str]] = {
     "graph_managers": {"core", "levels", "telemetry"},
     "experiment": {"core", "telemetry", "graph_managers"},
     "studies": {"core", "telemetry", "graph_managers", "experiment"},
+    "distributed": {"core"},
     "cli": {
+        "distributed",
         "studies",
         "experiment",
         "graph_managers",

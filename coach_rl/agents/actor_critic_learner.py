@@ -115,6 +115,7 @@ class ActorCriticLearner(Generic[Batch]):
             owner=context.owner,
             divergence=context.divergence,
             on_activity=context.on_activity,
+            group=context.group,
         )
 
 

@@ -101,6 +101,7 @@ class DQNLearner:
             owner=context.owner,
             divergence=context.divergence,
             on_activity=context.on_activity,
+            group=context.group,
         )
         self.acting: AnyActingPolicy = ActingPolicy(
             _values_of(network, context.device), params.exploration.build(context.action_space)

@@ -74,6 +74,12 @@ class FilteredAgentParameters(MovableParameters):
             return self
         return replace(self, update_mode="auto")
 
+    def obstacle_to_sharing(self) -> str | None:
+        """A way to run gradient steps that has no place for the sum of gradients."""
+        if self.update_mode in ("auto", "eager"):
+            return None
+        return f"update_mode='{self.update_mode}' runs a step as a whole; use 'auto' or 'eager'"
+
 
 @dataclass(kw_only=True)
 class AgentRows(Generic[Exploration]):

@@ -18,6 +18,7 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.activity import OnActivity
 from coach_rl.core.divergence import DivergenceParameters
+from coach_rl.core.process_group import ProcessGroup
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import TransitionBatch
 
@@ -79,6 +80,8 @@ class LearnerContext:
     """The response to numbers that are not finite."""
     on_activity: OnActivity
     """Called with what takes long; see `AgentContext.on_activity`."""
+    group: ProcessGroup
+    """The processes that share out each batch."""
 
     @property
     def network_arguments(

@@ -37,7 +37,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import KeepingParameters, LearnerParameters
+from coach_rl.core.roles import KeepingParameters, LearnerParameters, SharedLearnerParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State, check_same_kind
@@ -87,7 +87,7 @@ class ClippedTargetParameters(ValueLearningParameters):
 
 
 @parameter_class
-class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
+class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearnerParameters):
     """Parameters shared by all off-policy agents."""
 
     learning: LearningParameters = field(default_factory=LearningParameters)
@@ -118,6 +118,17 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
                 "most; lower learning.batch, or raise memory.capacity and the run's steps"
             )
         return None
+
+    def shared_batches(self) -> dict[str, int]:
+        """Batches from the replay memory."""
+        return {"learning.batch": self.learning.batch}
+
+    def obstacle_to_sharing(self) -> str | None:
+        """Priorities, which take the errors of the whole batch."""
+        memory = self.memory
+        if isinstance(memory, ReplayMemoryParameters) and memory.prioritised is not None:
+            return "its memory is prioritised by the errors of the whole batch"
+        return super().obstacle_to_sharing()
 
 
 class OffPolicyAgent(FilteredAgent[RowState]):
@@ -166,6 +177,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 owner=context.place.owner(params.name),
                 divergence=context.divergence,
                 on_activity=context.on_activity,
+                group=context.group,
             )
         )
         check_filters(self, params.memory, context.place)

@@ -38,7 +38,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import LearnerParameters
+from coach_rl.core.roles import LearnerParameters, SharedLearnerParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
@@ -65,6 +65,9 @@ from coach_rl.functional.policy_gradient import (
 )
 from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch, Tensors
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
+
+WHOLE_MINIBATCH = "whole_minibatch"
+"""Advantages of a minibatch of which each process learns from a share, among the loss's scalars."""
 
 
 @parameter_class
@@ -118,7 +121,7 @@ class PPOAlgorithmParameters:
 
 
 @parameter_class
-class PPOAgentParameters(FilteredAgentParameters, LearnerParameters):
+class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearnerParameters):
     """A PPO agent."""
 
     algorithm: PPOAlgorithmParameters = field(default_factory=PPOAlgorithmParameters)
@@ -148,6 +151,10 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters):
                 "lower num_envs"
             )
         return None
+
+    def shared_batches(self) -> dict[str, int]:
+        """Minibatches."""
+        return {"algorithm.minibatch": min(self.algorithm.minibatch, self.algorithm.rollout.count)}
 
     def build(self, context: AgentContext) -> "PPOAgent":
         """The agent; SpaceError when it has no policy for the action space."""
@@ -183,6 +190,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             owner=context.place.owner(params.name),
             divergence=context.divergence,
             on_activity=context.on_activity,
+            group=context.group,
         )
         # A tick brings a transition of every row at most, and a round follows when there are
         # enough. Decisions still open when acting turns random come in without one, once a row.
@@ -268,6 +276,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def learn_from_batch(self, batch: Minibatch) -> Numbers:
         """One gradient step; the loss has no metrics of each sample."""
+        if self.engine.is_shared:
+            whole = batch.rollout.advantage[batch.positions]
+            self.engine.scalars[WHOLE_MINIBATCH] = whole
         return self.engine.step(batch.rollout, batch.positions)
 
     def trajectories(self) -> dict[str, Array]:
@@ -423,7 +434,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:
-            advantage = normalised(advantage)
+            advantage = normalised(advantage, scalars.get(WHOLE_MINIBATCH))
         log_prob = distribution.log_prob(parameters, batch.action)
         if batch.policy is None:
             policy, metrics = clipped_surrogate(

@@ -95,7 +95,7 @@ class WayPointGraph:
         self.tries = np.zeros(len(grid.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
         self._ways: dict[int, tuple[FloatArray, IntArray]] = {}
-        """The cost of the way to a target, and the next place on it, from every place; by target."""
+        """Ways by target: the cost from every place, and the next place on the way."""
 
     @property
     def passed(self) -> FloatArray:

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from coach_rl.architectures.all_reduce import merged_gradient, own_share
 from coach_rl.architectures.batch import Batch, named_tensors
 from coach_rl.architectures.divergence import Learner, diagnosis
 from coach_rl.architectures.gradient_step import (
@@ -31,6 +32,7 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     Step,
     StepResult,
+    eager_gradient,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import Adam, TargetSync
@@ -44,6 +46,7 @@ from coach_rl.architectures.step_metrics import StepMetrics, is_sound
 from coach_rl.core.activity import COMPILING, RECORDING, OnActivity, ignore_activity
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
@@ -68,6 +71,7 @@ class UpdateEngine(Generic[Batch]):
         owner: The agent that owns the networks, for messages; see `LevelPlace.owner`.
         divergence: The response to a step that is not sound.
         on_activity: Called when a step is compiled or captured.
+        group: The processes that share out each batch; their steps are eager.
 
     Attributes:
         scalars: The numbers that the next step reads, by name; written by `set_scalars`.
@@ -84,12 +88,17 @@ class UpdateEngine(Generic[Batch]):
         owner: str = "an agent",
         divergence: DivergenceParameters = STOP,
         on_activity: OnActivity = ignore_activity,
+        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
+        self._group = group
         self._learners = tuple((each, Adam(each.network, each.optimizer)) for each in objectives)
         self._targets, self._owner, self._on_activity = tuple(targets), owner, on_activity
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
-            mode, self._device, planned_updates=planned_updates, repaid_after=repaid_after
+            "eager" if self.is_shared else mode,
+            self._device,
+            planned_updates=planned_updates,
+            repaid_after=repaid_after,
         )
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
         self.scalars: Numbers = {}
@@ -104,6 +113,11 @@ class UpdateEngine(Generic[Batch]):
     def steps(self) -> int:
         """Gradient steps taken so far, those before a restore included."""
         return self._metrics.steps
+
+    @property
+    def is_shared(self) -> bool:
+        """True if several processes share out each batch."""
+        return self._group.size > 1
 
     def set_scalars(self, **values: float) -> None:
         """Set numbers that the losses or the optimisers read; they keep until set again."""
@@ -126,7 +140,8 @@ class UpdateEngine(Generic[Batch]):
                 all.
 
         Returns:
-            The losses' metrics of each sample, [B, ...] each; valid until the next step.
+            The losses' metrics of each sample, [B, ...] each; valid until the next step. Where
+            processes share out the batch, those of this one's share.
 
         Raises:
             DivergedError: On the CPU, the step is not sound.
@@ -134,6 +149,8 @@ class UpdateEngine(Generic[Batch]):
         if is_new := only not in self._steps:
             self._steps[only] = self._prepared(only)
         self._last_batch = data
+        if self.is_shared:
+            data, index = own_share(self._group, data, index)
         result = self._steps[only](data, index, self.scalars)
         if is_new:
             self._on_activity("")
@@ -201,7 +218,7 @@ class UpdateEngine(Generic[Batch]):
         for each, adam in self._learners:
             adam.load_state_dict(state["optimizers"][each.name])
         self._metrics.load_state_dict(state["means"])
-        if state["mode"] != self.mode:
+        if state["mode"] != self.mode and not self.is_shared:
             self.mode = state["mode"]
             self._steps.clear()
 
@@ -223,6 +240,7 @@ class UpdateEngine(Generic[Batch]):
         step = GradientStep(
             learners=learners,
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
+            gradient=merged_gradient(self._group) if self.is_shared else eager_gradient,
             skips_unsound=self._divergence.skips,
         )
         match self.mode:

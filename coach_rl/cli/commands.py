@@ -31,8 +31,11 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours
+from coach_rl.distributed.torch_processes import is_started_by_torchrun, joined_processes
 from coach_rl.experiment.adaptations import inspected
+from coach_rl.experiment.data_parallel import follow_experiment, follow_resumed
 from coach_rl.experiment.evaluation import (
     evaluate_run,
     evaluate_untrained,
@@ -91,11 +94,17 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
         CoachError: What was asked for cannot be done, or broke.
     """
     command = ("coach", *words)
+    if isinstance(settings, Train | Resume):
+        with joined_processes() as group:
+            if isinstance(settings, Train):
+                return _train(settings, command, group)
+            return _resume(settings, command, group)
+    if is_started_by_torchrun():
+        raise ConfigurationError(
+            "torchrun starts processes that train together, and only `train` and `resume` do; "
+            "leave torchrun out of this command"
+        )
     match settings:
-        case Train():
-            return _train(settings, command)
-        case Resume():
-            return _resume(settings, command)
         case Fork():
             return _fork(settings, command)
         case Evaluate():
@@ -111,46 +120,66 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
     raise AssertionError(f"{type(settings).__name__} is done by `main`")
 
 
-def _train(train: Train, command: tuple[str, ...]) -> int:
+def _train(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
     preset = load_preset(find_preset(train.preset))
     overrides = overrides_of(train.changes, preset, train.length, train.keeping, train.collecting)
     graph_manager = _configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
-    going_on = _GoingOn()
+    task = TaskParameters(
+        seed=train.seed,
+        device=train.device,
+        matmul_precision=train.matmul_precision,
+        threads=train.threads,
+    )
+    going_on = _GoingOn(group)
+    if group.rank > 0:
+        with going_on:
+            follow_experiment(graph_manager, task, group=group, on_start=going_on.note)
+        return 0
     with going_on, closing(_sink(train.output)) as console:
         result = run_experiment(
             graph_manager,
-            TaskParameters(
-                seed=train.seed,
-                device=train.device,
-                matmul_precision=train.matmul_precision,
-                threads=train.threads,
-            ),
+            task,
             name=train.experiment_name or preset.reference.name,
             root=train.experiment_path or DEFAULT_ROOT,
             origin=Origin(preset=preset, panel=preset.panel_values(given), command=command),
             settings=_run_settings(train.output),
             audience=_audience(train.output, console, going_on),
+            group=group,
         )
-    return _conclude(train.output, result)
+    return _conclude(train.output, result, group)
 
 
-def _resume(resume: Resume, command: tuple[str, ...]) -> int:
+def _resume(resume: Resume, command: tuple[str, ...], group: ProcessGroup) -> int:
     run = _newest(resume.run)
-    going_on = _GoingOn(run)
+    changes = _run_changes(resume.length, resume.keeping)
+    if resume.on is not None:
+        changes["collection.on"] = resume.on
+    going_on = _GoingOn(group, run)
+    if group.rank > 0:
+        with going_on:
+            follow_resumed(
+                run,
+                changes=changes,
+                **vars(resume.opening),
+                restart_episodes=resume.restart_episodes,
+                group=group,
+                on_start=going_on.note,
+            )
+        return 0
     with going_on, closing(_sink(resume.output)) as console:
         result = resume_experiment(
             run,
-            changes=_run_changes(resume.length, resume.keeping)
-            | ({} if resume.on is None else {"collection.on": resume.on}),
+            changes=changes,
             **vars(resume.opening),
             drop_later=resume.drop_later,
             restart_episodes=resume.restart_episodes,
             command=command,
             settings=_run_settings(resume.output),
             audience=_audience(resume.output, console, going_on),
+            group=group,
         )
-    return _conclude(resume.output, result)
+    return _conclude(resume.output, result, group)
 
 
 def _fork(fork: Fork, command: tuple[str, ...]) -> int:
@@ -158,7 +187,7 @@ def _fork(fork: Fork, command: tuple[str, ...]) -> int:
         raise ConfigurationError(
             "a fork needs a name of its own, for the folder above it: --as NAME"
         )
-    going_on = _GoingOn()
+    going_on = _GoingOn(ONE_PROCESS)
     with going_on, closing(_sink(fork.output)) as console:
         result = fork_experiment(
             _newest(fork.run),
@@ -174,7 +203,7 @@ def _fork(fork: Fork, command: tuple[str, ...]) -> int:
             settings=_run_settings(fork.output),
             audience=_audience(fork.output, console, going_on),
         )
-    return _conclude(fork.output, result)
+    return _conclude(fork.output, result, ONE_PROCESS)
 
 
 def _evaluate(evaluate: Evaluate) -> int:
@@ -249,15 +278,17 @@ def _newest(run: Path) -> Path:
     return runs[-1]
 
 
-def _conclude(output: Output, result: RunResult) -> int:
+def _conclude(output: Output, result: RunResult, group: ProcessGroup) -> int:
     """Say how the run ended and what to do with it."""
     coach, folder = program("coach"), word(result.folder.path)
     is_saved = result.folder.checkpoints.is_dir()
     if result.unsaved is not None and result.summary is None:
-        raise CheckpointError(f"cannot write {result.unsaved}; {_resume_with(result.folder.path)}")
+        raise CheckpointError(
+            f"cannot write {result.unsaved}; {_resume_with(result.folder.path, group)}"
+        )
     if result.signal is not None:
         way_on = (
-            _resume_with(result.folder.path)
+            _resume_with(result.folder.path, group)
             if is_saved
             else "it keeps no checkpoints, so it can't be resumed"
         )
@@ -353,6 +384,7 @@ def _run_changes(length: Length, keeping: Keeping) -> dict[str, object]:
 def _run_settings(output: Output) -> RunSettings:
     return RunSettings(
         tensorboard=not output.no_tensorboard,
+        evaluate_aside=output.evaluate_aside,
         video=_video(output.film),
     )
 
@@ -380,10 +412,15 @@ class _GoingOn:
     """While entered, errors and interruptions of a run end with how to resume it.
 
     Args:
+        group: The processes that train it.
         run: The run; None until it has a folder.
     """
 
-    def __init__(self, run: Path | None = None) -> None:
+    def __init__(self, group: ProcessGroup, run: Path | None = None) -> None:
+        self.run, self._group = run, group
+
+    def note(self, run: Path) -> None:
+        """The run has a folder."""
         self.run = run
 
     def __enter__(self) -> Self:
@@ -395,16 +432,19 @@ class _GoingOn:
         can_go_on = isinstance(error, RunError | KeyboardInterrupt) and not is_final
         if can_go_on and self.run is not None:
             assert error is not None
-            error.args = (f"{error or 'interrupted'}; {_resume_with(self.run)}",)
+            error.args = (f"{error or 'interrupted'}; {_resume_with(self.run, self._group)}",)
 
 
-def _resume_with(run: Path) -> str:
-    return f"resume with: {program('coach')} -crd {word(run.absolute())}"
+def _resume_with(run: Path, group: ProcessGroup) -> str:
+    coach = program("coach")
+    if group.size > 1:
+        coach = f"{program('torchrun')} --standalone --nproc_per_node={group.size} -m coach_rl"
+    return f"resume with: {coach} -crd {word(run.absolute())}"
 
 
 def _audience(output: Output, console: ConsoleSink, going_on: _GoingOn) -> Audience:
     def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
-        going_on.run = folder.path
+        going_on.note(folder.path)
         parameters = graph_manager.parameters
         console.plan(parameters.schedule.training, parameters.schedule.stop_after)
         name, level = folder.path.parent.name, shown_level(parameters.environment.level)

@@ -33,6 +33,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         f"{preset.reference.name}  ({preset.reference.path})",
         *(meaning or "").partition("\n\nArgs:")[0].splitlines(),
         *_section('panel, set with -cp "name=value"', _table(_panel_rows(preset))),
+        *_section("search space of `coach sweep`", preset.search.split("; ") * bool(preset.search)),
         *_section("levels, set with -lvl", [", ".join(preset.levels)] * bool(preset.levels)),
         *_section(
             'parameters, set with -cp "path.to.name=value"', _table(parameter_rows(parameters))

@@ -189,6 +189,11 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
     _add_videos(group)
     _add_machine(group)
     group.add_argument(
+        "--evaluate_aside",
+        action="store_true",
+        help="evaluate in a process of its own; training doesn't wait for the results",
+    )
+    group.add_argument(
         "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
     )
     group.add_argument(

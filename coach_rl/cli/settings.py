@@ -78,6 +78,7 @@ class Output:
     """The output of a run: what it writes and shows."""
 
     no_tensorboard: bool = False
+    evaluate_aside: bool = False
     film: Film = field(default_factory=Film)
     plain: bool = False
     print_networks_summary: bool = False

@@ -144,8 +144,8 @@ def _status(given: argparse.Namespace) -> int:
     runs = study_runs(study, root=given.root, earlier=given.earlier)
     table = Table(box=None, pad_edge=False)
     for name in ("variant", "seed", "state", "steps", study.metric, "run"):
-        justify = "right" if name in ("seed", "steps", study.metric) else "left"
-        table.add_column(name, justify=justify, overflow="fold")
+        is_number = name in ("seed", "steps", study.metric)
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for run in runs:
         scores = run.scores
         last = None if scores is None else scores.last(study.metric)

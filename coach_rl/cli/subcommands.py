@@ -16,6 +16,7 @@ SUBCOMMANDS = {
     "plot": "coach_rl.cli.plot",
     "runs": "coach_rl.cli.runs",
     "study": "coach_rl.cli.studies",
+    "sweep": "coach_rl.cli.sweep",
 }
 """The module of each command."""
 

@@ -10,6 +10,7 @@ from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -253,6 +254,8 @@ class AgentContext:
     """If True, it acts in a process that learns nothing, and needs no memory."""
     on_activity: OnActivity = ignore_activity
     """Called with what takes the agent long, e.g. compiling."""
+    group: ProcessGroup = ONE_PROCESS
+    """The processes that train the agent together, each on its share of every batch."""
 
 
 class AgentParameters(Protocol):

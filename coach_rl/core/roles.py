@@ -5,6 +5,7 @@ and a field of the same name may mean anything.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Self
 
 from coach_rl.core.inspection import InspectParameters
@@ -47,6 +48,18 @@ class LearnerParameters(ABC):
                 decisions.
             heatup: How many of these are heat-up.
         """
+
+
+class SharedLearnerParameters(ABC):
+    """Parameters of an agent that several processes can train, each on its share of a batch."""
+
+    @abstractmethod
+    def shared_batches(self) -> Mapping[str, int]:
+        """Return the sizes of the batches that are shared out, by the parameter's path."""
+
+    @abstractmethod
+    def obstacle_to_sharing(self) -> str | None:
+        """Return why these parameters need a whole batch in one process; None if they don't."""
 
 
 class CodeNamingParameters(ABC):

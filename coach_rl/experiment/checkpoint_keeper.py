@@ -31,8 +31,9 @@ from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.telemetry.records import LogRecord
 
-Reason = Literal["best", "periodic", "last"]
-"""Reason for a checkpoint; a periodic one may stay once it is neither best nor last."""
+Reason = Literal["best", "periodic", "last", "awaited"]
+"""Reason for a checkpoint; a periodic one may stay once it is neither best nor last, an awaited one
+stays until the evaluation of its agents is over, which may find that it is the best."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,8 @@ class CheckpointKeeper:
         """Seconds of the run's own time at the newest checkpoint."""
         self._periodic, self._stored = Periodic(), NOTHING_STORED
         self.best: Best | None = None
+        self._awaited: dict[str, str] = {}
+        """Names of the awaited checkpoints, by their environment steps."""
 
     @property
     def is_enabled(self) -> bool:
@@ -135,7 +138,9 @@ class CheckpointKeeper:
         checkpoints, steps = self._folder.checkpoints, record.environment_steps
         path = free_path(checkpoints, steps)
         self._saved_at = record.wall_seconds
-        before = self.best, self._periodic
+        before = self.best, self._periodic, self._awaited
+        if "awaited" in reasons:
+            self._awaited = {**self._awaited, str(steps): path.name}
         if "best" in reasons:
             self.best = candidate(record, self._policy, path.name)
         if not self._policy.enabled:
@@ -148,10 +153,26 @@ class CheckpointKeeper:
         try:
             self._write(path, reasons)
         except BaseException as error:
-            self.best, self._periodic = before
+            self.best, self._periodic, self._awaited = before
             if isinstance(error, OSError):
                 raise CheckpointError(f"cannot write to {checkpoints}: {error}") from error
             raise
+        self._remove_unwanted()
+
+    def settle(self, evaluation: LogRecord) -> None:
+        """Take in the evaluation of an awaited checkpoint, which may be the best."""
+        name = self._awaited.pop(str(evaluation.environment_steps), "")
+        new = candidate(evaluation, self._policy, name)
+        if new is not None and is_better(new, self.best, self._policy):
+            if name:
+                point(self._folder.checkpoints, BEST, name)
+            if name or not self._policy.enabled:
+                self.best = new
+        self._remove_unwanted()
+
+    def await_no_more(self) -> None:
+        """No evaluation is to come any more: what was awaited for one stays no longer."""
+        self._awaited = {}
         self._remove_unwanted()
 
     def restore(self, checkpoint: Checkpoint | None) -> None:
@@ -188,6 +209,8 @@ class CheckpointKeeper:
         self._recall(checkpoint)
         is_best = self.best is not None and self.best.checkpoint == checkpoint.path.name
         self.best = replace(self.best, checkpoint=path.name) if self.best and is_best else None
+        is_awaited = checkpoint.path.name in self._awaited.values()
+        self._awaited = {str(environment_steps): path.name} if is_awaited else {}
         if self.is_enabled:
             self._write(path, {"best", "last"} if is_best else {"last"})
 
@@ -206,6 +229,7 @@ class CheckpointKeeper:
                 "periodic checkpoints are of another shape"
             ) from error
         self._stored, self._saved_at = checkpoint.stored, notes.get("seconds", 0.0)
+        self._awaited = dict(notes.get("awaited", {}))
         self.best = best if best is not None and is_measured_by(best, self._policy) else None
         return best
 
@@ -239,12 +263,14 @@ class CheckpointKeeper:
             "seconds": self._saved_at,
             "best": None if self.best is None else vars(self.best),
             "seed": self._seed,
+            **({"awaited": self._awaited} if self._awaited else {}),
             **log_notes(self._folder.path),
         }
 
     def _remove_unwanted(self) -> None:
         checkpoints = self._folder.checkpoints
         pointers = {pointed(checkpoints, pointer) for pointer in POINTERS}
+        pointers |= set(self._awaited.values())
         for path in list_checkpoints(checkpoints):
             if path.name not in pointers and not self._stays(path):
                 remove_checkpoint(path)

@@ -11,6 +11,7 @@ from pathlib import Path
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -42,6 +43,7 @@ def live_graph(
     training: bool = True,
     evaluation_envs: int | None = None,
     on_activity: OnActivity = ignore_activity,
+    group: ProcessGroup = ONE_PROCESS,
 ) -> Iterator[None]:
     """The graph is built inside and closed afterwards, whatever happens.
 
@@ -51,6 +53,7 @@ def live_graph(
         training: Whether it has environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None for the usual number.
         on_activity: Called with what takes long: compiling, evaluating.
+        group: The processes that train it together; this one lets the others know when it is done.
 
     Raises:
         ConfigurationError: The graph cannot be built.
@@ -58,9 +61,14 @@ def live_graph(
     with torch_settings(task):
         try:
             graph_manager.create_graph(
-                task, training=training, evaluation_envs=evaluation_envs, on_activity=on_activity
+                task,
+                training=training,
+                evaluation_envs=evaluation_envs,
+                on_activity=on_activity,
+                group=group,
             )
             yield
+            group.announce(Order.END)
         finally:
             graph_manager.close()
 

@@ -9,11 +9,12 @@ experiment's `divergence` says.
 import signal
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, CoachWarning, DivergedError, RunError
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import CheckpointError, CoachWarning, DivergedError, RunError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.best_evaluation import Best
@@ -33,6 +34,7 @@ from coach_rl.experiment.evaluation import (
     evaluation_json,
     final_evaluation,
 )
+from coach_rl.experiment.evaluation_process import EvaluationProcess
 from coach_rl.experiment.evidence import write_evidence
 from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.provenance import now
@@ -67,6 +69,16 @@ class RunSettings:
     """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
     """Settings of a video of every evaluation; None films none."""
+    evaluate_aside: bool = False
+    """If True, evaluations while training are made in a process of their own, and training does not
+    wait for them. A run that is resumed with evaluations to come does so in any case."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.video is None or not self.evaluate_aside,
+            "evaluate_aside and video exclude each other: evaluations are filmed in the run's own "
+            "process; leave out one of them",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +137,10 @@ class LiveRun:
     """Environment steps of the newest checkpoint; None where there is none."""
     failures: dict[str, int] = field(default_factory=dict)
     """Number of times that something could not be written, by what it was."""
+    trust: tuple[str, ...] = ()
+    """Modules whose code the run may use, besides those of the user's own runs."""
+    evaluator: EvaluationProcess | None = None
+    """Makes the evaluations while training; None where the run does so itself."""
     unsaved: str | None = None
     """Reason why the last attempt at a checkpoint failed; None if it did not."""
 
@@ -134,7 +150,10 @@ class LiveRun:
             self.audience.on_start(self.graph_manager, self.task, self.folder)
         summary = None
         sinks = RunSinks(self.folder.path, self._files(), self.audience.sinks)
-        with closing(sinks), self.stop.patient():
+        with closing(sinks), ExitStack() as opened, self.stop.patient():
+            if self.settings.evaluate_aside or self.graph_manager.awaits_evaluations:
+                process = EvaluationProcess(self.folder, self.task, self.trust)
+                self.evaluator = opened.enter_context(process)
             try:
                 while not self._is_trained(sinks):
                     pass
@@ -188,6 +207,8 @@ class LiveRun:
         self.keeper.restore(checkpoint)
         for cut in cuts:
             cut.make()
+        if self.evaluator is not None:
+            self.evaluator.forget()
         names = ("roll back", attempt)
         state = with_new_streams(checkpoint.state, seed=self.task.seed, names=names)
         graph_manager.load_state_dict(state)
@@ -207,7 +228,9 @@ class LiveRun:
         is_going_on = is_saved = True
         while is_going_on:
             for record in self.graph_manager.improve(
-                is_stopped=stop.is_requested, is_paused=stop.wants_checkpoint
+                is_stopped=stop.is_requested,
+                is_paused=stop.wants_checkpoint,
+                evaluator=self.evaluator,
             ):
                 sinks.write(_with_resources(record, resources))
                 if self.videos is not None and record.kind == "evaluation":
@@ -215,15 +238,23 @@ class LiveRun:
                 is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
                 if stop.is_requested() and self.graph_manager.is_settled:
                     break
+            if self.evaluator is not None and not self.graph_manager.awaits_evaluations:
+                self.keeper.await_no_more()
             is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
             done = self.graph_manager.clock.environment_steps
             if (not is_saved or self.saved_at != done) and self.keeper.is_enabled:
                 self._save({"last"}, self._record("checkpoint"), sinks)
 
     def _save_if_due(self, record: LogRecord, sinks: RunSinks) -> bool:
+        if self.evaluator is not None and record.kind == "evaluation":
+            self.keeper.settle(record)
+            return False
         reasons = self.keeper.reasons(record)
         if self._rolls_back and not list_checkpoints(self.folder.checkpoints):
             reasons.add("last")  # to have something to go back to
+        is_asked = record.kind == "phase" and record.phase is Phase.TEST
+        if self.evaluator is not None and is_asked and self.keeper.is_enabled:
+            reasons |= {"last", "awaited"}
         if reasons:
             self._save(reasons, record, sinks)
         return bool(reasons)

@@ -40,7 +40,16 @@ def parse_overrides(text: str) -> dict[str, object]:
     Raises:
         ConfigurationError: Something is no assignment, has no readable value, or is given twice.
     """
-    overrides: dict[str, object] = {}
+    return {name: _value(name, literal) for name, literal in assignments(text).items()}
+
+
+def assignments(text: str) -> dict[str, str]:
+    """The texts of the values in `name=value; path.to.name=value`, by name.
+
+    Raises:
+        ConfigurationError: Something is no assignment, or is given twice.
+    """
+    found: dict[str, str] = {}
     for part in _split(text):
         name, equals, literal = (piece.strip() for piece in part.partition("="))
         if not equals or not _PATH.fullmatch(name):
@@ -48,10 +57,32 @@ def parse_overrides(text: str) -> dict[str, object]:
                 f"cannot read the override '{part}'; write name=value or path.to.name=value, "
                 "separated by ';'"
             )
-        if name in overrides:
+        if name in found:
             raise ConfigurationError(f"the override '{name}' is given twice")
-        overrides[name] = _value(name, literal)
-    return overrides
+        found[name] = literal
+    return found
+
+
+def read_call(text: str) -> tuple[str, list[object], dict[str, object]] | None:
+    """The name, the values and the named values of `name(value, name=value)`.
+
+    Values are read as those of overrides are; nothing is executed.
+
+    Returns:
+        None where the text is no call, or a value in it cannot be read.
+
+    Raises:
+        ConfigurationError: A component in it does not exist, or its arguments have no names.
+    """
+    try:
+        match ast.parse(text.strip(), mode="eval").body:
+            case ast.Call(func=ast.Name(id=name), args=values, keywords=named):
+                by_name = {each.arg: _read(_quoted(each.value)) for each in named if each.arg}
+                if len(by_name) == len(named):
+                    return name, [_read(_quoted(value)) for value in values], by_name
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        pass
+    return None
 
 
 def apply_overrides(

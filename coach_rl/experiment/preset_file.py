@@ -54,6 +54,8 @@ class Preset:
     """The dataclass of the panel; None where the arguments are the function's own."""
     levels: tuple[str, ...]
     """The tasks it is made for (`-lvl`), from `LEVELS` of its panel; empty where that has none."""
+    search: str
+    """The search space of sweeps, from `SEARCH` of its panel; empty where that has none."""
 
     def build(self, panel: Mapping[str, object] | None = None) -> GraphManager:
         """The experiment with these panel values and the defaults for the others.
@@ -174,6 +176,7 @@ def load_preset(reference: PresetReference) -> Preset:
         panel=panel,
         panel_type=type_of_panel,
         levels=tuple(getattr(type_of_panel, "LEVELS", ())),
+        search=str(getattr(type_of_panel, "SEARCH", "")),
     )
 
 

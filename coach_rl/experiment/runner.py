@@ -12,9 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import Checkpoint, put_aside
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
+from coach_rl.experiment.data_parallel import check_group, own_device
 from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import (
     Videos,
@@ -58,6 +60,7 @@ def run_experiment(
     origin: Origin | None = None,
     settings: RunSettings | None = None,
     audience: Audience | None = None,
+    group: ProcessGroup = ONE_PROCESS,
 ) -> RunResult:
     """Run an experiment from its beginning, in a new run folder.
 
@@ -72,6 +75,7 @@ def run_experiment(
         origin: Where the experiment came from; None when from nowhere but this call.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
+        group: The processes that train it together, of which this one leads.
 
     Raises:
         ConfigurationError: The experiment cannot be built or saved, or its parameters cannot be
@@ -85,10 +89,12 @@ def run_experiment(
     )
     task = replace(task, device=resolved_device(task.device))
     check_name(name)
+    check_group(graph_manager, task, group)
+    own_task = own_device(task, group)
     videos = videos_of(graph_manager, settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
-    with stop, live_graph(graph_manager, task, on_activity=on_activity):
+    with stop, live_graph(graph_manager, own_task, on_activity=on_activity, group=group):
         policy = policy_of(graph_manager, settings)
         if policy.enabled:
             graph_manager.warn_of_restarts()
@@ -97,10 +103,12 @@ def run_experiment(
             graph_manager, task, name=name, origin=origin or Origin(), policy=policy
         )
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
+        manifest |= {"processes": group.size}
         check_room(graph_manager, root / name, policy)
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
         folder = create_run_folder(root, name, manifest, preset.source if preset else None)
+        group.announce(Order.RUN, text=str(folder.path.absolute()))
         with locked(folder.path):
             keeper = CheckpointKeeper(
                 folder, graph_manager.state_dict, policy=policy, seed=task.seed
@@ -124,6 +132,7 @@ def resume_experiment(
     settings: RunSettings | None = None,
     audience: Audience | None = None,
     trust: Collection[str] = (),
+    group: ProcessGroup = ONE_PROCESS,
 ) -> RunResult:
     """Go on with a run in its folder, from its last checkpoint or the one named.
 
@@ -149,6 +158,7 @@ def resume_experiment(
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
         trust: Modules whose code the run may use, besides those of the user's own runs.
+        group: The processes that train it together from now on, of which this one leads.
 
     Raises:
         ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
@@ -163,10 +173,16 @@ def resume_experiment(
         require_latest(opened)
     graph_manager = opened.graph_manager
     graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
+    check_group(graph_manager, task, group)
+    own_task = own_device(task, group)
     videos = videos_of(graph_manager, settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
-    with stop, live_graph(graph_manager, task, on_activity=on_activity), locked(folder.path):
+    with (
+        stop,
+        live_graph(graph_manager, own_task, on_activity=on_activity, group=group),
+        locked(folder.path),
+    ):
         policy = policy_of(graph_manager, settings)
         keeper = CheckpointKeeper(folder, graph_manager.state_dict, policy=policy, seed=task.seed)
         if checkpoint is None:
@@ -200,10 +216,21 @@ def resume_experiment(
             }
         )
         manifest |= experiment_json(graph_manager, task, policy)
+        manifest["processes"] = group.size
         write_manifest(folder, manifest)
+        group.announce(Order.RUN, text=str(folder.path.absolute()))
         done = None if checkpoint is None else graph_manager.clock.environment_steps
         return LiveRun(
-            graph_manager, task, folder, settings, audience, stop, keeper, videos, done
+            graph_manager,
+            task,
+            folder,
+            settings,
+            audience,
+            stop,
+            keeper,
+            videos,
+            done,
+            trust=tuple(trust),
         ).go()
 
 

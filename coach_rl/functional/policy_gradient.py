@@ -81,7 +81,16 @@ def value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float | N
     return 0.5 * error.mean()
 
 
-def normalised(advantage: Tensor) -> Tensor:
-    """Advantages with mean 0 and standard deviation 1, [B]; constant ones become 0, never NaN."""
-    centred = advantage - advantage.mean()
-    return centred / (centred.pow(2).mean().sqrt() + 1e-8)
+def normalised(advantage: Tensor, among: Tensor | None = None) -> Tensor:
+    """Advantages with mean 0 and standard deviation 1; constant ones become 0, never NaN.
+
+    Args:
+        advantage: [B].
+        among: Advantages of the whole minibatch, whose mean and standard deviation count, where
+            `advantage` is a share of them, [M]; None: `advantage` is all of it.
+    """
+    if among is None:
+        centred = advantage - advantage.mean()
+        return centred / (centred.pow(2).mean().sqrt() + 1e-8)
+    std = (among - among.mean()).pow(2).mean().sqrt()
+    return (advantage - among.mean()) / (std + 1e-8)

@@ -1,17 +1,17 @@
 """A graph: the agents of all levels, the stack they train in, and the stack they are evaluated in.
 
 graph = Graph(parameters, TaskParameters(seed=1))
-graph.training.tick()                           # one step of all environments
-for level, agent, metrics in graph.learn():     # what was due has learned
+tick = graph.tick()                             # one step of all environments, and of learning
+for level, agent, metrics in tick.learned:
     print(level, agent, metrics)
 graph.agents["main"]                            # by the level's name
 graph.close()
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.agents import AnyAgent, ExploringAgent, HoldingAgent
@@ -28,21 +28,36 @@ from coach_rl.core.interfaces import (
     EnvironmentParameters,
     ReplayedEnvironment,
 )
+from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
+from coach_rl.core.records import EnvResponse
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.collected_stack import Blocks, CollectedStack, check_collection
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
-from coach_rl.graph_managers.episode_tracker import EpisodeTracker
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
+from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, build_stack
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tick:
+    """The result of a tick."""
+
+    answer: EnvResponse
+    """The simulators' answers."""
+    finished: FinishedEpisodes | None
+    """The episodes that ended; None where none did."""
+    learned: Sequence[tuple[str, str, Mapping[str, float]]]
+    """Level, agent and metrics of those that report what they have learned."""
 
 
 class Graph:
@@ -56,6 +71,7 @@ class Graph:
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
         recorder: What films evaluations; None for nothing.
         on_activity: Called with what takes long: compiling, evaluating.
+        group: The processes that train it together.
 
     Raises:
         ConfigurationError: Something does not fit; what was opened is closed again.
@@ -70,6 +86,7 @@ class Graph:
         evaluation_envs: int | None = None,
         recorder: EpisodeRecorder | None = None,
         on_activity: OnActivity = ignore_activity,
+        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
         self.task = replace(task, device=resolved_device(task.device))
         """The task, with the device that `auto` stands for."""
@@ -80,8 +97,8 @@ class Graph:
         """Open training episodes."""
         self.recorder = recorder
         self.on_activity = on_activity
-        self._parameters = parameters
-        self._agents = LevelAgents(parameters, self.task, on_activity=on_activity)
+        self._parameters, self._group = parameters, group
+        self._agents = LevelAgents(parameters, self.task, group=group, on_activity=on_activity)
         self._training: Stack | None = None
         self._obstacle: str | None = None
         self._has_probed = False
@@ -96,6 +113,7 @@ class Graph:
                         parameters.num_envs,
                         self.clock,
                         opened,
+                        group,
                     )
                 )
             self.evaluation = self._stack(
@@ -153,6 +171,19 @@ class Graph:
             self.evaluation.clock.load_state_dict(trained)
         self.evaluation.clock.samples = sampling
 
+    def tick(self) -> Tick:
+        """One step of all training environments, in the clock's phase; what is due is learned."""
+        clock = self.clock
+        order = Order.TRAIN if clock.phase is Phase.TRAIN else Order.HEATUP
+        self._group.announce(order, seconds=clock.wall_seconds)
+        with torch_settings(self.task):
+            answer = self.training.tick()
+            finished = self.tracker.note(answer)
+            if finished is not None:
+                clock.episodes += len(finished)
+            learned = list(self.learn()) if clock.phase is Phase.TRAIN else []
+        return Tick(answer=answer, finished=finished, learned=learned)
+
     def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
         """Let every level's agent learn, the lowest first; a frozen one does not.
 
@@ -195,6 +226,7 @@ class Graph:
             "training": self.training.state_dict(with_simulators=obstacle is None),
             "tracker": self.tracker.state_dict(),
             "obstacle_to_restoring": obstacle,
+            **({"processes": self._group.size} if self._group.size > 1 else {}),
         }
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
@@ -214,9 +246,13 @@ class Graph:
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
         self.load_agents(state)
         self.tracker.load_state_dict(state["tracker"])
-        if restart_episodes or self._obstacle is not None:
+        reason, saved_by = self._obstacle, state.get("processes", 1)
+        if reason is None and saved_by != self._group.size:
+            reason = f"{saved_by} processes shared them out when they were saved, now "
+            reason += "one has them all" if self._group.size == 1 else f"{self._group.size} do"
+        if restart_episodes or reason is not None:
             training.load_state_dict(state["training"], with_simulators=False)
-            self._restart_episodes(self._obstacle or "as asked for")
+            self._restart_episodes(reason or "as asked for")
         else:
             self._restore(state["training"])
 
@@ -285,12 +321,16 @@ class Graph:
         num_envs: int,
         clock: Clock,
         opened: ExitStack,
+        group: ProcessGroup = ONE_PROCESS,
     ) -> Stack:
         """All levels on new environments, which are closed with `opened`."""
+        num_envs //= group.size
         self.on_activity(f"building {num_envs:,} environments for {purpose}")
         simulators = environment.build(num_envs=num_envs)
         self.on_activity("")
         opened.callback(simulators.close)
+        if group.size > 1:
+            simulators = SharedEnvironment(simulators, group)
         return build_stack(
             self.levels,
             simulators,
@@ -304,6 +344,11 @@ class Graph:
     def _collected_stack(self, opened: ExitStack) -> CollectedStack:
         """The levels that train, on what workers collect."""
         parameters = self._parameters
+        if self._group.size > 1:
+            raise ConfigurationError(
+                "a run that learns in several processes collects in each of them; leave out "
+                "--workers (collection.workers), or torchrun"
+            )
         self.on_activity(f"starting {parameters.collection.workers:,} workers")
         blocks = Blocks(parameters, self.task)
         self.on_activity("")

@@ -13,19 +13,27 @@ from typing import ClassVar, Self
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
-from coach_rl.graph_managers.evaluating import EvaluationStopped, level_metrics, never, play
+from coach_rl.graph_managers.evaluating import (
+    EvaluationStopped,
+    Scores,
+    level_metrics,
+    never,
+    play,
+)
+from coach_rl.graph_managers.evaluator import MOST_ASKED, AskedEvaluation, Evaluator
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
     HACGraphParameters,
 )
-from coach_rl.graph_managers.progress import Progress
+from coach_rl.graph_managers.progress import SOLVED, Progress
 from coach_rl.graph_managers.run_warnings import (
     StandstillWatch,
     warn_of_cut_off_episodes,
@@ -35,6 +43,9 @@ from coach_rl.graph_managers.run_warnings import (
 )
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
 from coach_rl.telemetry.records import Evaluation, LogRecord
+
+WAIT_SECONDS = 0.1
+"""Time between two looks at whether to go on waiting for an evaluation."""
 
 
 class GraphManager:
@@ -59,6 +70,8 @@ class GraphManager:
         self._progress = Progress(parameters.schedule, parameters.validation)
         self._is_settled = True
         self._standstill = StandstillWatch(parameters)
+        self._asked: list[AskedEvaluation] = []
+        self._evaluator: Evaluator | None = None
 
     @property
     def graph(self) -> Graph:
@@ -85,6 +98,11 @@ class GraphManager:
         not said again by the run that continues from it.
         """
         return self._is_settled
+
+    @property
+    def awaits_evaluations(self) -> bool:
+        """True if evaluations have been asked for whose results are not there."""
+        return bool(self._asked)
 
     @property
     def training_seconds(self) -> float:
@@ -122,6 +140,7 @@ class GraphManager:
         training: bool = True,
         evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
+        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
 
@@ -135,6 +154,7 @@ class GraphManager:
             evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
                 evaluations while training have episodes, up to 16.
             on_activity: Called with what takes long: compiling, evaluating.
+            group: The processes that train it together, each on its share of rows and batches.
         """
         if self._graph is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
@@ -145,12 +165,17 @@ class GraphManager:
             evaluation_envs=evaluation_envs,
             recorder=self._recorder,
             on_activity=on_activity,
+            group=group,
         )
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
-        self._is_settled = True
+        self._is_settled, self._asked = True, []
 
     def improve(
-        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+        self,
+        *,
+        is_stopped: Callable[[], bool] = never,
+        is_paused: Callable[[], bool] = never,
+        evaluator: Evaluator | None = None,
     ) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
@@ -162,9 +187,13 @@ class GraphManager:
                 evaluation is given up, and made again then. Between two records whoever iterates
                 can stop anyway.
             is_paused: The same, but not asked in evaluations.
+            evaluator: Makes the evaluations while training continues; a result is yielded when it
+                is there, with the counters of when it was asked for. None: they are made in
+                between.
         """
         if self._graph is None:
             self.create_graph()
+        self._ask_through(evaluator)
         clock, progress = self.graph.training.clock, self._progress
         heatup = self.parameters.schedule.heatup
 
@@ -190,9 +219,17 @@ class GraphManager:
             yield from self._evaluate_if_due(is_stopped)  # a run may have stopped just before
             while not (is_over() or is_left()):
                 yield from self._act(
-                    Phase.TRAIN, lambda: is_left() or progress.is_evaluation_due(clock) or is_over()
+                    Phase.TRAIN,
+                    lambda: (
+                        is_left()
+                        or progress.is_evaluation_due(clock)
+                        or is_over()
+                        or self._has_answer()
+                    ),
                 )
                 yield from self._evaluate_if_due(is_stopped)
+                yield from self._take_in_answers(is_left, most_left=MOST_ASKED)
+            yield from self._take_in_answers(is_left, most_left=0)
         except EvaluationStopped:
             self._is_settled = True
 
@@ -234,34 +271,23 @@ class GraphManager:
             ConfigurationError: No agent explores that should.
             EvaluationStopped: `is_stopped` said so.
         """
-        graph, progress = self.graph, self._progress
-        graph.sample_in_evaluations(sampling)
-        with torch_settings(graph.task):
-            scores = play(
-                graph.evaluation,
-                episodes,
-                seed=graph.evaluation_seed if seed is None else seed,
-                step_limit=self.parameters.schedule.evaluation_step_limit,
-                recorder=self._recorder,
-                is_stopped=is_stopped,
-                on_activity=graph.on_activity,
-            )
-        if scores.cut_off:
-            warn_of_cut_off_episodes(self.parameters)
-        progress.evaluations_tell_success |= scores.reports_success
-        with_success = self._success_is_reported()
-        record = progress.record(
-            "evaluation",
-            graph.clock,
-            scores.metrics(with_success=with_success),
-            phase=Phase.TEST,
-            arrays=scores.arrays(with_success=with_success),
-        )
-        levels = [
-            progress.record("level", graph.clock, metrics, phase=Phase.TEST, level=name)
-            for name, metrics in scores.levels.items()
-        ]
-        return Evaluation(**vars(record), levels=tuple(levels))
+        scores = self._play(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
+        return self._evaluation(scores, self.clock, success_is_reported=self._success_is_reported())
+
+    def scores_of(
+        self, policies: Mapping[str, State], *, is_stopped: Callable[[], bool] = never
+    ) -> Scores:
+        """Play an evaluation as those while training, of agents as they were in an equal graph.
+
+        Args:
+            policies: See `AskedEvaluation`.
+            is_stopped: Asked at every step whether to give up.
+        """
+        for name, agent in self.graph.agents.items():
+            if policies[name]:
+                agent.load_policy(policies[name])
+        episodes = self.parameters.schedule.evaluation_episodes
+        return self._play(episodes, is_stopped=is_stopped)
 
     def description(self) -> str:
         """The levels and their agents, for people."""
@@ -280,12 +306,16 @@ class GraphManager:
         """Everything that is needed to continue exactly here; valid between two records."""
         progress = self._progress.state_dict()
         progress["evaluations_tell_success"] = self._success_is_reported()
-        return {**self.graph.state_dict(), "progress": progress}
+        state = {**self.graph.state_dict(), "progress": progress}
+        if self._asked:
+            state["asked_evaluations"] = [vars(each).copy() for each in self._asked]
+        return state
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         """Go on from a state saved by an equally built graph; see `Graph.load_state_dict`."""
         self.graph.load_state_dict(state, restart_episodes=restart_episodes)
         self._load_progress(state["progress"])
+        self._asked = [AskedEvaluation(**each) for each in state.get("asked_evaluations", ())]
         self._is_settled = True
 
     def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
@@ -323,40 +353,35 @@ class GraphManager:
 
     def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
         graph, progress = self.graph, self._progress
-        clock, training = graph.clock, graph.training
+        clock = graph.clock
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)
         while not is_over():
             started = time.perf_counter()
-            with torch_settings(graph.task):
-                answer = training.tick()
-                finished = graph.tracker.note(answer)
-                if finished is not None:
-                    clock.episodes += len(finished)
-                learned = list(graph.learn()) if phase is Phase.TRAIN else []
+            tick = graph.tick()
             now = time.perf_counter()
             progress.training_seconds += now - started
             clock.wall_seconds = progress.seconds_at(now)
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
-            if answer.faults:
-                records += progress.fault_records(clock, answer.faults, graph.tracker.faults)
-            if finished is not None:
+            if tick.answer.faults:
+                records += progress.fault_records(clock, tick.answer.faults, graph.tracker.faults)
+            if tick.finished is not None:
                 with_success = graph.tracker.reports_success
-                records += progress.episode_records(clock, finished, with_success=with_success)
+                records += progress.episode_records(clock, tick.finished, with_success=with_success)
             records += [
                 progress.record("train", clock, metrics, level=level, agent=agent)
-                for level, agent, metrics in learned
+                for level, agent, metrics in tick.learned
             ]
             if progress.is_due(clock):
                 self._standstill.look(clock, graph.tracker.lengths)
-                levels, own = level_metrics(training, "level"), training.metrics()
-                records += progress.speed_records(clock, levels, own)
+                levels = level_metrics(graph.training, "level")
+                records += progress.speed_records(clock, levels, graph.training.metrics())
             yield from self._settling(records)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
-        """Evaluate at every interval and at the end of training, once each."""
+        """Evaluate at every interval and at the end of training, once each, or ask for it."""
         schedule, progress, clock = self.parameters.schedule, self._progress, self.clock
         is_over = progress.ending(clock) is not None
         if schedule.evaluation_interval is None or clock.environment_steps == progress.evaluated_at:
@@ -365,14 +390,117 @@ class GraphManager:
             return
         if not is_over and not progress.is_evaluation_due(clock):
             return
+        if self._evaluator is not None:
+            progress.note_evaluated(clock)
+            progress.announced_at = clock.environment_steps
+            self._asked.append(self._asked_now())
+            self._evaluator.ask(self._asked[-1])
+            yield from self._settling([self.evaluation_begins()])
+            return
         self._is_settled = False
         if progress.announced_at != clock.environment_steps:
             progress.announced_at = clock.environment_steps
             yield self.evaluation_begins()
         evaluation = self.evaluate(schedule.evaluation_episodes, is_stopped=is_stopped)
         clock.wall_seconds = progress.seconds_at(time.perf_counter())
-        progress.note_evaluation(evaluation, clock)
+        progress.note_evaluated(clock)
+        progress.note_result(evaluation)
         yield from self._settling([*evaluation.levels, evaluation])
+
+    def _ask_through(self, evaluator: Evaluator | None) -> None:
+        """Let someone make the evaluations from now on, first those that are still to be made."""
+        if evaluator is None and self._asked:
+            raise ConfigurationError(
+                "evaluations are still to be made by an evaluator; resume with `coach` or "
+                "resume_experiment, which start one"
+            )
+        self._evaluator = evaluator
+        for each in self._asked:
+            assert evaluator is not None
+            evaluator.ask(each)
+
+    def _has_answer(self) -> bool:
+        """True if an evaluation is over that was asked for."""
+        evaluator = self._evaluator
+        return evaluator is not None and bool(self._asked) and evaluator.has_answered()
+
+    def _take_in_answers(
+        self, is_left: Callable[[], bool], *, most_left: int
+    ) -> Iterator[LogRecord]:
+        """The results that are there; waits for more, until no more than `most_left` are asked."""
+        evaluator = self._evaluator
+        while evaluator is not None and self._asked and not is_left():
+            if self._progress.ending(self.clock) == SOLVED:  # what was asked later, nobody needs
+                self._asked.clear()
+                evaluator.forget()
+                return
+            wait = WAIT_SECONDS if len(self._asked) > most_left else 0.0
+            if evaluator.has_answered(wait_seconds=wait):
+                scores, asked = evaluator.answer(), self._asked.pop(0)
+                evaluation = self._evaluation(
+                    scores,
+                    asked.clock_then(self.clock),
+                    success_is_reported=asked.success_is_reported,
+                )
+                self._progress.note_result(evaluation)
+                yield from self._settling([*evaluation.levels, evaluation])
+            elif not wait:
+                return
+
+    def _asked_now(self) -> AskedEvaluation:
+        """An evaluation of the agents as they are."""
+        return AskedEvaluation(
+            policies={name: agent.policy_state_dict() for name, agent in self.graph.agents.items()},
+            clock=self.clock.state_dict(),
+            success_is_reported=self._success_is_reported(),
+        )
+
+    def _play(
+        self,
+        episodes: EnvironmentEpisodes,
+        *,
+        seed: int | None = None,
+        sampling: bool = False,
+        is_stopped: Callable[[], bool],
+    ) -> Scores:
+        graph = self.graph
+        graph.sample_in_evaluations(sampling)
+        with torch_settings(graph.task):
+            return play(
+                graph.evaluation,
+                episodes,
+                seed=graph.evaluation_seed if seed is None else seed,
+                step_limit=self.parameters.schedule.evaluation_step_limit,
+                recorder=self._recorder,
+                is_stopped=is_stopped,
+                on_activity=graph.on_activity,
+            )
+
+    def _evaluation(self, scores: Scores, clock: Clock, *, success_is_reported: bool) -> Evaluation:
+        """The record of an evaluation.
+
+        Args:
+            scores: Its result.
+            clock: Counters of training when it was due.
+            success_is_reported: Whether success was known to be reported before it.
+        """
+        progress = self._progress
+        if scores.cut_off:
+            warn_of_cut_off_episodes(self.parameters)
+        progress.evaluations_tell_success |= scores.reports_success
+        with_success = success_is_reported or progress.evaluations_tell_success
+        record = progress.record(
+            "evaluation",
+            clock,
+            scores.metrics(with_success=with_success),
+            phase=Phase.TEST,
+            arrays=scores.arrays(with_success=with_success),
+        )
+        levels = [
+            progress.record("level", clock, metrics, phase=Phase.TEST, level=name)
+            for name, metrics in scores.levels.items()
+        ]
+        return Evaluation(**vars(record), levels=tuple(levels))
 
     def _settling(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
         """The records of one moment; the run is settled when the last has left."""

@@ -8,6 +8,7 @@ from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.levels import LevelDescription
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
@@ -22,6 +23,7 @@ class LevelAgents:
         parameters: The experiment.
         task: Its seed and device.
         acts_only: Whether the agents act in a process that learns nothing.
+        group: The processes that learn together.
         on_activity: Called with what takes agents long.
     """
 
@@ -31,12 +33,13 @@ class LevelAgents:
         task: TaskParameters,
         *,
         acts_only: bool = False,
+        group: ProcessGroup = ONE_PROCESS,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         self.built: dict[str, AnyAgent] = {}
         """The agents built so far, by their level's name."""
         self._parameters, self._task = parameters, task
-        self._acts_only, self._on_activity = acts_only, on_activity
+        self._acts_only, self._on_activity, self._group = acts_only, on_activity, group
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
@@ -60,6 +63,7 @@ class LevelAgents:
                     divergence=self._parameters.divergence,
                     acts_only=self._acts_only,
                     on_activity=self._on_activity,
+                    group=self._group,
                 )
                 self.built[level.name] = level.agent.build(context)
         return self.built[level.name]

@@ -12,6 +12,8 @@ from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 
+SOLVED = "solved"
+"""The reason why training is over where its target was reached."""
 _SAVED = (
     "has_begun",
     "next_evaluation",
@@ -78,7 +80,7 @@ class Progress:
         """Return why training is over: `solved`, or the unit whose count is full; None if not."""
         schedule = self._schedule
         if schedule.until_solved and self.solved is not None:
-            return "solved"
+            return SOLVED
         if schedule.training.is_reached(clock):
             return schedule.training.noun
         if schedule.stop_after is not None and schedule.stop_after.is_reached(clock):
@@ -101,16 +103,20 @@ class Progress:
         is_over = interval.counted(clock) >= self.next_evaluation
         return is_over and clock.environment_steps != self.evaluated_at
 
-    def note_evaluation(self, evaluation: Evaluation, clock: Clock) -> None:
-        """An evaluation while training is over; it may have reached the target."""
-        interval, target = self._schedule.evaluation_interval, self._target
+    def note_evaluated(self, clock: Clock) -> None:
+        """An evaluation has been made here, or asked for; the next is due an interval later."""
+        interval = self._schedule.evaluation_interval
         while self.is_evaluation_due(clock):
             assert interval is not None
             assert self.next_evaluation is not None
             self.next_evaluation += interval.count
         self.evaluated_at = clock.environment_steps
+
+    def note_result(self, evaluation: Evaluation) -> None:
+        """An evaluation while training is over; it may have reached the target."""
+        target, steps = self._target, evaluation.environment_steps
         if target is not None and self.solved is None and target.is_reached(evaluation.scalars):
-            self.solved = {**target.wanted(), "environment_steps": clock.environment_steps}
+            self.solved = {**target.wanted(), "environment_steps": steps}
 
     def is_due(self, clock: Clock) -> bool:
         """Return whether a progress record is due; if so, the next one is due an interval later."""

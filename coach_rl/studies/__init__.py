@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from coach_rl.studies.study import Published, Study, Variant
     from coach_rl.studies.study_file import load_study
     from coach_rl.studies.study_jobs import check_study, jobs_of
+    from coach_rl.studies.sweep import Sweep, SweepResult, run_sweep
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -45,6 +46,8 @@ __all__ = [
     "Published",
     "RunScores",
     "Study",
+    "Sweep",
+    "SweepResult",
     "Variant",
     "check_study",
     "difference",
@@ -57,5 +60,6 @@ __all__ = [
     "probability_of_improvement",
     "read_scores",
     "run_job",
+    "run_sweep",
     "runs_below",
 ]

@@ -67,10 +67,10 @@ def conduct(
         Interrupted: By Ctrl-C, SIGTERM or SIGHUP, after all runs have saved themselves and stopped;
             a second one stops them at once.
     """
-    tracks: dict[tuple[Path, str, str], _Track] = {}
+    tracks: dict[tuple[Path, str, str], Track] = {}
     order = []
     for job in jobs:
-        track = _Track(job)
+        track = Track(job)
         order.append(tracks.setdefault((job.root, job.name, track.digest or str(id(track))), track))
 
     def tell() -> None:
@@ -87,9 +87,7 @@ def conduct(
                 for track in tracks.values():
                     track.take_in(executor)
         except KeyboardInterrupt as error:
-            if announce is not None:
-                announce("stopping all runs after this step and saving; once more stops at once")
-            _stop(executor)
+            stop_all(executor, announce)
             for track in tracks.values():
                 track.conclude()
             tell()
@@ -103,8 +101,10 @@ def conduct(
     return [track.result for track in order if track.result is not None]
 
 
-def _stop(executor: Executor) -> None:
-    """Stop all runs; a signal that comes meanwhile stops them at once."""
+def stop_all(executor: Executor, announce: Announce | None) -> None:
+    """Stop all runs, which is announced; a signal that comes meanwhile stops them at once."""
+    if announce is not None:
+        announce("stopping all runs after this step and saving; once more stops at once")
     while True:
         try:
             return executor.close(cancel=True)
@@ -112,7 +112,7 @@ def _stop(executor: Executor) -> None:
             continue
 
 
-class _Track:
+class Track:
     """A job on its way to a result."""
 
     def __init__(self, job: Job) -> None:

@@ -34,6 +34,7 @@ from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.studies.job import Job, JobResult, State
+from coach_rl.studies.stop_note import StopsWhenAsked
 
 Announce = Callable[[str], None]
 """Called with a line about what a run is doing."""
@@ -117,6 +118,7 @@ def _run(job: Job, folders: list[RunFolder], announce: Announce) -> tuple[State,
     experiment = job.root / job.name
     check_name(job.name)
     experiment.mkdir(parents=True, exist_ok=True)
+    asked = StopsWhenAsked()
     deadline = time.monotonic() + GONE_AFTER_SECONDS + 2 * RENEWED_EVERY_SECONDS
     while True:
         with ExitStack() as beginning:
@@ -129,9 +131,10 @@ def _run(job: Job, folders: list[RunFolder], announce: Announce) -> tuple[State,
 
             def on_start(_manager: GraphManager, _task: object, folder: RunFolder) -> None:
                 folders.append(folder)
+                asked.run = folder.path
                 beginning.close()
 
-            audience = Audience(on_start=on_start, announce=announce)
+            audience = Audience(sinks=(asked,), on_start=on_start, announce=announce)
             settings = RunSettings(tensorboard=job.tensorboard)
             origin = _origin(job, preset, digest)
             try:

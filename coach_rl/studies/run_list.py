@@ -12,7 +12,7 @@ from coach_rl.studies.run_groups import REWARD
 from coach_rl.studies.scores import RunScores, read_scores, runs_below
 
 DAMAGED = "damaged"
-STATES = ("running", "done", "stopped", "failed", DAMAGED)
+STATES = ("running", "done", "stopped", "pruned", "failed", DAMAGED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,11 +22,12 @@ from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.experiment.run_lock import Holder, holder_of
 from coach_rl.experiment.strict_json import Json, read_json
+from coach_rl.studies.stop_note import stop_note
 
-RunState = Literal["running", "done", "stopped", "failed"]
+RunState = Literal["running", "done", "stopped", "pruned", "failed"]
 """The state of a run: held by a process, ended with a summary, ended by an error, or neither.
 
-A run that was killed is `stopped`, like one that was asked to stop.
+A run that was killed is `stopped`, like one that was asked to stop; `pruned` if a sweep did so.
 """
 
 
@@ -268,4 +269,6 @@ def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> 
         return "done"
     faults = folder.path.glob("faults/step_*.txt")
     at = [int(path.stem.removeprefix("step_")) for path in faults]
-    return "failed" if at and max(at) >= environment_steps else "stopped"
+    if at and max(at) >= environment_steps:
+        return "failed"
+    return "pruned" if stop_note(folder.path).startswith("pruned") else "stopped"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coach_rl.core.records import FloatArray
+from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.studies.scores import RunScores
 from coach_rl.studies.statistics import (
     Estimate,
@@ -230,11 +230,11 @@ def _why_missing(study: Study, run: StudyRun) -> str:
     return f"done, without {study.metric}"
 
 
-def _common_curve(metric: str, group: _Group) -> tuple[FloatArray, FloatArray]:
+def _common_curve(metric: str, group: _Group) -> tuple[IntArray, FloatArray]:
     """A metric at the evaluations that all runs of a variant have, [E] steps, [seeds, E]."""
     curves = [run.curve for run in group.numbers if metric in run.curve.metrics]
     if len(curves) < len(group.numbers):
-        return np.empty(0), np.empty((0, 0))
+        return np.empty(0, np.int64), np.empty((0, 0))
     steps = curves[0].steps
     for curve in curves[1:]:
         steps = np.intersect1d(steps, curve.steps)

@@ -12,6 +12,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, GraphManager, ScheduleParameters
 from coach_rl.graph_managers.evaluating import never
+from coach_rl.graph_managers.evaluator import Evaluator
 from coach_rl.telemetry import LogRecord
 
 ROUND = 40_960
@@ -31,9 +32,15 @@ class StoppedGraphManager(GraphManager):
         self._sigterm_at = parameters.sigterm_at
 
     def improve(
-        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+        self,
+        *,
+        is_stopped: Callable[[], bool] = never,
+        is_paused: Callable[[], bool] = never,
+        evaluator: Evaluator | None = None,
     ) -> Iterator[LogRecord]:
-        for record in super().improve(is_stopped=is_stopped, is_paused=is_paused):
+        for record in super().improve(
+            is_stopped=is_stopped, is_paused=is_paused, evaluator=evaluator
+        ):
             if record.kind == "train" and record.environment_steps == self._sigterm_at:
                 os.kill(os.getpid(), signal.SIGTERM)
             yield record

@@ -15,12 +15,14 @@ from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import ConfigurationError, DivergedError, NonFiniteError, require
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import never
+from coach_rl.graph_managers.evaluator import Evaluator
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 from coach_rl.graph_managers.task import TaskParameters
@@ -92,6 +94,10 @@ class WalkGraphManager(GraphManager):
         return None
 
     @property
+    def awaits_evaluations(self) -> bool:
+        return False
+
+    @property
     def faults(self) -> dict[str, int]:
         return {}
 
@@ -102,6 +108,7 @@ class WalkGraphManager(GraphManager):
         training: bool = True,
         evaluation_envs: int | None = None,
         on_activity: OnActivity = ignore_activity,
+        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
         task = task or TaskParameters()
         if self.parameters.environment.level == "moon":
@@ -111,7 +118,11 @@ class WalkGraphManager(GraphManager):
         self._history = np.zeros(0)
 
     def improve(
-        self, *, is_stopped: Callable[[], bool] = never, is_paused: Callable[[], bool] = never
+        self,
+        *,
+        is_stopped: Callable[[], bool] = never,
+        is_paused: Callable[[], bool] = never,
+        evaluator: Evaluator | None = None,
     ) -> Iterator[LogRecord]:
         p, clock = self.parameters, self._clock
         while True:

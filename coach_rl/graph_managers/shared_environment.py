@@ -1,0 +1,126 @@
+"""Environments that the processes of a run share out: each steps its own block of rows.
+
+Rows keep their numbers, seeds and order, so levels and agents see what they would see in one
+process. Processes answer together: what one has heard, all have.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from coach_rl.core.errors import CheckpointError, CoachError, EnvironmentFault
+from coach_rl.core.interfaces import Environment
+from coach_rl.core.process_group import Order, ProcessGroup
+from coach_rl.core.records import Action, Array, Directive, EnvResponse, IntArray, joined, take
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.state import State
+
+Value = TypeVar("Value")
+
+
+class SharedEnvironment:
+    """N rows, of which this process steps N / K.
+
+    Args:
+        own: This process's rows.
+        group: The K processes.
+    """
+
+    def __init__(self, own: Environment, group: ProcessGroup) -> None:
+        self._own, self._group = own, group
+        self._rows = np.arange(own.num_envs) + group.rank * own.num_envs
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        return self._own.num_envs * self._group.size
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """Observation and action space of one row."""
+        return self._own.spaces
+
+    def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
+        """Start every row anew, each with the seed it would have in one process."""
+        if isinstance(seed, int):
+            seed = range(seed, seed + self.num_envs)
+        seeds = None if seed is None else [seed[row] for row in self._rows.tolist()]
+        return self._heard(lambda: self._own.reset(seeds))
+
+    def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
+        """Tell this process's rows among these what to do."""
+        sent = directive if isinstance(directive, Directive) else Directive(action=directive)
+        rows = np.arange(self.num_envs) if rows is None else rows
+        mine = np.isin(rows, self._rows)
+        if not mine.any():
+            return
+        if not mine.all():
+            sent = Directive(
+                action=take(sent.action, mine)
+                if isinstance(sent.action, dict)
+                else sent.action[mine],
+                tested=None if sent.tested is None else sent.tested[mine],
+                outer_goals=tuple(goal[mine] for goal in sent.outer_goals),
+            )
+        self._own.send(sent, rows[mine] - self._rows[0])
+
+    def recv(self) -> EnvResponse:
+        """The rows of all processes that have answered."""
+        return self._heard(self._own.recv)
+
+    def state_dict(self) -> State:
+        """The states of all processes' rows; the others hand them over when the first asks."""
+        self._group.announce(Order.STATE)
+        return {"processes": self._gathered(self._own.state_dict, CheckpointError)}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take the part of this process, of a state saved by as many."""
+        self._own.load_state_dict(state["processes"][self._group.rank])
+
+    def close(self) -> None:
+        """Close this process's environments."""
+        self._own.close()
+
+    def _heard(self, answer: Callable[[], EnvResponse]) -> EnvResponse:
+        """An answer of all processes' rows."""
+        parts = []
+        for rank, part in enumerate(self._gathered(answer, EnvironmentFault)):
+            first = rank * self._own.num_envs
+            faults = tuple(replace(each, row=each.row + first) for each in part.faults)
+            parts.append(replace(part, rows=part.rows + first, faults=faults))
+        faults = tuple(fault for part in parts for fault in part.faults)
+        infos = _with_same_keys([part.info for part in parts], [len(part) for part in parts])
+        parts = [replace(part, info=info) for part, info in zip(parts, infos, strict=True)]
+        return joined(parts, faults=faults)
+
+    def _gathered(self, ask: Callable[[], Value], kind: type[CoachError]) -> list[Value]:
+        """The answers of each process's rows; an error of one is an error of all."""
+        answer: Value | None = None
+        error: CoachError | None = None
+        try:
+            answer = ask()
+        except CoachError as raised:
+            error = raised
+        answers = self._group.gather((answer, None if error is None else str(error)))
+        if error is not None:
+            raise error
+        for rank, (_, message) in enumerate(answers):
+            if message is not None:
+                raise kind(f"process {rank} of {self._group.size}: {message}")
+        return [value for value, _ in answers]
+
+
+def _with_same_keys(
+    infos: Sequence[Mapping[str, Array]], sizes: Sequence[int]
+) -> list[dict[str, Array]]:
+    """Infos with zeros where only other processes' rows report something, as in one process."""
+    known = {key: values for info in infos for key, values in info.items()}
+    return [
+        {
+            key: info[key] if key in info else np.zeros((size, *like.shape[1:]), like.dtype)
+            for key, like in known.items()
+        }
+        for info, size in zip(infos, sizes, strict=True)
+    ]

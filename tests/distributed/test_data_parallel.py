@@ -1,0 +1,165 @@
+"""A run shared out over the processes of torchrun is the run of one process, to rounding."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shared_runs
+from shared_runs import EXPERIMENTS, TASK, resume, run
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.core.divergence import DivergenceParameters
+from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.process_group import ONE_PROCESS, OneProcess
+from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.experiment.data_parallel import check_group
+from coach_rl.graph_managers import BasicRLGraphManager
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.testing import assert_same_state
+from coach_rl.testing.states import flat_state
+
+HERE = Path(__file__).parent
+
+
+def torchrun(*words, **options):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)}
+    return subprocess.run(
+        [*command, *words], env=environment, capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Runs of two processes."""
+    folder = tmp_path_factory.mktemp("two")
+    done = torchrun(shared_runs.__file__, str(folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def final_state(root):
+    (folder,) = (root / "run").iterdir()
+    return read_checkpoint(find_checkpoint(folder / "checkpoints")).state
+
+
+def records(root):
+    (folder,) = (root / "run").iterdir()
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def moments(record):
+    return [record[name] for name in ("kind", "environment_steps", "training_steps", "episodes")]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_two_processes_of_32_rows_equal_one_of_64(two, tmp_path, name):
+    run(EXPERIMENTS[name], tmp_path, ONE_PROCESS)
+    ours, theirs = records(tmp_path), records(two / name)
+    assert [moments(each) for each in ours] == [moments(each) for each in theirs]
+    assert sum(each["kind"] == "train" for each in ours) + ours[-1]["training_steps"] > 40
+    for one, other in zip(ours, theirs, strict=True):
+        for metric, value in one["scalars"].items():
+            if metric.startswith(("time/", "resources/")):
+                continue
+            assert other["scalars"][metric] == pytest.approx(value, rel=2e-3, abs=2e-4), metric
+    alone, together = final_state(tmp_path)["agents"], final_state(two / name)["agents"]
+    leaves = dict(flat_state(together))
+    for path, leaf in flat_state(alone):
+        if np.asarray(leaf).dtype.kind == "f":
+            np.testing.assert_allclose(leaf, leaves[path], rtol=2e-3, atol=2e-4, err_msg=path)
+
+
+@pytest.mark.parametrize("name", shared_runs.RESUMED)
+def test_resuming_in_as_many_processes_is_exact(two, name):
+    assert_same_state(final_state(two / name), final_state(two / f"resumed_{name}"))
+
+
+def test_resuming_in_another_number_of_processes_says_what_begins_anew(two):
+    with pytest.warns(CoachWarning, match="2 processes shared them out .* now one has them all"):
+        resume(two / "stopped_sac", ONE_PROCESS)
+    state = final_state(two / "stopped_sac")
+    assert state["training"]["clock"]["environment_steps"] == shared_runs.END.count
+    together = final_state(two / "sac")["agents"]["main"]
+    assert state["agents"]["main"]["training_steps"] == together["training_steps"]
+
+
+def test_different_experiments_are_refused_by_every_process(two):
+    for rank in range(2):
+        assert "given different experiments or seeds" in (two / f"seeds_{rank}.txt").read_text()
+
+
+def test_a_fault_in_one_process_ends_the_run_in_all(two):
+    first, second = ((two / f"fault_{rank}.txt").read_text() for rank in range(2))
+    assert first.startswith("process 1 of 2: a wheel came off. The run had done 256 environment")
+    assert second == "a wheel came off"
+
+
+def test_a_killed_process_ends_the_run_in_one_line_with_how_to_resume(tmp_path):
+    preset = str(HERE / "dying_preset.py")
+    done = torchrun("-m", "coach_rl", "train", preset, "--plain", cwd=tmp_path)
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("coach: error:"))
+    assert "another process of this run has ended" in line
+    assert re.search(r"resume with: \S*torchrun --standalone --nproc_per_node=2 -m coach_rl", line)
+    assert done.returncode != 0
+
+
+def test_a_group_of_one_changes_nothing(tmp_path):
+    run(EXPERIMENTS["ppo"], tmp_path, ONE_PROCESS)
+    assert "processes" not in final_state(tmp_path)
+
+
+class Three(OneProcess):
+    """As one of three processes with equal experiments."""
+
+    size = 3
+
+    def gather(self, value):
+        return [value] * 3
+
+
+PPO, SAC = EXPERIMENTS["ppo"], EXPERIMENTS["sac"]
+
+
+def with_agent(experiment, **changes):
+    return replace(experiment, num_envs=6, agent=replace(experiment.agent, **changes))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (PPO, r"num_envs \(64\) is not a multiple of 3.* -n"),
+        (replace(PPO, num_envs=6), r"agent.algorithm.minibatch \(64\) is not a multiple of 3"),
+        (replace(SAC, num_envs=6), r"agent.learning.batch \(64\) is not a multiple of 3"),
+        (with_agent(PPO, update_mode="compiled"), "update_mode='compiled' runs a step as a whole"),
+        (
+            with_agent(SAC, memory=ReplayMemoryParameters(prioritised=PrioritisedParameters())),
+            "prioritised by the errors of the whole batch",
+        ),
+        (
+            replace(PPO, num_envs=6, agent=ScriptedAgentParameters(policy="still")),
+            "ScriptedAgentParameters learns in one process only",
+        ),
+        (
+            replace(PPO, num_envs=6, divergence=DivergenceParameters(response="roll_back")),
+            "'roll_back' goes back in one process",
+        ),
+    ],
+)
+def test_what_cannot_be_shared_out_is_refused_in_one_line(parameters, message):
+    with pytest.raises(ConfigurationError, match=f"3 processes cannot share this run: .*{message}"):
+        check_group(BasicRLGraphManager(parameters), TASK, Three())
+
+
+def test_what_can_be_shared_out_is_not_refused():
+    agent = PPOAgentParameters(algorithm=PPOAlgorithmParameters(minibatch=63))
+    with warnings.catch_warnings(action="error"):
+        check_group(BasicRLGraphManager(replace(PPO, num_envs=6, agent=agent)), TASK, Three())

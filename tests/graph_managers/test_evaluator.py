@@ -1,0 +1,103 @@
+"""Evaluations that somebody else makes: when they are asked for, awaited and taken in."""
+
+from dataclasses import replace
+
+import pytest
+from small_runs import parameters
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters, ValidationParameters
+from coach_rl.graph_managers.evaluator import MOST_ASKED
+
+TASK = TaskParameters(seed=1, device="cpu")
+
+
+class SlowEvaluator:
+    """Answers when it has been looked at so many times since it was asked."""
+
+    def __init__(self, experiment, looks):
+        self._manager = BasicRLGraphManager(experiment)
+        self._manager.create_graph(TASK, training=False)
+        self._looks, self._left = looks, looks
+        self.asked, self.most, self.forgotten = [], 0, 0
+
+    def ask(self, evaluation):
+        self.asked.append(evaluation)
+        self.most = max(self.most, len(self.asked))
+
+    def has_answered(self, *, wait_seconds=0.0):
+        self._left -= 1
+        return self._left <= 0 or wait_seconds > 0
+
+    def answer(self):
+        self._left = self._looks
+        return self._manager.scores_of(self.asked.pop(0).policies)
+
+    def forget(self):
+        self.forgotten += len(self.asked)
+        self.asked.clear()
+
+
+def manager_of(experiment):
+    manager = BasicRLGraphManager(experiment)
+    manager.create_graph(TASK)
+    return manager
+
+
+def evaluations(records):
+    return [
+        (each.environment_steps, each.training_steps, each.episodes, each.scalars)
+        for each in records
+        if each.kind == "evaluation"
+    ]
+
+
+@pytest.mark.parametrize("looks", [1, 7, 40, 10_000])
+def test_late_results_are_those_of_evaluations_in_between(looks):
+    here = evaluations(manager_of(parameters()).improve())
+    evaluator = SlowEvaluator(parameters(), looks)
+    manager = manager_of(parameters())
+    assert evaluations(manager.improve(evaluator=evaluator)) == here
+    assert len(here) == 4
+    assert not manager.awaits_evaluations
+
+
+def test_a_late_result_ends_a_run_that_is_solved_and_nobody_needs_later_ones():
+    schedule = replace(parameters().schedule, until_solved=True)
+    target = ValidationParameters(reward=-1e9)
+    solved = replace(parameters(), schedule=schedule, validation=target)
+    evaluator = SlowEvaluator(solved, looks=60)
+    manager = manager_of(solved)
+    found = evaluations(manager.improve(evaluator=evaluator))
+    assert [steps for steps, *_ in found] == [manager.solved_at] == [140]
+    assert manager.ending == "solved"
+    assert manager.clock.environment_steps > 140
+    assert evaluator.forgotten == 2
+    assert not manager.awaits_evaluations
+
+
+def test_training_waits_where_too_many_evaluations_are_to_come():
+    often = parameters(evaluation_interval=EnvironmentSteps(20))
+    evaluator = SlowEvaluator(often, looks=10_000)
+    here = evaluations(manager_of(often).improve())
+    assert evaluations(manager_of(often).improve(evaluator=evaluator)) == here
+    assert evaluator.most == MOST_ASKED + 1
+
+
+def test_a_saved_state_holds_what_is_to_come():
+    here = evaluations(manager_of(parameters()).improve())
+    first, heard = manager_of(parameters()), []
+    for record in first.improve(evaluator=SlowEvaluator(parameters(), 10_000)):
+        heard.append(record)
+        if record.environment_steps >= 280 and first.is_settled:
+            break
+    state = first.state_dict()
+    assert not evaluations(heard)
+    resumed = manager_of(parameters())
+    resumed.load_state_dict(state)
+    assert resumed.awaits_evaluations
+    with pytest.raises(ConfigurationError, match="still to be made by an evaluator"):
+        next(resumed.improve())
+    rest = resumed.improve(evaluator=SlowEvaluator(parameters(), 30))
+    assert evaluations(rest) == here
