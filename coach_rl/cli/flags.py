@@ -122,6 +122,17 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "-n", "--num_envs", metavar="N", type=positive, help="environments in parallel"
     )
     group.add_argument(
+        "--workers",
+        metavar="N",
+        type=positive,
+        help="let N worker processes act and step the environments, a share of them each",
+    )
+    group.add_argument(
+        "--on",
+        metavar="PLACE",
+        help="where workers run: local (default), ray or ray:ADDRESS",
+    )
+    group.add_argument(
         "--steps",
         metavar="N",
         type=positive,
