@@ -23,6 +23,7 @@ from coach_rl.core.steps import (
 )
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.collection_parameters import CollectionParameters
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
 
@@ -173,6 +174,8 @@ class GraphParameters:
     """Policy of checkpoints: when a run saves itself, and which ones stay."""
     divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
     """The response to losses, gradients and parameters that are not finite, of all levels."""
+    collection: CollectionParameters = field(default_factory=CollectionParameters)
+    """Workers that collect the experience; by default the run's own process does."""
     callbacks: tuple[Callback | CallbackParameters, ...] = ()
     """Functions that see every record and may add records, save, or stop the run, in their order;
     see docs/record_stream.md."""
@@ -189,6 +192,12 @@ class GraphParameters:
                 f"level '{level.name}' needs a goal_space: the level above acts in it",
             )
         require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
+        workers = self.collection.workers
+        require(
+            workers <= self.num_envs,
+            f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, because "
+            "each worker has an environment at least; lower it, or raise num_envs (-n)",
+        )
         require(
             0 < self.reward_discount <= 1,
             f"reward_discount must lie in (0, 1], got {self.reward_discount}",

@@ -232,7 +232,7 @@ def _can_be_resumed(run: RunFolder) -> bool:
 
 @contextmanager
 def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
-    """Of several processes with the same job, one at a time looks for its run and begins it."""
+    """While entered, no other process with the same job looks for its run or begins it."""
     path = experiment / f".beginning-{digest[:16]}"
     with path.open("w") as file:
         with contextlib.suppress(OSError):  # a file system without locks
