@@ -172,7 +172,7 @@ if TYPE_CHECKING:
         ReplayMemoryParameters,
     )
     from coach_rl.studies import Needs, Published, Study, Variant
-    from coach_rl.telemetry import VideoParameters
+    from coach_rl.telemetry import TrackerParameters, VideoParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -207,10 +207,11 @@ __all__ = [
     "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter", "RunSettings",
     "SACAgentParameters", "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters",
     "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters", "TD3AgentParameters",
-    "TD3AlgorithmParameters", "TargetSync", "TaskParameters", "TorsoParameters", "TrainedAgent",
-    "TrainingSteps", "TruncatedNormalNoise", "UnknownNameError", "ValidationParameters", "Variant",
-    "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
-    "load_preset", "resume_experiment", "run_experiment",
+    "TD3AlgorithmParameters", "TargetSync", "TaskParameters", "TorsoParameters",
+    "TrackerParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
+    "UnknownNameError", "ValidationParameters", "Variant", "VideoParameters", "__version__",
+    "evaluate_run", "find_preset", "fork_experiment", "load", "load_preset", "resume_experiment",
+    "run_experiment",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 import coach_rl
-from coach_rl.cli.flag_values import hours, modules, positive, seconds, seeds, target, whole
+from coach_rl.cli.flag_values import hours, modules, positive, seconds, seeds, target, tracker, whole
 from coach_rl.cli.settings import DEFAULT_EPISODES
 from coach_rl.cli.subcommands import Parser
 
@@ -180,6 +180,13 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
+    )
+    group.add_argument(
+        "--tracker",
+        metavar="SERVICE",
+        type=tracker,
+        help="also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), instead "
+        "of the preset's own sinks; off: to none; a resumed run continues there",
     )
     _add_videos(group)
     _add_machine(group)

@@ -93,6 +93,7 @@ class Train:
     collecting: Collecting
     length: Length
     keeping: Keeping
+    tracker: str | None = None
     inspect: str | None = None
     seed: int = 0
     device: str = "auto"
@@ -111,6 +112,7 @@ class TrainSeeds:
     changes: Changes
     length: Length
     keeping: Keeping
+    tracker: str | None = None
     seeds: tuple[int, ...] = ()
     jobs: int | None = None
     """Runs at once; None: as many as the machine carries."""
@@ -133,6 +135,7 @@ class Resume:
     on: str | None = None
     length: Length
     keeping: Keeping
+    tracker: str | None = None
     opening: Opening
     drop_later: bool = False
     restart_episodes: bool = False
@@ -149,6 +152,7 @@ class Fork:
     custom_parameter: str = ""
     length: Length
     keeping: Keeping
+    tracker: str | None = None
     opening: Opening
     seed: int | None = None
     restart_episodes: bool = False

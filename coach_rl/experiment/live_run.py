@@ -242,7 +242,9 @@ class LiveRun:
                 sinks.write(_with_resources(record, resources))
                 if self.videos is not None and record.kind == "evaluation":
                     self._film(f"step_{record.environment_steps}")
-                is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
+                if record.kind != "note":  # what callbacks add comes after what it is about
+                    subject = record
+                is_saved = self.graph_manager.is_settled and self._save_if_due(subject, sinks)
                 if stop.is_requested() and self.graph_manager.is_settled:
                     break
             if self.evaluator is not None and not self.graph_manager.awaits_evaluations:

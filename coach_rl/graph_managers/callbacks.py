@@ -132,9 +132,10 @@ def _added(name: str, callback: Callback, record: LogRecord, run: object) -> lis
             "it out"
         ) from error
     for each in added:
-        if not isinstance(each, LogRecord):
+        if not isinstance(each, LogRecord) or each.kind != "note":
+            what = f"a record of kind '{each.kind}'" if isinstance(each, LogRecord) else repr(each)
             raise CallbackError(
-                f"the callback {name} added {each!r}, which is no log record; make records with "
+                f"the callback {name} added {what}; it may add notes, made with "
                 "run.note({'room/quantity': 1.0})"
             )
     return added

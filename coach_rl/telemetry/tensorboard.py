@@ -20,6 +20,7 @@ from tensorboard.summary.writer.record_writer import (  # type: ignore[import-un
 )
 
 from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.sinks import scalars_by_tag
 
 FLUSH_SECONDS = 10.0
 FORMAT = "brain.Event:2"
@@ -52,11 +53,10 @@ class TensorBoardSink:
             return
         if self._events is None:
             self._events = _EventFile(self._folder, self._forgotten_from)
-        prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
         summary = Summary(
             value=[
-                Summary.Value(tag=f"{prefix}{name}", simple_value=value)
-                for name, value in record.scalars.items()
+                Summary.Value(tag=tag, simple_value=value)
+                for tag, value in scalars_by_tag(record).items()
             ]
         )
         # One event a record takes half the time of one for each of three scalars.
