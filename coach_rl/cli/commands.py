@@ -351,7 +351,9 @@ def tracked(overrides: dict[str, object], tracker: str | None) -> dict[str, obje
         return overrides
     service, _, project = tracker.partition(":")
     given = {"project": project} if project else {}
-    sinks = () if service == "off" else (TrackerParameters(service=cast(Service, service), **given),)
+    sinks = (
+        () if service == "off" else (TrackerParameters(service=cast(Service, service), **given),)
+    )
     return _once(overrides, {"sinks": sinks})
 
 

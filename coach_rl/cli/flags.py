@@ -7,7 +7,16 @@ import argparse
 from pathlib import Path
 
 import coach_rl
-from coach_rl.cli.flag_values import hours, modules, positive, seconds, seeds, target, tracker, whole
+from coach_rl.cli.flag_values import (
+    hours,
+    modules,
+    positive,
+    seconds,
+    seeds,
+    target,
+    tracker,
+    whole,
+)
 from coach_rl.cli.settings import DEFAULT_EPISODES
 from coach_rl.cli.subcommands import Parser
 

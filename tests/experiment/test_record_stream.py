@@ -137,9 +137,7 @@ def test_a_callback_of_the_parameters_ends_a_run_and_the_summary_says_why(tmp_pa
     assert pointed(result.folder.checkpoints, BEST) is not None, "notes hide no evaluation"
     with pytest.raises(ConfigurationError, match=r"callback has stopped.*2 evaluations.*--steps"):
         resume_experiment(result.folder.path, settings=SETTINGS)
-    longer = resume_experiment(
-        result.folder.path, steps=EnvironmentSteps(800), settings=SETTINGS
-    )
+    longer = resume_experiment(result.folder.path, steps=EnvironmentSteps(800), settings=SETTINGS)
     assert (longer.ending, longer.environment_steps) == ("3 evaluations", 300)
     evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
 

@@ -32,7 +32,9 @@ class Counting:
 
 def doubled(record, run):
     if "own/count" in record.scalars:
-        return run.note({"own/doubled": 2 * record.scalars["own/count"]}, text="twice", level="main")
+        return run.note(
+            {"own/doubled": 2 * record.scalars["own/count"]}, text="twice", level="main"
+        )
     return None
 
 

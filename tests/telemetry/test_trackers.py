@@ -106,11 +106,8 @@ def wandb_runs(folder):
             ids |= {entry.run.run_id} - {""}
             for item in (*entry.run.config.update, *entry.config.update):
                 config[item.key] = json.loads(item.value_json)
-            row = {
-                item.key or "/".join(item.nested_key): json.loads(item.value_json)
-                for item in entry.history.item
-            }
-            videos += [name for name in row if name.startswith("videos/")]
+            row = {item.nested_key[0]: json.loads(item.value_json) for item in entry.history.item}
+            videos += [name for name in row if name.startswith("videos/")]  # of several parts
             points += [
                 (name, row["environment_steps"], value)
                 for name, value in row.items()
@@ -202,7 +199,9 @@ def test_names_steps_and_parameters_are_the_same_everywhere(service, tmp_path):
 def test_a_missing_package_is_said_before_the_run_begins(monkeypatch):
     for service in SERVICES:
         monkeypatch.setitem(sys.modules, service, None)
-        with pytest.raises(ConfigurationError, match=rf"needs the package {service}.*\[{service}\]"):
+        with pytest.raises(
+            ConfigurationError, match=rf"needs the package {service}.*\[{service}\]"
+        ):
             TrackerParameters(service=service).check()
 
 
