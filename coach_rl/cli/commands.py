@@ -346,7 +346,7 @@ def overrides_of(
 
 
 def tracked(overrides: dict[str, object], tracker: str | None) -> dict[str, object]:
-    """Overrides together with `--tracker`, which replaces the sinks of the preset, or of the run."""
+    """Overrides and `--tracker`, which replaces the sinks of the preset, or of the run."""
     if tracker is None:
         return overrides
     service, _, project = tracker.partition(":")

@@ -194,8 +194,8 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
         "--tracker",
         metavar="SERVICE",
         type=tracker,
-        help="also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), instead "
-        "of the preset's own sinks; off: to none; a resumed run continues there",
+        help="also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), "
+        "instead of the preset's own sinks; off: to none; a resumed run continues there",
     )
     _add_videos(group)
     _add_machine(group)

@@ -72,8 +72,8 @@ def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude:
         )
     elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
         why = (
-            f"a callback has stopped the run ({ending}); train on with another total of environment "
-            f"steps (--steps) or hours (--hours)"
+            f"a callback has stopped the run ({ending}); train on with another total of "
+            "environment steps (--steps) or hours (--hours)"
         )
     else:
         why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"

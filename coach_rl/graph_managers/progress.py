@@ -90,9 +90,9 @@ class Progress:
         return f"{self._schedule.training}, {self._schedule.stop_after}"
 
     def ending(self, clock: Clock) -> str | None:
-        """Return why training is over: a reason given to `stop`, `solved`, or the unit that is full.
+        """Return why training is over; None if it isn't.
 
-        None if it isn't.
+        What was given to `stop`, `solved`, or the unit whose count is full.
         """
         schedule = self._schedule
         if self.stopped is not None:

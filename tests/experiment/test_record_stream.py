@@ -1,4 +1,4 @@
-"""Callbacks and sinks of an experiment in a run: its checkpoints, its ending, resuming, failures."""
+"""Callbacks and sinks of an experiment in a run: checkpoints, ending, resuming, failures."""
 
 import json
 from dataclasses import dataclass
