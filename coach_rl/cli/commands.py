@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, cast
 

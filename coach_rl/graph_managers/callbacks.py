@@ -81,7 +81,8 @@ class Callbacks:
     def load_state_dict(self, state: State) -> None:
         """Load the states of those that are there; one that is new starts afresh."""
         for name, saved in state.items():
-            if hasattr(callback := self._callbacks.get(name), "load_state_dict"):
+            callback: object = self._callbacks.get(name)
+            if hasattr(callback, "load_state_dict"):
                 callback.load_state_dict(saved)
             else:
                 warnings.warn(
@@ -100,8 +101,9 @@ class Callbacks:
 
 def name_of(callback: Callback | CallbackParameters) -> str:
     """Its name in messages and checkpoints: the function's, or that of the object's class."""
-    is_function = isinstance(callback, types.FunctionType | types.MethodType)
-    return callback.__name__ if is_function else type(callback).__name__
+    if isinstance(callback, types.FunctionType | types.MethodType):
+        return callback.__name__
+    return type(callback).__name__
 
 
 def require_callbacks(callbacks: Sequence[object]) -> None:
