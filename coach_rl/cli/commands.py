@@ -351,11 +351,11 @@ def tracked(overrides: dict[str, object], tracker: str | None) -> dict[str, obje
     if tracker is None:
         return overrides
     service, _, project = tracker.partition(":")
-    given = {"project": project} if project else {}
-    sinks = (
-        () if service == "off" else (TrackerParameters(service=cast(Service, service), **given),)
-    )
-    return _once(overrides, {"sinks": sinks})
+    if service == "off":
+        return _once(overrides, {"sinks": ()})
+    described = TrackerParameters(service=cast(Service, service))
+    described = replace(described, project=project) if project else described
+    return _once(overrides, {"sinks": (described,)})
 
 
 def _environment_of(changes: Changes) -> dict[str, object]:
