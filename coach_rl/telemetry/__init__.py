@@ -2,7 +2,8 @@
 
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
 `statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
-run takes of the machine, `profiler` where its time goes; `video` writes what an episode looked like. Start with `records`.
+run takes of the machine, `profiler` where its time goes; `video` writes what an episode looked
+like. Start with `records`.
 """
 
 from typing import TYPE_CHECKING
