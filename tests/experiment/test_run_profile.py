@@ -39,7 +39,7 @@ def paths(node, above=""):
 @pytest.fixture(scope="module")
 def two_levels(tmp_path_factory):
     """A profiled run of two levels, and its profile.json by path."""
-    manager = pendulum(PendulumPanel(steps=2_400))
+    manager = pendulum(PendulumPanel(steps=1_400))
     parameters = manager.parameters
     schedule = replace(parameters.schedule, evaluation_episodes=EnvironmentEpisodes(1))
     manager = type(manager)(replace(parameters, schedule=schedule))
