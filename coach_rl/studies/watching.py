@@ -122,7 +122,9 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
         time.sleep(poll_seconds)
 
 
-def watch_all(runs: Sequence[Path], table: LiveTable, *, poll_seconds: float = 1.0) -> list[RunState]:
+def watch_all(
+    runs: Sequence[Path], table: LiveTable, *, poll_seconds: float = 1.0
+) -> list[RunState]:
     """Show runs in a table until none of them is running, and return their states.
 
     Args:

@@ -38,9 +38,9 @@ class Learner:
 class Figures:
     """What the records of a run have said so far; its size doesn't grow with the run.
 
-        figures = Figures((EnvironmentSteps(100_000),))
-        for record in graph_manager.improve():
-            figures.take_in(record)
+    figures = Figures((EnvironmentSteps(100_000),))
+    for record in graph_manager.improve():
+        figures.take_in(record)
     """
 
     planned: tuple[RunLength, ...] = ()

@@ -9,7 +9,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours, StepUnit, TrainingSteps
+from coach_rl.core.steps import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    Hours,
+    StepUnit,
+    TrainingSteps,
+)
 from coach_rl.telemetry.figures import Figures, Learner
 from coach_rl.telemetry.records import LogRecord
 

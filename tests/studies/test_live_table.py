@@ -16,7 +16,8 @@ from tests.studies.walks import walk
 
 PROGRESS = (
     '{"kind": "progress", "phase": "train", "environment_steps": 25, "training_steps": 0, '
-    '"episodes": 2, "wall_seconds": 5.0, "level": "", "agent": "", "scalars": {"time/steps_per_second": 1234.5}}\n'
+    '"episodes": 2, "wall_seconds": 5.0, "level": "", "agent": "", '
+    '"scalars": {"time/steps_per_second": 1234.5}}\n'
 )
 
 
