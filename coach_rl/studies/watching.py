@@ -24,8 +24,9 @@ from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.jsonl import JsonlReader
 from coach_rl.telemetry.records import LogRecord
 
-SILENT_SECONDS = 3.0
-"""Age of a log's last line from which whoever watches is told that the run is busy."""
+BUSY_SECONDS, SILENT_SECONDS = 1.0, 10.0
+"""Age of a log's last line from which whoever watches is told what the run is doing, or that the
+log doesn't tell."""
 
 
 class Viewer(Protocol):
@@ -117,8 +118,9 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
         if is_over and was_over:
             return standing
         was_over = is_over  # a run that has just begun takes its lock in a moment
-        if not is_over and (silence := _silence(log)) >= SILENT_SECONDS:
-            viewer.tell(_activity(newest), for_seconds=silence)
+        silence, activity = _silence(log), _activity(newest)
+        if not is_over and silence >= (BUSY_SECONDS if activity else SILENT_SECONDS):
+            viewer.tell(activity or "nothing new in the log", for_seconds=silence)
         time.sleep(poll_seconds)
 
 
@@ -172,14 +174,14 @@ def runs_to_watch(paths: Sequence[Path]) -> list[Path]:
 
 
 def _activity(newest: LogRecord | None) -> str:
-    """What a run is doing, as far as its newest record tells."""
+    """What takes a run long, as its newest record announces it; empty where it announces none."""
     if newest is None:
         return "starting"
     if newest.kind == "phase" and newest.phase is Phase.TEST:
         return "evaluating"
     if newest.kind == "checkpoint":
         return "writing a checkpoint"
-    return "nothing new in the log"
+    return ""
 
 
 def _silence(log: Path) -> float:

@@ -146,8 +146,9 @@ def _numbers(figures: Figures, record: LogRecord, *, narrow: bool) -> Table:
         progress.append(("", ""))
         results.append(("final evaluation", _final(figures)))
     table = Table.grid(padding=(0, 1), expand=True)
-    for ratio in (2, 3) if narrow else (2, 3, 2, 2):
-        table.add_column(style="dim" if len(table.columns) % 2 == 0 else "", ratio=ratio)
+    for width in (16,) if narrow else (8, 16):  # of the longest names
+        table.add_column(style="dim", width=width, no_wrap=True)
+        table.add_column(ratio=1)
     if narrow:
         for pair in [*progress, *results]:
             if any(pair):
