@@ -2,7 +2,7 @@
 
     watch(Path("experiments/Mujoco_PPO/half_cheetah_seed0_2026-11-22_12-35-58"))
 
-Whoever watches reads what a run writes and takes nothing from it; the run does not notice.
+Watching only reads what the run writes; the run does not notice.
 """
 
 import time
@@ -25,8 +25,8 @@ from coach_rl.telemetry.jsonl import JsonlReader
 from coach_rl.telemetry.records import LogRecord
 
 BUSY_SECONDS, SILENT_SECONDS = 1.0, 10.0
-"""Age of a log's last line from which whoever watches is told what the run is doing, or that the
-log doesn't tell."""
+"""Age of a log's last line from which the viewer shows what the run announced to do, or that there
+is nothing new."""
 
 
 class Viewer(Protocol):
@@ -174,7 +174,7 @@ def runs_to_watch(paths: Sequence[Path]) -> list[Path]:
 
 
 def _activity(newest: LogRecord | None) -> str:
-    """What takes a run long, as its newest record announces it; empty where it announces none."""
+    """The long activity that the newest record announces; empty where it announces none."""
     if newest is None:
         return "starting"
     if newest.kind == "phase" and newest.phase is Phase.TEST:

@@ -27,16 +27,16 @@ class Learner:
     """The newest metrics of an agent, or of a level without one that learns."""
 
     name: str
-    """As much of the names of its level and its agent as tells it from the others."""
+    """Its name, as far as it differs: of its level, of its agent, or both."""
     level: Mapping[str, float]
-    """Of its level's sub-episodes, on the first of the level's agents."""
+    """Statistics of its level's sub-episodes; empty for the level's further agents."""
     trained: Mapping[str, float]
-    """Of its training."""
+    """Metrics of its training."""
 
 
 @dataclass
 class Figures:
-    """What the records of a run have said so far; its size doesn't grow with the run.
+    """The newest figures of a run; their size doesn't grow with its length.
 
     figures = Figures((EnvironmentSteps(100_000),))
     for record in graph_manager.improve():
@@ -91,7 +91,7 @@ class Figures:
 
     @property
     def trouble(self) -> str:
-        """What went wrong so far, counted, and the newest account of it; empty where nothing."""
+        """Counts of what went wrong so far, and the newest account of it; empty where nothing did."""
         counted = [f"{n:,} {what}{'s' * (n > 1)}" for what, n in self._troubles.items()]
         return ": ".join(part for part in (", ".join(counted), self._trouble_text) if part)
 

@@ -41,7 +41,7 @@ class LivePanel:
 
     figures: Figures
     activity: str = ""
-    """What the run is doing that takes long; empty while it does nothing of that kind."""
+    """The activity of the run that takes long; empty while there is none."""
     notices: Sequence[str] = ()
     """Lines at the bottom."""
 

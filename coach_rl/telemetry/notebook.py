@@ -50,7 +50,7 @@ class NotebookSink:
         self._every_seconds = every_seconds
         self._drawn_at = -math.inf
         self._curves: dict[tuple[str, str], _Curve] = {}
-        """By the title of their axes and their own name."""
+        """The curves, by the title of their axes and their own name."""
         self._figures = Figures()
         self._activity = ""
         self.figure: Figure = MatplotlibFigure(figsize=(12, 3), layout="constrained")
@@ -146,7 +146,7 @@ class _Curve:
         self.steps: list[int] = []
         self.values: list[float] = []
         self._skip, self._seen = 1, 0
-        """Of this many values one is kept."""
+        """Number of values of which one is kept, and of those so far."""
 
     def add(self, steps: int, value: float) -> None:
         self._seen += 1
