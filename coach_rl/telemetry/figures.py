@@ -91,7 +91,7 @@ class Figures:
 
     @property
     def trouble(self) -> str:
-        """Counts of what went wrong so far, and the newest account of it; empty where nothing did."""
+        """Counts of what went wrong so far, and the newest account of it; empty without any."""
         counted = [f"{n:,} {what}{'s' * (n > 1)}" for what, n in self._troubles.items()]
         return ": ".join(part for part in (", ".join(counted), self._trouble_text) if part)
 

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterable
+from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ class NotebookSink:
 
     def __init__(self, *, every_seconds: float = 5.0) -> None:
         try:
-            from IPython.display import Image, display
+            self._ipython = import_module("IPython.display")
             from matplotlib.figure import Figure as MatplotlibFigure
         except ImportError as error:
             raise ConfigurationError(
@@ -55,8 +56,7 @@ class NotebookSink:
         self._activity = ""
         self.figure: Figure = MatplotlibFigure(figsize=(12, 3), layout="constrained")
         """The newest drawing, e.g. for `figure.savefig`."""
-        self._image = Image
-        self._output = display(self._picture(), display_id=True)
+        self._output = self._ipython.display(self._picture(), display_id=True)
 
     def write(self, record: LogRecord) -> None:
         """Take in a record, and draw where that is due."""
@@ -126,7 +126,7 @@ class NotebookSink:
         """The drawing as a picture, which every notebook shows, whatever its matplotlib is."""
         file = BytesIO()
         self.figure.savefig(file, format="png")
-        return self._image(data=file.getvalue(), format="png")
+        return self._ipython.Image(data=file.getvalue(), format="png")
 
     def _draw_axes(self, axes: "Axes", title: str) -> None:
         axes.set_title(title)
