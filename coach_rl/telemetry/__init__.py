@@ -2,8 +2,8 @@
 
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
 `statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
-run takes of the machine; `video` writes what an episode looked like. `figures` keeps the newest
-numbers of a run, `live_panel` shows them. Start with `records`.
+run takes of the machine, `profiler` where its time goes; `video` writes what an episode looked
+like. `figures` keeps the newest numbers of a run, `live_panel` shows them. Start with `records`.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.figures import Figures
     from coach_rl.telemetry.jsonl import JsonlReader, JsonlSink
     from coach_rl.telemetry.notebook import NotebookSink
+    from coach_rl.telemetry.profiler import Profile, Profiler
     from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
     from coach_rl.telemetry.resources import ResourceSampler
     from coach_rl.telemetry.sinks import Sink
@@ -28,7 +29,7 @@ else:
 
 __all__ = [
     "ConsoleSink", "CsvSink", "Evaluation", "Figures", "Film", "JsonlReader", "JsonlSink", "Kind",
-    "LogRecord", "NotebookSink", "ResourceSampler", "Sink", "Summary", "TensorBoardSink",
-    "VideoParameters", "bootstrap_interval", "evaluation_table", "interquartile_mean",
-    "write_video",
+    "LogRecord", "NotebookSink", "Profile", "Profiler", "ResourceSampler", "Sink", "Summary",
+    "TensorBoardSink", "VideoParameters", "bootstrap_interval", "evaluation_table",
+    "interquartile_mean", "write_video",
 ]  # fmt: skip
