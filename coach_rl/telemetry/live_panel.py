@@ -165,11 +165,11 @@ def _agents(figures: Figures, width: int) -> Table:
     longest = max((len(learner.name) for learner in learners), default=0)
     room = max(1, min(2 + MAX_SHOWN, (width - longest) // _CELL))
     rows = [_metrics(learner)[:room] for learner in learners]
-    table = Table.grid(padding=(0, 1), expand=True)
+    table = Table.grid(padding=(0, 1))
     if longest:
         table.add_column(style="bold", no_wrap=True)
     for _ in range(room):
-        table.add_column(ratio=1, no_wrap=True)
+        table.add_column(min_width=_CELL - 2, no_wrap=True)
     for learner, metrics in zip(learners, rows, strict=True):
         cells = [Text.assemble((f"{of} ", "dim"), value) for of, value in metrics]
         cells += [Text()] * (room - len(cells))

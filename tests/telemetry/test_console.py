@@ -377,6 +377,16 @@ def test_the_panel_fits_narrow_and_wide_terminals(clock, width):
         assert any(re.search(r"best +1,250\.0$", line) for line in lines)
 
 
+def test_four_losses_with_all_their_digits_fit_eighty_columns(clock):
+    sink, output = sink_and_output(terminal=True)
+    losses = {"policy_loss": -0.00512, "value_loss": 0.773, "entropy": 0.526, "approx_kl": 0.00283}
+    sink.write(record("train", 10, **{f"train__{name}": of for name, of in losses.items()}))
+    sink.close()
+    line = plain_text(output.getvalue())[-1]
+    shown = "policy loss -0.00512 value loss 0.773 entropy 0.526 approx kl 0.00283"
+    assert " ".join(line.split()) == shown
+
+
 def test_what_went_wrong_stays_in_the_panel(clock):
     sink, output = sink_and_output(terminal=True)
     fault = replace(record("fault", 100), text="row 3 died: KeyError: 'x'")
