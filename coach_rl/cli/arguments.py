@@ -118,7 +118,7 @@ _SEEDS = _Command(
     "",
     TrainSeeds,
     "preset",
-    "with --seeds it begins a run for each of them",
+    "with --seeds it begins a run for each of them, in a process of its own",
 )
 _OF_PRESET = {"evaluate": _UNTRAINED, "check": _CHECKED_PRESET}
 """Commands with -p PRESET instead of their subject, by name."""

@@ -125,12 +125,8 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "--workers",
         metavar="N",
         type=positive,
-        help="let N worker processes act and step the environments, a share of them each",
-    )
-    group.add_argument(
-        "--on",
-        metavar="PLACE",
-        help="where workers run: local (default), ray or ray:ADDRESS",
+        help="let N worker processes act and step the environments, a share of them each; not with "
+        "--seeds",
     )
     group.add_argument(
         "--steps",
@@ -251,7 +247,10 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         help="with --seeds: runs at once (default: as many as there are cores and memory for)",
     )
     group.add_argument(
-        "--on", metavar="PLACE", help="with --seeds: where the runs are made (default: local)"
+        "--on",
+        metavar="PLACE",
+        help="with --seeds: where the runs are made, local (default), ray[:HOST:PORT] or "
+        "slurm[:PARTITION]; with --workers: where they run, local (default) or ray[:HOST:PORT]",
     )
     group.add_argument(
         "--matmul_precision",
