@@ -125,8 +125,7 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "--workers",
         metavar="N",
         type=positive,
-        help="let N worker processes act and step the environments, a share of them each; not with "
-        "--seeds",
+        help="let N worker processes act and step the environments, a share of them each",
     )
     group.add_argument(
         "--steps",
@@ -249,8 +248,8 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--on",
         metavar="PLACE",
-        help="with --seeds: where the runs are made, local (default), ray[:HOST:PORT] or "
-        "slurm[:PARTITION]; with --workers: where they run, local (default) or ray[:HOST:PORT]",
+        help="where the runs of --seeds, or the --workers of one run, are: local (default), "
+        "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
     )
     group.add_argument(
         "--matmul_precision",
