@@ -27,12 +27,9 @@ def run(words: Sequence[str]) -> int:
     return {"run": _run, "status": _status, "report": _report}[given.command](given)
 
 
-def _parser() -> Parser:
-    shared = Parser(add_help=False)
-    shared.add_argument(
-        "file", metavar="FILE", help="a .py file with `study() -> Study`, or FILE.py:FUNCTION"
-    )
-    shared.add_argument(
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """The flags that say where a study's runs are."""
+    parser.add_argument(
         "-ep",
         "--experiment_path",
         metavar="PATH",
@@ -41,7 +38,7 @@ def _parser() -> Parser:
         default=Path("experiments"),
         help="the folder of all experiments (default: ./experiments)",
     )
-    shared.add_argument(
+    parser.add_argument(
         "--runs",
         metavar="FOLDER",
         dest="earlier",
@@ -50,6 +47,14 @@ def _parser() -> Parser:
         default=[],
         help="take finished runs with the same parameters from here as well, however deep",
     )
+
+
+def _parser() -> Parser:
+    shared = Parser(add_help=False)
+    shared.add_argument(
+        "file", metavar="FILE", help="a .py file with `study() -> Study`, or FILE.py:FUNCTION"
+    )
+    add_places(shared)
     shared.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = Parser(prog="coach study", description="Many runs that answer one question.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -136,6 +136,28 @@ def compare(
     return found
 
 
+def possible_comparisons(
+    scored: Sequence[Scored], baseline: str | None, *, metric: str, statistic: str = IQM
+) -> list[Comparison]:
+    """The comparisons with the baseline, or with the last group; none where there are none.
+
+    Args:
+        scored: What `group_scores` returned.
+        baseline: The group that the others are compared with; None, or one without scores: the
+            last.
+        metric: What the scores are.
+        statistic: One of `STATISTICS`.
+    """
+    names = list(dict.fromkeys(each.group for each in scored))
+    if not names:
+        return []
+    baseline = baseline if baseline in names else names[-1]
+    theirs = {each.level for each in scored if each.group == baseline}
+    if not any(each.group != baseline and each.level in theirs for each in scored):
+        return []
+    return compare(scored, baseline, metric=metric, statistic=statistic)
+
+
 def overall_improvement(
     scored: Sequence[Scored], group: str, baseline: str
 ) -> tuple[Estimate, int] | None:
