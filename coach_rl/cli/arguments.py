@@ -137,8 +137,9 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
        coach study run|status|report FILE
-       coach compare FOLDER FOLDER ...
-       coach plot FOLDER ...
+       coach report STUDY.py
+       coach compare FOLDER FOLDER ...  or  coach compare STUDY.py
+       coach plot FOLDER ...            or  coach plot STUDY.py
        coach runs [FOLDER]              or  coach runs rm RUN ...
        coach sweep -p PRESET [--search SPACE] [flags]
        coach list [WORD]                or  coach -l"""

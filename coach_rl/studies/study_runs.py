@@ -64,6 +64,28 @@ class StudyRun:
         manifest = read_manifest(self.folder)
         return tuple(dict.fromkeys(map(_code, (manifest, *manifest["resumes"]))))
 
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """The machines that it was made on; their processors in runs of earlier versions."""
+        if self.folder is None:
+            return ()
+        manifest = read_manifest(self.folder)
+        parts = [part.get("hardware", {}) for part in (manifest, *manifest["resumes"])]
+        names = (part.get("host") or part.get("cpu") for part in parts)
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    def missing(self, study: Study) -> str | None:
+        """The reason why it has no score, in words; None where it has one."""
+        if self.score(study) is not None:
+            return None
+        if self.scores is None:
+            return "not begun"
+        if not self.is_done:
+            return self.scores.state
+        if study.episodes is not None:
+            return f"not evaluated over {study.episodes} episodes"
+        return f"done, without {study.metric}"
+
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""
         if not self.is_done or self.scores is None or self.folder is None:
