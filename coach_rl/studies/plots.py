@@ -68,6 +68,8 @@ class Plots:
     metric: str
     axis: Axis = "steps"
     statistic: str = "iqm"
+    least_width: float = 5.6
+    """Inches of a picture with one panel; the title needs them."""
 
     def write(
         self,
@@ -208,7 +210,8 @@ class Plots:
 
         if not comparisons:
             return None
-        figure = Figure(figsize=(6.4, 1.3 + 0.42 * len(comparisons)), layout="constrained")
+        size = (self.least_width + 0.8, 1.3 + 0.42 * len(comparisons))
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         several = len({each.level for each in comparisons}) > 1
         for row, each in enumerate(comparisons):
@@ -281,7 +284,7 @@ class Plots:
 
         columns = min(_COLUMNS, len(names))
         rows = -(-len(names) // columns)
-        width = max(_PANEL[0] * columns, 5.6)
+        width = max(_PANEL[0] * columns, self.least_width)
         longest = max(len(group.name) for group in self.groups) + len("      (10 seeds)")
         side_by_side = max(1, int(width * _LETTERS_IN_AN_INCH / longest))
         lines = -(-len(self.groups) // side_by_side)

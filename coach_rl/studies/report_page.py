@@ -35,6 +35,7 @@ from coach_rl.studies.study_runs import StudyRun
 from coach_rl.studies.study_tables import missing_lines, version_lines
 from coach_rl.telemetry.console import duration_text
 
+_PICTURES = ("curves", "seeds", "improvement", "profiles")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -76,8 +77,7 @@ def report_page(study: Study, runs: Sequence[StudyRun], *, file: str, when: date
         "Answer": _answer,
         "Variants": _variants,
         "Scores": _scores,
-        "Each seed": lambda report: _pictures(report, "seeds", "improvement", "profiles"),
-        "Learning": lambda report: _pictures(report, "curves"),
+        "Pictures": lambda report: _pictures(report, *_PICTURES),
         "Levels of the hierarchies": _levels,
         "Missing": _missing,
         "Resources": _resources,
@@ -152,9 +152,9 @@ def _answer(report: _Report) -> str:
     several = len({each.level for each in report.comparisons}) > 1
     for each in report.comparisons:
         on = f" on {each.level}" if several else ""
+        verdict = each.verdict()
         items.append(
-            f"<li>{_mark(each)} <strong>{_text(each.group)}</strong> beside "
-            f"{_text(each.baseline)}{_text(on)}: {_text(each.verdict())}. "
+            f"<li>{_mark(each)} {_text(f'{verdict[0].upper()}{verdict[1:]}{on}.')} "
             f'<span class="faint">{_text(_chance(each))}</span></li>'
         )
     if items:
@@ -191,12 +191,14 @@ def _variants(report: _Report) -> str:
     rows = []
     for variant in study.variants:
         steps = variant.steps or study.steps
+        levels = next((group.levels for group in report.groups if group.name == variant.name), [])
+        given = "the preset's" if variant.level is None else shown_level(variant.level)
         rows.append(
             {
                 "variant": variant.name + " (baseline)" * (variant.name == study.baseline),
                 "changes": said(variant.changes) or "none",
                 "preset": variant.preset.rpartition("/")[2],
-                "level": "the preset's" if variant.level is None else shown_level(variant.level),
+                "level": ", ".join(levels) or given,
                 "steps": "the preset's" if steps is None else f"{steps:,}",
                 "seeds": ", ".join(map(str, variant.seeds or study.seeds)),
             }
@@ -227,12 +229,15 @@ def _scores(report: _Report) -> str:
     ]
     if report.comparisons:
         parts.append(_text_table(comparison_table(report.comparisons)))
-    parts += [_paragraph(f"Note: {note}.") for note in notes_on(report.scored)]
+    levels = {each.level for each in report.comparisons}
+    compared = [each for each in report.scored if each.level in levels]
+    parts += [_paragraph(f"Note: {note}.") for note in notes_on(compared)]
     return "\n".join(parts)
 
 
 def _pictures(report: _Report, *kinds: str) -> str:
-    return "\n".join(figure for kind in kinds for figure in report.pictures.get(kind, ()))
+    figures = [figure for kind in kinds for figure in report.pictures.get(kind, ())]
+    return f'<div class="pictures">\n{chr(10).join(figures)}\n</div>' if figures else ""
 
 
 def _levels(report: _Report) -> str:
@@ -315,7 +320,8 @@ def _resources(report: _Report) -> str:
     head = ("variant", "hosts (runs)", "runs", "time in all", "time of a run", "steps of a run")
     head += ("updates of a run", "steps/s (median)")
     table = _table("Unfinished runs are included", head, rows, texts=2)
-    return table + _paragraph(f"In all {duration_text(total)} (hours:minutes:seconds) of runs.")
+    length = f"{total / 3600:,.1f} hours" if total >= 3600 else f"{total / 60:.1f} minutes"
+    return table + _paragraph(f"In all {length} of runs.")
 
 
 def _every_run(report: _Report) -> str:

@@ -15,6 +15,8 @@ from coach_rl.studies.statistics import estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_WIDTH = 4.6
+"""Inches, so that letters are large enough on a phone."""
 _CAPTIONS = {
     "curves": "{metric} of evaluations while training: interquartile mean over seeds and its 95 % "
     "interval, point by point",
@@ -56,7 +58,8 @@ def report_pictures(
         of_scores = [each for each in scored if each.level == environment]
         of_comparisons = [each for each in comparisons if each.level == environment]
         with drawing():
-            figures = Plots(groups=here, metric=metric).pictures(of_scores, of_comparisons)
+            plots = Plots(groups=here, metric=metric, least_width=_WIDTH)
+            figures = plots.pictures(of_scores, of_comparisons)
             for name, figure in figures.items():
                 kind, _, level = name.partition("_")
                 caption = _CAPTIONS[kind].format(metric=metric, level=level)

@@ -45,7 +45,9 @@ th.text, td.text {{ text-align: left; }}
 td.long {{ white-space: normal; min-width: 12rem; overflow-wrap: anywhere; }}
 thead th {{ color: var(--faint); font-weight: 600; vertical-align: bottom; }}
 tbody th {{ font-weight: 600; }}
-figure {{ margin: 1rem 0; max-width: 42rem; break-inside: avoid; }}
+.pictures {{ display: grid; gap: 1.5rem 2rem; align-items: start;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }}
+figure {{ margin: 1rem 0 0; max-width: 42rem; break-inside: avoid; }}
 figure svg {{ width: 100%; height: auto; display: block; }}
 figure svg text {{ fill: currentColor; }}
 pre {{ background: var(--box); border: 1px solid var(--line); border-radius: 0.4rem;
