@@ -289,7 +289,10 @@ def _missing(report: _Report) -> str:
         return ""
     items = "\n".join(f"<li>{_text(line)}</li>" for line in lines)
     command = _code(f"coach study run {report.file}")
-    return f"<ul>\n{items}\n</ul>\n{_paragraph('This makes what is missing:')}\n{command}"
+    why = "Why a run failed is in the folder faults/ of its own, if it came that far."
+    failed = any(run.missing(report.study) == "failed" for run in report.runs)
+    told = _paragraph(f"{why * failed} This makes what is missing:".strip())
+    return f"<ul>\n{items}\n</ul>\n{told}\n{command}"
 
 
 def _resources(report: _Report) -> str:

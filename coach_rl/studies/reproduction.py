@@ -23,9 +23,9 @@ def coach_line(jobs: Sequence[Job]) -> str | None:
     job = jobs[0]
     if not _can_be_said(job):
         return None
-    words = ["coach", "-p", job.preset]
+    words = ["coach", "-p", shlex.quote(job.preset)]
     if job.overrides:
-        words += ["-cp", said(job.overrides)]
+        words += ["-cp", in_quotes(said(job.overrides))]
     seeds = [str(each.task.seed) for each in jobs]
     words += ["--seeds", ",".join(seeds)] if len(seeds) > 1 else ["--seed", seeds[0]]
     task = job.task
@@ -37,7 +37,12 @@ def coach_line(jobs: Sequence[Job]) -> str | None:
     for flag, (value, default) in settings.items():
         if value != default:
             words += [flag, str(value)]
-    return shlex.join([*words, "-e", f"{job.name}_again"])
+    return " ".join([*words, "-e", shlex.quote(f"{job.name}_again")])
+
+
+def in_quotes(changes: str) -> str:
+    """Changes, which often have quotes of their own, as one word of a command line."""
+    return shlex.quote(changes) if set(changes) & set('"$`\\!') else f'"{changes}"'
 
 
 def _can_be_said(job: Job) -> bool:
