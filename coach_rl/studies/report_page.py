@@ -291,8 +291,8 @@ def _missing(report: _Report) -> str:
     command = _code(f"coach study run {report.file}")
     why = "Why a run failed is in the folder faults/ of its own, if it came that far."
     failed = any(run.missing(report.study) == "failed" for run in report.runs)
-    told = _paragraph(f"{why * failed} This makes what is missing:".strip())
-    return f"<ul>\n{items}\n</ul>\n{told}\n{command}"
+    hint = _paragraph(f"{why * failed} This makes what is missing:".strip())
+    return f"<ul>\n{items}\n</ul>\n{hint}\n{command}"
 
 
 def _resources(report: _Report) -> str:
@@ -320,8 +320,8 @@ def _resources(report: _Report) -> str:
         )
     if not rows:
         return ""
-    head = ("variant", "hosts (runs)", "runs", "time in all", "time of a run", "steps of a run")
-    head += ("updates of a run", "steps/s (median)")
+    head = ("variant", "hosts (runs)", "runs", "time in all", "time of a run", "steps of a run",
+            "updates of a run", "steps/s (median)")  # fmt: skip
     table = _table("Unfinished runs are included", head, rows, texts=2)
     length = f"{total / 3600:,.1f} hours" if total >= 3600 else f"{total / 60:.1f} minutes"
     return table + _paragraph(f"In all {length} of runs.")
