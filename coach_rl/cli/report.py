@@ -39,7 +39,7 @@ def run(words: Sequence[str]) -> int:
         raise ConfigurationError(
             f"cannot write the report to {to}: {error.strerror}; choose another file with --to"
         ) from error
-    missing = sum(each.missing(study) is not None for each in runs)
+    missing = sum(each.score(study) is None for each in runs)
     if missing:
         print(f"missing:    {missing} of {len(runs)} runs (`coach study run {given.file}`)")
     print(f"written to  {short(to.absolute())}")

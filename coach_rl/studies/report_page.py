@@ -32,7 +32,7 @@ from coach_rl.studies.statistics import estimate
 from coach_rl.studies.study import Study
 from coach_rl.studies.study_groups import variant_groups, variant_scores
 from coach_rl.studies.study_runs import StudyRun
-from coach_rl.studies.study_tables import missing_lines, version_lines
+from coach_rl.studies.study_tables import missing_lines, version_lines, why_missing
 from coach_rl.telemetry.console import duration_text
 
 _PICTURES = ("curves", "seeds", "improvement", "profiles")
@@ -113,7 +113,7 @@ def report_page(study: Study, runs: Sequence[StudyRun], *, file: str, when: date
 
 def _head(report: _Report) -> str:
     study = report.study
-    done = sum(run.missing(study) is None for run in report.runs)
+    done = sum(why_missing(study, run) is None for run in report.runs)
     seeds = len({run.seed for run in report.runs})
     paragraphs = [part for part in re.split(r"\n\s*\n", study.about) if part.strip()]
     return "\n".join(
@@ -132,7 +132,7 @@ def _head(report: _Report) -> str:
 
 def _answer(report: _Report) -> str:
     study, parts = report.study, []
-    missing = sum(run.missing(study) is not None for run in report.runs)
+    missing = sum(why_missing(study, run) is not None for run in report.runs)
     if missing:
         parts.append(
             _paragraph(
@@ -290,7 +290,7 @@ def _missing(report: _Report) -> str:
     items = "\n".join(f"<li>{_text(line)}</li>" for line in lines)
     command = _code(f"coach study run {report.file}")
     why = "Why a run failed is in the folder faults/ of its own, if it came that far."
-    failed = any(run.missing(report.study) == "failed" for run in report.runs)
+    failed = any(why_missing(report.study, run) == "failed" for run in report.runs)
     hint = _paragraph(f"{why * failed} This makes what is missing:".strip())
     return f"<ul>\n{items}\n</ul>\n{hint}\n{command}"
 
@@ -351,7 +351,7 @@ def _every_run(report: _Report) -> str:
         return ""
     head = ("variant", "state", "code", "host", "folder", "seed", "score", "steps", "time")
     table = _table("Code: commit, with * where files differed from it", head, rows, texts=5)
-    different = version_lines([run for run in report.runs if run.missing(study) is None])
+    different = version_lines([run for run in report.runs if why_missing(study, run) is None])
     versions = {code for run in report.runs for code in run.code}
     if different:
         items = "\n".join(f"<li>{_text(line)}</li>" for line in different)

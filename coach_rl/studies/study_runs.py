@@ -74,18 +74,6 @@ class StudyRun:
         names = (part.get("host") or part.get("cpu") for part in parts)
         return tuple(dict.fromkeys(name for name in names if name))
 
-    def missing(self, study: Study) -> str | None:
-        """The reason why it has no score, in words; None where it has one."""
-        if self.score(study) is not None:
-            return None
-        if self.scores is None:
-            return "not begun"
-        if not self.is_done:
-            return self.scores.state
-        if study.episodes is not None:
-            return f"not evaluated over {study.episodes} episodes"
-        return f"done, without {study.metric}"
-
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""
         if not self.is_done or self.scores is None or self.folder is None:

@@ -219,16 +219,29 @@ def _missing(study: Study, runs: Sequence[StudyRun]) -> str:
     lines = missing_lines(study, runs)
     if not lines:
         return ""
-    count = sum(run.missing(study) is not None for run in runs)
+    count = sum(why_missing(study, run) is not None for run in runs)
     head = f"Missing: {count} of {len(runs)} runs."
     return "\n".join([head, "", *(f"- {line}" for line in lines)])
+
+
+def why_missing(study: Study, run: StudyRun) -> str | None:
+    """The reason why a run has no score, in words; None where it has one."""
+    if run.score(study) is not None:
+        return None
+    if run.scores is None:
+        return "not begun"
+    if not run.is_done:
+        return run.scores.state
+    if study.episodes is not None:
+        return f"not evaluated over {study.episodes} episodes"
+    return f"done, without {study.metric}"
 
 
 def missing_lines(study: Study, runs: Sequence[StudyRun]) -> list[str]:
     """The runs without a score and why they have none, a line for each variant and reason."""
     reasons: dict[tuple[str, str], list[int]] = {}
     for run in runs:
-        why = run.missing(study)
+        why = why_missing(study, run)
         if why is not None:
             reasons.setdefault((run.variant, why), []).append(run.seed)
     return [f"{variant}: {_seeds(seeds)} {why}" for (variant, why), seeds in reasons.items()]
