@@ -134,7 +134,8 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "--workers",
         metavar="N",
         type=positive,
-        help="let N worker processes act and step the environments, a share of them each",
+        help="let N worker processes act and step the environments, a share of them each; not with "
+        "--seeds",
     )
     group.add_argument(
         "--steps",
@@ -203,6 +204,11 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
         "--evaluate_aside",
         action="store_true",
         help="evaluate in a process of its own; training doesn't wait for the results",
+    )
+    group.add_argument(
+        "--profile",
+        action="store_true",
+        help="show at the end where time has gone; profile.json and trace.json in the run's folder",
     )
     group.add_argument(
         "--plain", action="store_true", help="plain lines instead of a live, coloured panel"

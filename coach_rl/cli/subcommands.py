@@ -14,9 +14,11 @@ from coach_rl.core.errors import ConfigurationError
 SUBCOMMANDS = {
     "compare": "coach_rl.cli.compare",
     "plot": "coach_rl.cli.plot",
+    "report": "coach_rl.cli.report",
     "runs": "coach_rl.cli.runs",
     "study": "coach_rl.cli.studies",
     "sweep": "coach_rl.cli.sweep",
+    "watch": "coach_rl.cli.watch",
 }
 """The module of each command."""
 

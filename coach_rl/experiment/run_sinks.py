@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from coach_rl.core.errors import CoachWarning, in_one_line
+from coach_rl.core.profiling import TimedCall
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.sinks import Sink
 
@@ -52,6 +53,14 @@ class RunSinks:
         """Losses, a line a file."""
         return [each.loss for each in self._files if each.lost_in_all]
 
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows."""
+        return [
+            TimedCall(self, "write", "logging"),
+            *(TimedCall(each, "write", each.name) for each in self._files),
+            *(TimedCall(each, "write", type(each).__name__) for each in self._audience),
+        ]
+
     def write(self, record: LogRecord) -> None:
         """Write it wherever that can be done."""
         for sink in (*self._files, *self._audience):
@@ -70,7 +79,7 @@ class _File:
     """What counts as being unable to write."""
 
     def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
-        self._folder, self._name, self._make = folder, name, make
+        self._folder, self.name, self._make = folder, name, make
         self._sink: Sink | None = None
         """None before the first record, after `close`, and while it fails."""
         self._retry_at = 0.0
@@ -81,7 +90,7 @@ class _File:
 
     @property
     def loss(self) -> str:
-        return f"{self._name} lost {self.lost_in_all:,} records ({self._reason})"
+        return f"{self.name} lost {self.lost_in_all:,} records ({self._reason})"
 
     def write(self, record: LogRecord) -> None:
         if self._lost and not self._is_tried_again(record):
@@ -116,7 +125,8 @@ class _File:
         self._reason = getattr(error, "strerror", None) or in_one_line(error)
         if not self.lost_in_all:
             warnings.warn(
-                f"{self._name} cannot be written: {self._trouble(error)}; the run "
+from coach_rl.core.errors import CoachWarning, in_one_line
+from coach_rl.core.profiling import TimedCall
                 "continues and its records are lost there until it can",
                 CoachWarning,
                 stacklevel=2,
