@@ -125,8 +125,7 @@ class _File:
         self._reason = getattr(error, "strerror", None) or in_one_line(error)
         if not self.lost_in_all:
             warnings.warn(
-from coach_rl.core.errors import CoachWarning, in_one_line
-from coach_rl.core.profiling import TimedCall
+                f"{self.name} cannot be written: {self._trouble(error)}; the run "
                 "continues and its records are lost there until it can",
                 CoachWarning,
                 stacklevel=2,
