@@ -171,7 +171,6 @@ if TYPE_CHECKING:
         PrioritisedParameters,
         ReplayMemoryParameters,
     )
-    from coach_rl.studies import Needs, Published, Study, Variant
     from coach_rl.studies import Needs, Published, Study, Variant, watch
     from coach_rl.telemetry import NotebookSink, TrackerParameters, VideoParameters
 else:
