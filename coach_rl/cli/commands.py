@@ -217,7 +217,9 @@ def _evaluate(evaluate: Evaluate) -> int:
     if file is not None:
         print(f"written to {short(file)}")
         for kind in () if video is None else video.formats:
-            print(f"filmed as  {short(evaluation_film(file))}.{kind}")
+            film = evaluation_film(file).with_suffix(f".{kind}")
+            if film.exists():  # not where nothing can be drawn
+                print(f"filmed as  {short(film)}")
     return 0
 
 
@@ -378,9 +380,17 @@ def _video(film: Film) -> VideoParameters | None:
     formats = tuple(kind for kind, is_asked in asked if is_asked)
     if not formats:
         return None
-    given = {"frame_skip": film.video_skip, "max_frames": film.video_frames}
+    given = {
+        "frame_skip": film.video_skip,
+        "max_frames": film.video_frames,
+        "of": film.video_of,
+        "episodes": film.video_episodes,
+        "every": film.video_every,
+        "row": film.video_row,
+    }
     return VideoParameters(
-        formats=formats, **{name: value for name, value in given.items() if value is not None}
+        formats=formats,
+        **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
 
 

@@ -37,7 +37,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import Hours, RunLength
 from coach_rl.graph_managers.description import describe_stack
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+from coach_rl.graph_managers.episode_recorder import EvaluationWatcher
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
@@ -70,7 +70,8 @@ class Graph:
         training: Whether there are environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
-        recorder: What films evaluations; None for nothing.
+        watcher: What looks at evaluations; None for nothing.
+        films_training: Whether training episodes are filmed.
         on_activity: Called with what takes long: compiling, evaluating.
         group: The processes that train it together.
 
@@ -85,7 +86,8 @@ class Graph:
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
-        recorder: EpisodeRecorder | None = None,
+        watcher: EvaluationWatcher | None = None,
+        films_training: bool = False,
         on_activity: OnActivity = ignore_activity,
         group: ProcessGroup = ONE_PROCESS,
     ) -> None:
@@ -96,7 +98,6 @@ class Graph:
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
-        self.recorder = recorder
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
         self._agents: dict[str, AnyAgent] = {}
@@ -105,13 +106,16 @@ class Graph:
         self._has_probed = False
         with ExitStack() as opened, torch_settings(self.task):
             if training:
-                environment = parameters.environment
+                environment = _drawn(parameters.environment, films_training)
                 self._training = self._stack(
                     "training", environment, parameters.num_envs, self.clock, opened, group
                 )
             self.evaluation = self._stack(
                 "evaluation",
-                self._evaluated_in(),
+                _drawn(
+                    parameters.evaluation_environment or parameters.environment,
+                    watcher is not None,
+                ),
                 evaluation_envs
                 or min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
                 Clock(phase=Phase.TEST, planned=planned),
@@ -120,8 +124,9 @@ class Graph:
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
                 self._training.reset(integer_seed(task.seed, "training", "environment"))
-            if recorder is not None:
-                recorder.prepare(self.evaluation, self.evaluation_seed)
+            if watcher is not None:
+                self.evaluation.reset(self.evaluation_seed)  # an evaluation resets it once more
+                watcher.prepare(self.evaluation)
             self._opened = opened.pop_all()
 
     @property
@@ -359,11 +364,12 @@ class Graph:
                 self._agents[level.name] = level.agent.build(context)
         return self._agents[level.name]
 
-    def _evaluated_in(self) -> EnvironmentParameters:
-        environment = self._parameters.evaluation_environment or self._parameters.environment
-        if self.recorder is not None and isinstance(environment, DrawableParameters):
-            return environment.drawable()
-        return environment
+
+def _drawn(environment: EnvironmentParameters, is_drawn: bool) -> EnvironmentParameters:
+    """The environment, made so that it can be drawn if it will be."""
+    if is_drawn and isinstance(environment, DrawableParameters):
+        return environment.drawable()
+    return environment
 
 
 def _planned_decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:

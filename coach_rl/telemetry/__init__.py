@@ -2,7 +2,8 @@
 
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
 `statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
-run takes of the machine; `video` writes what an episode looked like. Start with `records`.
+run takes of the machine; `film` and `video` keep and
+write what an episode looked like, `window` shows it. Start with `records`.
 """
 
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.telemetry.console import ConsoleSink
     from coach_rl.telemetry.csv import CsvSink
+    from coach_rl.telemetry.film import Film
     from coach_rl.telemetry.jsonl import JsonlSink
     from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
     from coach_rl.telemetry.resources import ResourceSampler
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.telemetry.summary import Summary, evaluation_table
     from coach_rl.telemetry.tensorboard import TensorBoardSink
-    from coach_rl.telemetry.video import Film, VideoParameters, write_video
+    from coach_rl.telemetry.video import VideoParameters, write_video
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -22,7 +22,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.graph_managers.episode_recorder import LEVEL_COLOURS
+from coach_rl.graph_managers.filmed_row import LEVEL_COLOURS
 from coach_rl.telemetry.video import VideoParameters
 
 EPISODES = EnvironmentEpisodes(3)
@@ -77,8 +77,8 @@ def test_each_frame_shows_the_goal_that_was_acted_for(easel):
     for shot, (number, steps) in zip(
         recorder.shots[1:], zip(np.cumsum(starts), range(1, 999), strict=False), strict=False
     ):
-        assert shot.caption[0].text.startswith(f"step {steps}, reward -")
-        assert shot.caption[1].text == f"low: goal {number}"
+        assert shot.caption[0].text.startswith(f"step {steps}, return -")
+        assert shot.caption[1].text.startswith(f"low: goal {number}")
     assert len(marks) in record.arrays["episode/length"]
     assert length > 10
 
@@ -92,7 +92,7 @@ def test_the_last_frame_is_of_the_goal_reached_and_not_of_the_next_episode(easel
     words = recorder.shots[-1].caption[0].text
     lengths, rewards = record.arrays["episode/length"], record.arrays["episode/reward"]
     assert words in {
-        f"step {length:.0f}, reward {reward:.5g}, success"
+        f"step {length:.0f}, return {reward:.5g}, success"
         for length, reward in zip(lengths, rewards, strict=True)
     }
 
@@ -221,8 +221,8 @@ def test_a_gymnasium_environment_is_made_to_be_drawn(lamp):
     recorder, _, _ = film(experiment)
     assert [int(shot.frame[0, 0, 0]) for shot in recorder.shots] == [0, 1, 2, 3, 4, 4]
     assert [shot.caption[0].text for shot in recorder.shots][-2:] == [
-        "step 4, reward 8",
-        "step 5, reward 10, the end",
+        "step 4, return 8",
+        "step 5, return 10, the end",
     ]
     assert len(recorder.shots[0].caption) == 1
 
