@@ -206,7 +206,7 @@ def _evaluate(evaluate: Evaluate) -> int:
     evaluation, file = evaluate_run(
         _newest(evaluate.run),
         episodes=EnvironmentEpisodes(evaluate.episodes),
-        overrides=_environment_of(evaluate.changes),
+        overrides=environment_of(evaluate.changes),
         num_envs=evaluate.changes.num_envs,
         **vars(evaluate.opening),
         sampling=evaluate.sampling,
@@ -324,7 +324,7 @@ def overrides_of(
     return overrides
 
 
-def _environment_of(changes: Changes) -> dict[str, object]:
+def environment_of(changes: Changes) -> dict[str, object]:
     """`-cp` and `-lvl` as changes of the environment that a run is evaluated in."""
     level = {} if changes.level is None else {"environment.level": changes.level}
     return _once(parse_overrides(changes.custom_parameter), level)

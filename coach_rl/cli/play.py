@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from coach_rl.cli.commands import environment_of
 from coach_rl.cli.flag_values import modules, positive, whole
+from coach_rl.cli.settings import Changes
 from coach_rl.cli.shell import short
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import CheckpointError
@@ -33,7 +35,7 @@ def run(words: Sequence[str]) -> int:
     if file is not None:
         video_of(file, given.slow)  # a wrong name is reported before anything is built
     episodes = given.episodes or (_EPISODES_SHOWN if file is None else _EPISODES_WRITTEN)
-    overrides = {} if given.level is None else {"environment.level": given.level}
+    overrides = environment_of(Changes(level=given.level, custom_parameter=given.custom_parameter))
     title = f"{folder.path.parent.name}: {folder.path.name}"
     with ExitStack() as opened:
         window = None
@@ -107,6 +109,13 @@ def _parser() -> Parser:
         help="play so many times slower than 25 steps a second (default: 1)",
     )
     parser.add_argument("-lvl", "--level", metavar="LEVEL", help="play on another level (task)")
+    parser.add_argument(
+        "-cp",
+        "--custom_parameter",
+        metavar="CHANGES",
+        default="",
+        help='changes of the environment, such as "environment.max_episode_steps=200"',
+    )
     parser.add_argument(
         "--seed", metavar="SEED", type=whole, help="seed of the episodes (default: the run's)"
     )

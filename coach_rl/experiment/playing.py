@@ -79,7 +79,7 @@ def play_run(
         device=device,
         last_good=last_good,
         trust=trust,
-        watcher=EpisodePlayer(new_reel, on_episode),
+        watcher=EpisodePlayer(episodes.count, new_reel, on_episode),
     ) as (graph_manager, opened, _):
         try:
             final_evaluation(

@@ -230,15 +230,18 @@ class TrainingRecorder(_Recorder):
 
 
 class EpisodePlayer:
-    """Shows all episodes of an evaluation's first row.
+    """Shows the first episodes of an evaluation's first row.
 
     Args:
+        episodes: How many.
         new_reel: Makes what takes the frames of an episode.
         on_end: Called with each episode that is over.
     """
 
-    def __init__(self, new_reel: Callable[[], Reel], on_end: Callable[[Take], None]) -> None:
-        self._new_reel, self._on_end = new_reel, on_end
+    def __init__(
+        self, episodes: int, new_reel: Callable[[], Reel], on_end: Callable[[Take], None]
+    ) -> None:
+        self._episodes, self._new_reel, self._on_end = episodes, new_reel, on_end
         self._filmed: FilmedRow | None = None
 
     def prepare(self, stack: Stack) -> None:
@@ -258,7 +261,11 @@ class EpisodePlayer:
     def begin(self, stack: Stack) -> None:
         """An evaluation begins; its stack was just reset."""
         self._filmed = FilmedRow(
-            stack, 0, wants=lambda _: True, new_reel=self._new_reel, on_end=self._on_end
+            stack,
+            0,
+            wants=lambda number: number < self._episodes,
+            new_reel=self._new_reel,
+            on_end=self._on_end,
         )
 
     def note_tick(self, answer: EnvResponse) -> None:
