@@ -23,6 +23,14 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Collecting:
+    """Workers that collect for a run; what is None is as the preset, or the run, has it."""
+
+    workers: int | None = None
+    on: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Length:
     """Length of a run; what is None is as the preset, or the run, has it."""
 
@@ -86,6 +94,7 @@ class Train:
 
     preset: str
     changes: Changes
+    collecting: Collecting
     length: Length
     keeping: Keeping
     inspect: str | None = None
@@ -125,6 +134,7 @@ class Resume:
     """`coach resume RUN`, in short `coach -crd RUN`; what is None stays as it was."""
 
     run: Path
+    on: str | None = None
     length: Length
     keeping: Keeping
     opening: Opening

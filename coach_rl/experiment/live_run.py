@@ -68,14 +68,14 @@ class RunSettings:
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
     video: VideoParameters | None = None
-    """Settings of a video of every evaluation; None films none."""
+    """Settings of videos of its episodes; None films none."""
     evaluate_aside: bool = False
     """If True, evaluations while training are made in a process of their own, and training does not
     wait for them. A run that is resumed with evaluations to come does so in any case."""
 
     def __post_init__(self) -> None:
         require(
-            self.video is None or not self.evaluate_aside,
+            self.video is None or self.video.of == "training" or not self.evaluate_aside,
             "evaluate_aside and video exclude each other: evaluations are filmed in the run's own "
             "process; leave out one of them",
         )

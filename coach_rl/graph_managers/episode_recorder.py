@@ -65,6 +65,15 @@ class _Recorder:
         self._is_blind = False
         """True once something could not be drawn or kept."""
 
+    def prepare(self, stack: Stack) -> None:
+        """Make sure that the stack's environment can be drawn, by drawing a frame.
+
+        Raises:
+            ConfigurationError: It has no pictures, or no such row.
+        """
+        with self._drawing():
+            Camera(stack, self.parameters.row or 0).frame()
+
     def note_tick(self, answer: EnvResponse) -> None:
         """The stack has done a tick, in which the simulators answered this."""
         if self._filmed is not None:
@@ -116,15 +125,6 @@ class EpisodeRecorder(_Recorder):
         """Return the film of the last evaluation, and forget it; None if it was not filmed."""
         film, self._film, self._filmed = self._film, None, None
         return None if self._is_blind else film
-
-    def prepare(self, stack: Stack) -> None:
-        """Make sure that the stack's environment can be drawn, by drawing a frame.
-
-        Raises:
-            ConfigurationError: It has no pictures, or no such row.
-        """
-        with self._drawing():
-            Camera(stack, self.parameters.row or 0).frame()
 
     @property
     def every(self) -> int:
@@ -198,14 +198,10 @@ class TrainingRecorder(_Recorder):
         Args:
             stack: Which.
             is_midway: For each row, whether an episode is under way; it is not filmed.
-
-        Raises:
-            ConfigurationError: It has no pictures, or no such row.
         """
         row, every = self.parameters.row or 0, self.parameters.every
         takes_all = self.parameters.episodes != "first"
         with self._drawing():
-            Camera(stack, row).frame()
             self._filmed = FilmedRow(
                 stack,
                 row,

@@ -47,6 +47,8 @@ class Window:
         self._shown_at = 0
         if not has_display():
             raise RunError("there is no display to open a window on")
+        # SDL would draw with OpenGL, in the way of simulators that draw with it in this thread.
+        os.environ.setdefault("SDL_FRAMEBUFFER_ACCELERATION", "0")
         try:
             pygame.display.init()
         except pygame.error as error:
