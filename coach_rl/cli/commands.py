@@ -304,7 +304,7 @@ def _conclude(output: Output, result: RunResult, group: ProcessGroup) -> int:
         raise CheckpointError(f"the end of this run is not saved: cannot write {result.unsaved}")
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
-    if _video(output.film) is not None:
+    if _video(output.film) is not None and result.folder.videos.is_dir():
         print(f"videos:     {short(result.folder.videos)}")
     if not output.no_tensorboard:
         print(f"curves:     {program('tensorboard')} --logdir {word(result.folder.path.parent)}")

@@ -290,9 +290,10 @@ class LiveRun:
     def _film(self, videos: Videos, record: LogRecord, *, is_final: bool = False) -> None:
         """Write what was filmed until a record; a run continues without what fails."""
         name = f"step_{record.environment_steps}"
-        if record.kind == "episode":
-            videos.write_training(self.folder.videos / f"{name}_training")
-        elif record.kind == "evaluation":
+        if record.kind == "episode" or is_final:
+            path = self.folder.videos / f"{name}_training"
+            videos.write_training(path, is_last=is_final)
+        if record.kind == "evaluation":
             videos.write(self.folder.videos / (f"{name}_final" if is_final else name))
         if is_final:
             videos.close()

@@ -45,9 +45,15 @@ class Videos:
         if film is not None:
             self._writer.write(film, path)
 
-    def write_training(self, path: Path) -> None:
-        """Begin to write the film of a training episode, if one is complete."""
-        for film in () if self._training is None else self._training.take_films():
+    def write_training(self, path: Path, *, is_last: bool = False) -> None:
+        """Begin to write the film of a training episode, if one was chosen.
+
+        Args:
+            path: Where to, without the format's ending.
+            is_last: Whether no more episodes follow.
+        """
+        films = () if self._training is None else self._training.take_films(is_last=is_last)
+        for film in films:
             self._writer.write(film, path)
 
     def failures(self) -> list[tuple[Path, BaseException]]:

@@ -187,9 +187,16 @@ class TrainingRecorder(_Recorder):
         """True once it follows a stack, or cannot film."""
         return self._filmed is not None or self._is_blind
 
-    def take_films(self) -> list[Film]:
-        """Return the films that are complete since the last call."""
+    def take_films(self, *, is_last: bool = False) -> list[Film]:
+        """Return the films that were chosen since the last call.
+
+        Args:
+            is_last: Whether no more episodes follow: the best so far is chosen, too.
+        """
         films, self._films = self._films, []
+        if is_last and self._best is not None:
+            films.append(self._best[1])
+            self._best = None
         return films
 
     def begin(self, stack: Stack, *, is_midway: Sequence[bool]) -> None:
