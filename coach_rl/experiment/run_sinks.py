@@ -42,8 +42,9 @@ class RunSinks:
         return [each.loss for each in self._files if each.lost_in_all]
 
     def write(self, record: LogRecord) -> None:
-        """Write it wherever that can be done."""
-        for sink in (*self._files, *self._audience):
+        """Write it wherever that can be done; files leave out what is not for them."""
+        files = self._files if record.is_in_files else ()
+        for sink in (*files, *self._audience):
             sink.write(record)
 
     def close(self) -> None:

@@ -33,6 +33,7 @@ from coach_rl.core.levels import LevelDescription
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.signals import SignalChannel, Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import Hours, RunLength
@@ -43,6 +44,7 @@ from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, build_stack
+from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
 MAX_EVALUATION_ENVS = 16
@@ -99,6 +101,7 @@ class Graph:
         self.recorder = recorder
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
+        self._signals = SignalChannel()
         self._agents: dict[str, AnyAgent] = {}
         self._training: Stack | None = None
         self._obstacle: str | None = None
@@ -331,6 +334,11 @@ class Graph:
             clock=clock,
             seed=self.task.seed,
             purpose=purpose,
+            signals=StackSignals(
+                params=self._parameters.signals,
+                channel=self._signals,
+                num_envs=simulators.num_envs,
+            ),
             discount=self._parameters.reward_discount,
         )
 
@@ -355,6 +363,7 @@ class Graph:
                     divergence=self._parameters.divergence,
                     on_activity=self.on_activity,
                     group=self._group,
+                    signals=Signals(self._signals, level.name),
                 )
                 self._agents[level.name] = level.agent.build(context)
         return self._agents[level.name]

@@ -22,6 +22,7 @@ from coach_rl.core.steps import (
     TrainingSteps,
 )
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.stack_signals import SignalParameters
 
 
 @parameter_class
@@ -171,6 +172,8 @@ class GraphParameters:
     """Policy of checkpoints: when a run saves itself, and which ones stay."""
     divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
     """The response to losses, gradients and parameters that are not finite, of all levels."""
+    signals: SignalParameters = field(default_factory=SignalParameters)
+    """The infos of the environment that are logged."""
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]

@@ -12,6 +12,10 @@ from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 
+FREQUENT = frozenset({"episode", "train", "progress", "level", "signals"})
+"""Kinds of records that a long run has many of, so that its files leave out some."""
+WHOLE = 5_000
+"""Records of a frequent kind that files take before they leave out any."""
 SOLVED = "solved"
 """The reason why training is over where its target was reached."""
 _SAVED = (
@@ -24,6 +28,8 @@ _SAVED = (
     "training_seconds",
     "wall_seconds",
     "solved",
+    "signals",
+    "written",
 )
 
 
@@ -60,6 +66,10 @@ class Progress:
         self.solved: State | None = None
         """The target, and the environment steps of the evaluation that reached it; None as long as
         none has."""
+        self.signals: dict[str, float] = {}
+        """The last report of the signals."""
+        self.written: dict[str, int] = {}
+        """Number of records so far of each kind, level and agent that has many."""
         self._progress_interval = schedule.progress_interval.count
         self.go_on()
 
@@ -148,6 +158,11 @@ class Progress:
             arrays: Arrays; None for none.
         """
         self.wall_seconds = time.perf_counter() - self._since
+        is_in_files, scalars = True, metrics or {}
+        if kind in FREQUENT and phase is None:
+            is_in_files, left_out = self._thinned(f"{kind}/{level}/{agent}")
+            if left_out:
+                scalars = {**scalars, "log/thinned": float(left_out)}
         return LogRecord(
             kind=kind,
             phase=phase or clock.phase,
@@ -157,8 +172,9 @@ class Progress:
             wall_seconds=self.wall_seconds,
             level=level,
             agent=agent,
-            scalars=metrics or {},
+            scalars=scalars,
             arrays=arrays or {},
+            is_in_files=is_in_files,
         )
 
     def episode_records(
@@ -206,14 +222,33 @@ class Progress:
         for name, metrics in levels.items():
             yield self.record("level", clock, metrics, level=name)
 
+    def signal_records(self, clock: Clock, metrics: Mapping[str, float]) -> Iterator[LogRecord]:
+        """A record of the signals since the last, where there are any."""
+        if metrics:
+            self.signals = dict(metrics)
+            yield self.record("signals", clock, metrics)
+
+    def _thinned(self, series: str) -> tuple[bool, int]:
+        """Return whether files take a series' next record, and how many others it stands for.
+
+        They take the first `WHOLE` records, every second of the next 2 * `WHOLE`, every fourth of
+        the next 4 * `WHOLE` and so on.
+        """
+        number = self.written.get(series, 0)
+        self.written[series] = number + 1
+        stride = 1 << ((number // WHOLE + 1).bit_length() - 1)
+        return number % stride == 0, stride - 1
+
     def state_dict(self) -> State:
         """Everything but the interval, which belongs to the parameters."""
-        return {name: getattr(self, name) for name in _SAVED}
+        saved = {name: getattr(self, name) for name in _SAVED}
+        return saved | {"written": dict(self.written)}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         for name in _SAVED:
             setattr(self, name, state.get(name))  # `solved` is not in those of earlier versions
+        self.signals, self.written = dict(self.signals or {}), dict(self.written or {})
         if self.solved is not None:
             target = {} if self._target is None else self._target.wanted()
             is_same = target.items() <= self.solved.items()

@@ -13,6 +13,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.levels.level_manager import LevelManager
 from coach_rl.levels.spaces import agent_spaces, check_level
 
@@ -27,6 +28,7 @@ class Stack:
     levels: tuple[LevelManager, ...]
     """Top first."""
     clock: Clock
+    signals: StackSignals
 
     @property
     def simulators(self) -> Environment:
@@ -48,9 +50,11 @@ class Stack:
         It is `recv` of the top level, level by level: that returns only where the top's decisions
         are over, and whoever follows episodes needs every step.
         """
+        self.signals.listen()
         for level in self.levels:  # decisions go down ...
             level.decide()
         heard = answer = self.simulators.recv()
+        self.signals.note(heard)
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.take_in(answer)
         if not self.clock.samples:  # schedules of exploration stand still where nothing learns
@@ -58,13 +62,15 @@ class Stack:
         return heard
 
     def begin_counting(self, rows: BoolArray) -> None:
-        """Forget how sub-episodes have gone, and continue with those of the rows [N] alone."""
+        """Forget signals and sub-episodes so far, and continue with those of the rows [N] alone."""
         for level in self.levels:
             level.sub_episodes.drain()
+        self.signals.forget()
         self.count_only(rows)
 
     def count_only(self, rows: BoolArray) -> None:
-        """Leave out the sub-episodes of other rows than these, [N]."""
+        """Leave out the sub-episodes and infos of other rows than these, [N]."""
+        self.signals.count_only(rows)
         for level in self.levels:
             level.sub_episodes.count_only(rows)
 
@@ -77,7 +83,11 @@ class Stack:
         state = self.simulators.state_dict() if with_simulators else None
         for level in reversed(self.levels):
             state = {"environment": state, **level.own_state_dict()}
-        return {"top": state, "clock": self.clock.state_dict()}
+        return {
+            "top": state,
+            "clock": self.clock.state_dict(),
+            "signals": self.signals.state_dict(),
+        }
 
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
         """Go on from a saved state; without the simulators, `restart` must follow."""
@@ -88,6 +98,8 @@ class Stack:
         if with_simulators:
             self.simulators.load_state_dict(below)
         self.clock.load_state_dict(state["clock"])
+        if "signals" in state:  # not in checkpoints of earlier versions
+            self.signals.load_state_dict(state["signals"])
 
     def restart(self, seed: int) -> None:
         """Give up all open episodes and begin others, with these seeds; the rest continues."""
@@ -108,6 +120,7 @@ def build_stack(
     clock: Clock,
     seed: int,
     purpose: str,
+    signals: StackSignals | None = None,
     discount: float = 1.0,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
@@ -119,6 +132,7 @@ def build_stack(
         clock: The stack's clock.
         seed: The run's seed.
         purpose: Names the random streams of the rows, e.g. `training`.
+        signals: Collects the stack's signals; None: nobody asks for any.
         discount: Of rewards per simulator step, when a level adds them up for the one above.
     """
     built: list[LevelManager] = []
@@ -137,4 +151,6 @@ def build_stack(
         )
         built.append(level)
         below = level
-    return Stack(levels=tuple(reversed(built)), clock=clock)
+    if signals is None:
+        signals = StackSignals(num_envs=environment.num_envs)
+    return Stack(levels=tuple(reversed(built)), clock=clock, signals=signals)
