@@ -75,7 +75,7 @@ class Scores:
             metrics[f"evaluation/reward_mean/{name}"] = float(own.mean())
         if self.faults:
             metrics["evaluation/faults"] = float(sum(self.faults.values()))
-        return metrics | self.signals
+        return {**metrics, **self.signals}
 
     def arrays(self, *, with_success: bool = False) -> dict[str, Array]:
         """The figures of each episode, [E] each."""

@@ -100,7 +100,7 @@ def columns_of(transition: Transition) -> dict[str, Array]:
 def shown_as(path: str, agent: str) -> str:
     """The name under which a memory's `trajectories` show a column.
 
-    Observations, infos, rewards, ends, durations and rows keep their paths. What belongs to an agent
+    Observations, infos, rewards, ends, durations and rows keep theirs. What belongs to an agent
     stands under its name: `/agents/<name>/actions` (or `/agents/<name>/actions/<part>`) and, for
     every extra it keeps, `/agents/<name>/artifacts/<extra>`.
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import require
 from coach_rl.core.records import FloatArray
 from coach_rl.core.state import State
 
@@ -89,15 +89,18 @@ class SignalWindows:
         """Take in values of a signal, of any shape.
 
         Raises:
-            ConfigurationError: They are no numbers.
+            ParameterError: They are no numbers.
         """
         try:
-            numbers = np.array(values, np.float64).ravel()
-        except (TypeError, ValueError) as error:
-            raise ConfigurationError(
-                f"signal '{name}' takes numbers, got {values!r:.80}; note a number, or an array "
-                "or tensor of numbers"
-            ) from error
+            array = np.asarray(values)
+        except ValueError:  # lists of different lengths
+            array = np.asarray(None)
+        require(
+            array.dtype.kind in "biuf",
+            f"signal '{name}' takes numbers, got {values!r:.80}; note a number, or an array or "
+            "tensor of numbers",
+        )
+        numbers = array.astype(np.float64).ravel()
         window = self._windows.get(name)
         if window is None:
             window = self._windows[name] = SignalWindow()
