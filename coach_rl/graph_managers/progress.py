@@ -10,12 +10,9 @@ from coach_rl.core.records import Array, Fault
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
+from coach_rl.graph_managers.thinning import FREQUENT, Thinning
 from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 
-FREQUENT = frozenset({"episode", "train", "progress", "level", "signals"})
-"""Kinds of records that a long run has many of, so that its files leave out some."""
-WHOLE = 5_000
-"""Records of a frequent kind that files take before they leave out any."""
 SOLVED = "solved"
 """The reason why training is over where its target was reached."""
 _SAVED = (
@@ -29,7 +26,6 @@ _SAVED = (
     "wall_seconds",
     "solved",
     "signals",
-    "written",
 )
 
 
@@ -68,8 +64,7 @@ class Progress:
         none has."""
         self.signals: dict[str, float] = {}
         """The last report of the signals."""
-        self.written: dict[str, int] = {}
-        """Number of records so far of each kind, level and agent that has many."""
+        self._thinning = Thinning()
         self._progress_interval = schedule.progress_interval.count
         self.go_on()
 
@@ -160,9 +155,9 @@ class Progress:
         self.wall_seconds = time.perf_counter() - self._since
         is_in_files, scalars = True, metrics or {}
         if kind in FREQUENT and phase is None:
-            is_in_files, left_out = self._thinned(f"{kind}/{level}/{agent}")
-            if left_out:
-                scalars = {**scalars, "log/thinned": float(left_out)}
+            stride, is_in_files = self._thinning.stride(f"{kind}/{level}/{agent}")
+            if stride > 1:
+                scalars = {**scalars, "log/thinned": float(stride)}
         return LogRecord(
             kind=kind,
             phase=phase or clock.phase,
@@ -228,27 +223,17 @@ class Progress:
             self.signals = dict(metrics)
             yield self.record("signals", clock, metrics)
 
-    def _thinned(self, series: str) -> tuple[bool, int]:
-        """Return whether files take a series' next record, and how many others it stands for.
-
-        They take the first `WHOLE` records, every second of the next 2 * `WHOLE`, every fourth of
-        the next 4 * `WHOLE` and so on.
-        """
-        number = self.written.get(series, 0)
-        self.written[series] = number + 1
-        stride = 1 << ((number // WHOLE + 1).bit_length() - 1)
-        return number % stride == 0, stride - 1
-
     def state_dict(self) -> State:
         """Everything but the interval, which belongs to the parameters."""
         saved = {name: getattr(self, name) for name in _SAVED}
-        return saved | {"written": dict(self.written)}
+        return saved | {"thinning": self._thinning.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         for name in _SAVED:
-            setattr(self, name, state.get(name))  # `solved` is not in those of earlier versions
-        self.signals, self.written = dict(self.signals or {}), dict(self.written or {})
+            setattr(self, name, state.get(name))  # some are not in those of earlier versions
+        self.signals = dict(self.signals or {})
+        self._thinning.load_state_dict(state.get("thinning", {}))
         if self.solved is not None:
             target = {} if self._target is None else self._target.wanted()
             is_same = target.items() <= self.solved.items()
