@@ -46,9 +46,9 @@ class StackSignals:
         self._windows = SignalWindows()
         self._counted = np.ones(num_envs, np.bool_)
         self._is_chosen: dict[str, bool] = {}
-        """Whether an info is logged, by its name, for all there have been."""
+        """True for infos that are logged, by name, of all there have been."""
         self._unfit: dict[str, str] = {}
-        """What an info is that was asked for and is no number."""
+        """Descriptions of infos that were asked for and are no numbers, by name."""
         self._has_checked = False
 
     def listen(self) -> None:
