@@ -381,7 +381,8 @@ class GraphManager:
             ]
             if progress.is_due(clock):
                 self._standstill.look(clock, graph.tracker.lengths)
-                records += progress.speed_records(clock, level_metrics(graph.training, "level"))
+                levels = level_metrics(graph.training, "level")
+                records += progress.speed_records(clock, levels, graph.training.metrics())
                 records += progress.signal_records(clock, graph.training.signals.drain("signals"))
                 graph.training.signals.warn_once()
             yield from self._settling(records)

@@ -69,7 +69,7 @@ class StackSignals:
             is_chosen = self._is_chosen.get(name)
             if is_chosen is None:
                 is_chosen = self._is_chosen[name] = self._choose(name, values, answer)
-            if not is_chosen:
+            if not is_chosen or not _are_numbers(values):
                 continue
             reported = answer.info.get(f"_{name}")  # not all rows have this info
             if reported is not None:
@@ -124,11 +124,14 @@ class StackSignals:
             return False
         if not any(fnmatchcase(name, pattern) for pattern in self._patterns):
             return False
-        if values.ndim != 1:
-            self._unfit[name] = f"an array of shape {values.shape[1:]} a row"
-        elif values.dtype.kind not in "biuf":
-            self._unfit[name] = f"no number but {values.dtype}"
-        return name not in self._unfit
+        if not _are_numbers(values):
+            self._unfit[name] = f"{values.dtype} of shape {values.shape[1:]}"
+        return True
+
+
+def _are_numbers(values: Array) -> bool:
+    """Return whether an info is one number a row."""
+    return values.ndim == 1 and values.dtype.kind in "biuf"
 
 
 def _warn(message: str) -> None:

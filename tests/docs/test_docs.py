@@ -45,7 +45,10 @@ from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
 PAGES = sorted([*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")])
-ROOMS = "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint|log"
+ROOMS = (
+    "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
+    "|log"
+)
 METRIC = re.compile(
     rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z]+"
     r"|(?:evaluation_)?signals/<signal>/[a-z]+"

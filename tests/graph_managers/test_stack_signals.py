@@ -131,7 +131,7 @@ def test_a_pattern_without_a_match_is_said_once_with_the_names_there_are():
         "bonus, colour, cost_a, place, steps"
     ]
     assert sum("'colour'" in line for line in lines) == 1
-    assert sum("'place', which is an array of shape (3,) a row" in line for line in lines) == 1
+    assert sum("'place', which is float64 of shape (3,) and" in line for line in lines) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         records_of(counting("steps"))
