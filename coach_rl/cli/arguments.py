@@ -141,6 +141,7 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach plot FOLDER ...
        coach runs [FOLDER]              or  coach runs rm RUN ...
        coach sweep -p PRESET [--search SPACE] [flags]
+       coach watch [RUN]
        coach list [WORD]                or  coach -l"""
 
 

@@ -79,6 +79,7 @@ class Output:
 
     no_tensorboard: bool = False
     evaluate_aside: bool = False
+    profile: bool = False
     film: Film = field(default_factory=Film)
     plain: bool = False
     print_networks_summary: bool = False

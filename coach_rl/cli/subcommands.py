@@ -17,6 +17,7 @@ SUBCOMMANDS = {
     "runs": "coach_rl.cli.runs",
     "study": "coach_rl.cli.studies",
     "sweep": "coach_rl.cli.sweep",
+    "watch": "coach_rl.cli.watch",
 }
 """The module of each command."""
 

@@ -41,6 +41,7 @@ from coach_rl.graph_managers import (
     SignalParameters,
 )
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from tests.notebooks import stand_in_for_ipython
 
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
@@ -100,6 +101,7 @@ def pages_with(language):
 @pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
 def test_programs_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    stand_in_for_ipython(monkeypatch)
     module = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for block in blocks(page.read_text(), "python"):
