@@ -15,6 +15,7 @@ SUBCOMMANDS = {
     "compare": "coach_rl.cli.compare",
     "play": "coach_rl.cli.play",
     "plot": "coach_rl.cli.plot",
+    "report": "coach_rl.cli.report",
     "runs": "coach_rl.cli.runs",
     "study": "coach_rl.cli.studies",
     "sweep": "coach_rl.cli.sweep",
