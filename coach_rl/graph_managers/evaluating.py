@@ -5,7 +5,7 @@ print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/rewar
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from coach_rl.core.errors import EnvironmentFault
 from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+from coach_rl.graph_managers.episode_recorder import EvaluationWatcher
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
@@ -46,6 +46,8 @@ class Scores:
     """Number of the simulators' failures, by cause."""
     cut_off: int = 0
     """Number of episodes that reached the step limit."""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """Statistics of the signals, as `evaluation_signals/<signal>/<statistic>`."""
 
     def metrics(self, *, with_success: bool = False) -> dict[str, float]:
         """The metrics of the evaluation.
@@ -73,7 +75,7 @@ class Scores:
             metrics[f"evaluation/reward_mean/{name}"] = float(own.mean())
         if self.faults:
             metrics["evaluation/faults"] = float(sum(self.faults.values()))
-        return metrics
+        return {**metrics, **self.signals}
 
     def arrays(self, *, with_success: bool = False) -> dict[str, Array]:
         """The figures of each episode, [E] each."""
@@ -94,7 +96,7 @@ def play(
     *,
     seed: int,
     step_limit: int | None = None,
-    recorder: EpisodeRecorder | None = None,
+    watcher: EvaluationWatcher | None = None,
     is_stopped: Callable[[], bool] = never,
     on_activity: OnActivity = ignore_activity,
 ) -> Scores:
@@ -108,7 +110,7 @@ def play(
         episodes: How many.
         seed: Seed of their starts.
         step_limit: Steps after which an episode is cut off and counts as truncated; None: never.
-        recorder: What films the first of them; None for nothing.
+        watcher: What looks at them; None for nothing.
         is_stopped: Asked at every step whether to give up.
         on_activity: Called with how many episodes are over.
 
@@ -120,8 +122,8 @@ def play(
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
     due[:rest] += 1
     stack.reset(seed)
-    if recorder is not None:
-        recorder.begin(stack)
+    if watcher is not None:
+        watcher.begin(stack)
     tracker, cut_short = EpisodeTracker(stack.num_envs), 0
     played: list[FinishedEpisodes] = []
     stuck = np.zeros(stack.num_envs, np.bool_)  # [N] in an episode that was cut off
@@ -135,8 +137,8 @@ def play(
         if answer.faults:
             cut_short += int(np.count_nonzero(answer.lost))
             _require_whole_episodes(answer.faults, cut_short, episodes)
-        if recorder is not None:
-            recorder.note_tick(answer)
+        if watcher is not None:
+            watcher.note_tick(answer)
         ended = answer.terminated | answer.truncated
         if step_limit is not None:
             answer = _limited(answer, tracker.lengths, step_limit)
@@ -153,7 +155,7 @@ def play(
             over = episodes.count - due.sum()
             on_activity(f"evaluating, {over} of {episodes.count} episodes")
         if due.any() and stuck[due > 0].all():  # nobody left who could play the rest
-            seed, recorder = integer_seed(seed, "after the step limit"), None
+            seed, watcher = integer_seed(seed, "after the step limit"), None
             stack.reset(seed)
             tracker.restart()
             stuck[:] = False
@@ -168,6 +170,7 @@ def play(
         levels=level_metrics(stack, "evaluation_level"),
         faults=tracker.faults,
         cut_off=cut_off,
+        signals=stack.signals.drain("evaluation_signals"),
     )
 
 

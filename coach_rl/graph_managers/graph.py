@@ -31,17 +31,19 @@ from coach_rl.core.interfaces import (
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.collected_stack import Blocks, CollectedStack, check_collection
 from coach_rl.graph_managers.description import describe_stack
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, build_stack
+from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
 MAX_EVALUATION_ENVS = 16
@@ -69,7 +71,8 @@ class Graph:
         training: Whether there are environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
-        recorder: What films evaluations; None for nothing.
+        watcher: What looks at evaluations; None for nothing.
+        recorder: What films training episodes; None for nothing.
         on_activity: Called with what takes long: compiling, evaluating.
         group: The processes that train it together.
 
@@ -84,7 +87,8 @@ class Graph:
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
-        recorder: EpisodeRecorder | None = None,
+        watcher: EvaluationWatcher | None = None,
+        recorder: TrainingRecorder | None = None,
         on_activity: OnActivity = ignore_activity,
         group: ProcessGroup = ONE_PROCESS,
     ) -> None:
@@ -95,10 +99,12 @@ class Graph:
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
-        self.recorder = recorder
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
-        self._agents = LevelAgents(parameters, self.task, group=group, on_activity=on_activity)
+        self._channel = SignalChannel()
+        self._agents = LevelAgents(
+            parameters, self.task, group=group, on_activity=on_activity, channel=self._channel
+        )
         self._training: Stack | None = None
         self._obstacle: str | None = None
         self._has_probed = False
@@ -109,7 +115,7 @@ class Graph:
                     if parameters.collection.workers
                     else self._stack(
                         "training",
-                        parameters.environment,
+                        _drawn(parameters.environment, is_drawn=recorder is not None),
                         parameters.num_envs,
                         self.clock,
                         opened,
@@ -118,7 +124,10 @@ class Graph:
                 )
             self.evaluation = self._stack(
                 "evaluation",
-                self._evaluated_in(),
+                _drawn(
+                    parameters.evaluation_environment or parameters.environment,
+                    is_drawn=watcher is not None,
+                ),
                 evaluation_envs
                 or min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
                 Clock(phase=Phase.TEST, planned=planned),
@@ -127,8 +136,11 @@ class Graph:
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
                 self._training.reset(integer_seed(task.seed, "training", "environment"))
-            if recorder is not None:
-                recorder.prepare(self.evaluation, self.evaluation_seed)
+            if recorder is not None and self._training is not None:
+                recorder.prepare(self._training)
+            if watcher is not None:
+                self.evaluation.reset(self.evaluation_seed)  # an evaluation resets it once more
+                watcher.prepare(self.evaluation)
             self._opened = opened.pop_all()
 
     @property
@@ -343,6 +355,7 @@ class Graph:
             clock=clock,
             seed=self.task.seed,
             purpose=purpose,
+            signals=self._stack_signals(simulators.num_envs),
             discount=self._parameters.reward_discount,
         )
 
@@ -372,17 +385,26 @@ class Graph:
             clock=self.clock,
             seed=self.task.seed,
             purpose="training",
+            signals=self._stack_signals(blocks.num_envs),
             discount=parameters.reward_discount,
         )
-        collected = CollectedStack(levels=stack.levels, clock=self.clock, parameters=parameters)
+        collected = CollectedStack(
+            levels=stack.levels, clock=self.clock, signals=stack.signals, parameters=parameters
+        )
         check_collection(collected)
         return collected
 
-    def _evaluated_in(self) -> EnvironmentParameters:
-        environment = self._parameters.evaluation_environment or self._parameters.environment
-        if self.recorder is not None and isinstance(environment, DrawableParameters):
-            return environment.drawable()
-        return environment
+    def _stack_signals(self, num_envs: int) -> StackSignals:
+        return StackSignals(
+            params=self._parameters.signals, channel=self._channel, num_envs=num_envs
+        )
+
+
+def _drawn(environment: EnvironmentParameters, *, is_drawn: bool) -> EnvironmentParameters:
+    """The environment, made so that it can be drawn if it will be."""
+    if is_drawn and isinstance(environment, DrawableParameters):
+        return environment.drawable()
+    return environment
 
 
 def _check_same_spaces(training: Stack, evaluation: Stack) -> None:

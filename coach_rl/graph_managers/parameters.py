@@ -24,6 +24,7 @@ from coach_rl.core.steps import (
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
+from coach_rl.graph_managers.stack_signals import SignalParameters
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
 
@@ -181,6 +182,8 @@ class GraphParameters:
     see docs/record_stream.md."""
     sinks: tuple[SinkMaker | SinkParameters, ...] = ()
     """Further takers of its records besides the files in its folder, such as a tracker."""
+    signals: SignalParameters = field(default_factory=SignalParameters)
+    """The infos of the environment that are logged."""
 
     def __post_init__(self) -> None:
         require_callbacks(self.callbacks)
