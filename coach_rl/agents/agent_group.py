@@ -25,8 +25,11 @@ from coach_rl.core.agents import (
     AgentParameters,
     AnyAgent,
     ExploringAgent,
+    HoldingAgent,
     NetworkOwner,
+    PacedAgent,
     RowState,
+    following,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
@@ -238,6 +241,15 @@ class GroupRows:
     playing: dict[str, BoolArray]
     """[N] by member: its own episode continues."""
 
+    def decisions(self) -> State:
+        """Each member's; ConfigurationError where one cannot be followed."""
+        return {name: following(rows, name).decisions() for name, rows in self.members.items()}
+
+    def follow(self, decisions: State) -> None:
+        """Let each member follow its part."""
+        for name, rows in self.members.items():
+            following(rows, name).follow(decisions[name])
+
     def state_dict(self) -> State:
         """Everything."""
         return {
@@ -333,6 +345,27 @@ class AgentGroup:
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
             row_state.playing[name][:] = True
+
+    @property
+    def is_on_policy(self) -> bool:
+        """True if any member is."""
+        agents = self.members.values()
+        return any(isinstance(agent, PacedAgent) and agent.is_on_policy for agent in agents)
+
+    def decisions_until_training(self) -> int:
+        """Decisions until the first member trains."""
+        return min(
+            agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
+            for agent in self.members.values()
+        )
+
+    def hold_statistics(self, held: State | None = None) -> State:
+        """Let every member that filters hold its statistics; see `core.agents.HoldingAgent`."""
+        return {
+            name: agent.hold_statistics(None if held is None else held[name])
+            for name, agent in self.members.items()
+            if isinstance(agent, HoldingAgent)
+        }
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Let every member learn that is due; the report names them."""

@@ -7,6 +7,7 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 
+from coach_rl.agents.held_input import HeldInput
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
 from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock, Phase
@@ -98,6 +99,16 @@ class AgentRows(Generic[Exploration]):
     """The filtered observation that the row acts on, or has acted on."""
     choice: dict[str, Array] = field(default_factory=dict)
     """The open decision's ActionInfo by name: `action` or `action/<part>`, and its extras."""
+    followed: dict[str, Array] | None = None
+    """Choices made elsewhere, which the next ones are; None where the agent makes its own."""
+
+    def decisions(self) -> State:
+        """Return the choices that each row made last."""
+        return dict(self.choice)
+
+    def follow(self, decisions: State) -> None:
+        """Take the next choices from here."""
+        self.followed = decisions
 
     def state_dict(self) -> State:
         """Everything."""
@@ -222,27 +233,30 @@ class FilteredAgent(ABC, Generic[Exploration]):
         self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
     ) -> Action:
         """Choose for the rows of the request and keep the choice; see `core.agents.Agent`."""
-        rows, learn = request.rows, clock.phase is not Phase.TEST
+        rows = request.rows
         if request.starts.any():
-            self._filter_starts(row_state, request, learn)
-        if clock.phase is Phase.HEATUP:
-            info = self._random(row_state.heatup_noise, rows)
+            self._filter_starts(row_state, request, clock.learns)
+        if row_state.followed is not None:
+            choice = take(row_state.followed, rows)
+        elif clock.phase is Phase.HEATUP:
+            choice = _flat(self._random(row_state.heatup_noise, rows))
         else:
+            explores = clock.phase is Phase.TRAIN or clock.samples
             filtered = ActionRequest(
                 rows=rows,
                 observation=take(row_state.pending, rows),
                 starts=request.starts,
                 episode_start=request.episode_start,
-                greedy=request.greedy if learn or clock.samples else np.ones_like(request.greedy),
+                greedy=request.greedy if explores else np.ones_like(request.greedy),
             )
-            info = self.choose(row_state, filtered, clock)
+            choice = _flat(self.choose(row_state, filtered, clock))
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
-        _write(row_state.choice, rows, _flat(info), len(row_state.heatup))
-        return self.output_filter.apply(clipped_to_space(self.action_space, info.action))
+        _write(row_state.choice, rows, choice, len(row_state.heatup))
+        return self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
 
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
         """Filter what came of the rows' decisions and store the transitions, unless in TEST."""
-        rows, learn = outcome.rows, clock.phase is not Phase.TEST
+        rows, learn = outcome.rows, clock.learns
         _check_finite(rows, outcome.observation, outcome.reward)
         ends = outcome.terminated | outcome.truncated
         next_observation = self.input_filter.observation(
@@ -266,7 +280,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         ends = np.ones(len(rows), np.bool_)
         nothing = np.zeros(len(rows), np.float64)
         self.input_filter.reward(row_state.filters, rows, nothing, ends=ends, learn=False)
-        if clock.phase is not Phase.TEST:
+        if clock.learns:
             self.truncate(rows)
 
     def truncate(self, rows: IntArray) -> None:
@@ -280,6 +294,12 @@ class FilteredAgent(ABC, Generic[Exploration]):
         """Give up the open episodes of all rows; see `core.agents.Agent`."""
         row_state.follows[:] = False
         row_state.filters = self.input_filter.new_rows(len(row_state.follows))
+
+    def hold_statistics(self, held: State | None = None) -> State:
+        """Filter by statistics that stand still; see `core.agents.HoldingAgent`."""
+        if not isinstance(self.input_filter, HeldInput):
+            self.input_filter = HeldInput(self.input_filter)
+        return self.input_filter.hold(held)
 
     def filters_state_dict(self) -> State:
         """The filters' statistics."""

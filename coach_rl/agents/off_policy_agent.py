@@ -22,7 +22,7 @@ from coach_rl.agents.learner import LearnerContext, MakeLearner
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
@@ -37,7 +37,7 @@ from coach_rl.core.records import (
     TrainingReport,
     Transition,
 )
-from coach_rl.core.roles import LearnerParameters, SharedLearnerParameters
+from coach_rl.core.roles import KeepingParameters, LearnerParameters, SharedLearnerParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State, check_same_kind
@@ -181,7 +181,10 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             )
         )
         check_filters(self, params.memory, context.place)
-        self.memory: Memory = params.memory.build(
+        keeping = params.memory
+        if context.acts_only and isinstance(keeping, KeepingParameters):
+            keeping = keeping.keeping_nothing()
+        self.memory: Memory = keeping.build(
             observation_space=self.observation_space,
             action_space=self.action_space,
             num_envs=context.num_envs,
@@ -250,10 +253,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
         """Observe; decisions made in TRAIN earn gradient steps once learning has begun."""
-        if (
-            clock.phase is not Phase.TEST
-            and len(self.memory) >= self.params.learning.learning_starts
-        ):
+        if clock.learns and len(self.memory) >= self.params.learning.learning_starts:
             self.earned += int((~row_state.heatup[outcome.rows]).sum())
         super().observe(row_state, outcome, clock)
 
@@ -261,6 +261,17 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         """Give up the open episodes of all rows; in the memory they end by truncation."""
         super().restart_rows(row_state)
         self.truncate(np.arange(len(row_state.follows)))
+
+    @property
+    def is_on_policy(self) -> bool:
+        """False: it learns from whatever its memory holds."""
+        return False
+
+    def decisions_until_training(self) -> int:
+        """Decisions that bring the next gradient step."""
+        learning = self.params.learning
+        missing = max(0, learning.learning_starts - len(self.memory))
+        return max(1, missing + math.ceil((self.training_steps + 1) / learning.ratio) - self.earned)
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """The gradient steps that the decisions since the last call have earned."""

@@ -242,6 +242,15 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Mark the last transition of each of these rows in the rollout as truncated."""
         self.memory.truncate(rows)
 
+    @property
+    def is_on_policy(self) -> bool:
+        """True: it forgets a rollout that it has learned from."""
+        return True
+
+    def decisions_until_training(self) -> int:
+        """Decisions that the rollout still needs."""
+        return max(1, self.params.algorithm.rollout.count - len(self.memory))
+
     def train(self, clock: Clock) -> TrainingReport | None:
         """A round of updates once the rollout is full."""
         algorithm = self.params.algorithm

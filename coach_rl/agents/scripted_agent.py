@@ -7,6 +7,7 @@ ScriptedAgentParameters(policy="desired_goal")           # one that is built in
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -91,6 +92,13 @@ class ScriptedAgentParameters(CodeNamingParameters):
 class ScriptedRows:
     """A script remembers nothing of its rows."""
 
+    def decisions(self) -> State:
+        """Nothing: it decides the same anywhere."""
+        return {}
+
+    def follow(self, decisions: State) -> None:
+        """Nothing to follow."""
+
     def state_dict(self) -> State:
         """Nothing."""
         return {}
@@ -137,6 +145,15 @@ class ScriptedAgent:
 
     def restart_rows(self, row_state: ScriptedRows) -> None:
         """Nothing is remembered."""
+
+    @property
+    def is_on_policy(self) -> bool:
+        """False: it learns nothing."""
+        return False
+
+    def decisions_until_training(self) -> int:
+        """No number of decisions makes training due."""
+        return sys.maxsize
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Never due."""

@@ -65,7 +65,8 @@ class Grid:
     def nearest(self, positions: FloatArray) -> IntArray:
         """The place nearest to each position [R, G], [R]."""
         away = ((positions[:, None] - self.places) ** 2).sum(axis=2)
-        return away.argmin(axis=1)
+        places: IntArray = away.argmin(axis=1)
+        return places
 
     def edge(self, begin: int, end: int) -> int | None:
         """The number of the edge from one place to another; None where they are no neighbours."""

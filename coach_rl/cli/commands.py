@@ -14,6 +14,7 @@ from coach_rl.cli.settings import (
     Changes,
     CheckEnvironment,
     CheckPreset,
+    Collecting,
     Describe,
     Evaluate,
     EvaluateUntrained,
@@ -60,6 +61,8 @@ from coach_rl.telemetry.video import Format, VideoParameters
 _FLAGS = {
     "environment.level": "-lvl",
     "num_envs": "-n",
+    "collection.workers": "--workers",
+    "collection.on": "--on",
     "schedule.training": "--steps",
     "schedule.stop_after": "--hours",
     "schedule.until_solved": "--until_solved",
@@ -119,7 +122,7 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
 
 def _train(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
     preset = load_preset(find_preset(train.preset))
-    overrides = overrides_of(train.changes, preset, train.length, train.keeping)
+    overrides = overrides_of(train.changes, preset, train.length, train.keeping, train.collecting)
     graph_manager = _configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
     task = TaskParameters(
@@ -150,6 +153,8 @@ def _train(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
 def _resume(resume: Resume, command: tuple[str, ...], group: ProcessGroup) -> int:
     run = _newest(resume.run)
     changes = _run_changes(resume.length, resume.keeping)
+    if resume.on is not None:
+        changes["collection.on"] = resume.on
     going_on = _GoingOn(group, run)
     if group.rank > 0:
         with going_on:
@@ -305,12 +310,23 @@ def _conclude(output: Output, result: RunResult, group: ProcessGroup) -> int:
 
 
 def overrides_of(
-    changes: Changes, preset: Preset, length: Length | None = None, keeping: Keeping | None = None
+    changes: Changes,
+    preset: Preset,
+    length: Length | None = None,
+    keeping: Keeping | None = None,
+    collecting: Collecting | None = None,
 ) -> dict[str, object]:
     """`-cp` and the flags short for it: to the panel where it has the name, else by path."""
     overrides = parse_overrides(changes.custom_parameter)
     given = _run_changes(length or Length(), keeping or Keeping())
-    shortcuts = {"environment.level": changes.level, "num_envs": changes.num_envs, **given}
+    workers = collecting or Collecting()
+    shortcuts = {
+        "environment.level": changes.level,
+        "num_envs": changes.num_envs,
+        "collection.workers": workers.workers,
+        "collection.on": workers.on,
+        **given,
+    }
     for path, given_value in shortcuts.items():
         if given_value is None:
             continue

@@ -122,6 +122,12 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "-n", "--num_envs", metavar="N", type=positive, help="environments in parallel"
     )
     group.add_argument(
+        "--workers",
+        metavar="N",
+        type=positive,
+        help="let N worker processes act and step the environments, a share of them each",
+    )
+    group.add_argument(
         "--steps",
         metavar="N",
         type=positive,
@@ -238,6 +244,12 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         type=positive,
         help="with --seeds: runs at once (default: as many as there are cores and memory for)",
+    )
+    group.add_argument(
+        "--on",
+        metavar="PLACE",
+        help="where the runs of --seeds, or the --workers of one run, are: local (default), "
+        "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
     )
     group.add_argument(
         "--matmul_precision",

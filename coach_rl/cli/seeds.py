@@ -18,10 +18,9 @@ from coach_rl.graph_managers.task import TaskParameters, resolved_device
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.live_table import LiveTable
-from coach_rl.studies.local_pool import LocalPool
-from coach_rl.studies.machine import carried_runs
 from coach_rl.studies.scores import read_scores
 from coach_rl.studies.seed_tables import seed_tables
+from coach_rl.studies.where import check_place, executor
 
 
 def train_seeds(train: TrainSeeds) -> int:
@@ -34,9 +33,9 @@ def train_seeds(train: TrainSeeds) -> int:
     preset = load_preset(find_preset(train.preset))
     name = train.experiment_name or preset.reference.name
     check_name(name)
+    check_place(train.on)
     overrides = overrides_of(train.changes, preset, train.length, train.keeping)
     parameters = preset.configure(overrides).parameters
-    needs = Needs(cores=train.threads)
     jobs = [
         Job(
             preset=train.preset,
@@ -49,28 +48,24 @@ def train_seeds(train: TrainSeeds) -> int:
             ),
             name=name,
             root=train.experiment_path or DEFAULT_ROOT,
-            needs=needs,
+            needs=Needs(cores=train.threads),
             tensorboard=not train.no_tensorboard,
         )
         for seed in train.seeds
     ]
-    at_once = min(train.jobs or carried_runs(needs), len(jobs))
     console = Console(no_color=train.plain, highlight=False)
     level = shown_level(parameters.environment.level)
     folder = jobs[0].root / name
-    print(f"running:    {name} on {level}, {len(jobs)} seeds, {at_once} at once")
-    print(f"run folders in {short(folder.absolute())}")
+
+    def on_warning(job: Job, text: str) -> None:
+        table.tell(f"coach: warning: seed {job.task.seed}: {text}")
+
     with (
         closing(LiveTable(console, plain=train.plain)) as table,
-        closing(
-            LocalPool(
-                at_once,
-                on_warning=lambda job, text: table.tell(
-                    f"coach: warning: seed {job.task.seed}: {text}"
-                ),
-            )
-        ) as pool,
+        closing(executor(train.on, jobs, at_once=train.jobs, on_warning=on_warning)) as pool,
     ):
+        print(f"running:    {name} on {level}, {len(jobs)} seeds, {pool.slots} at once")
+        print(f"run folders in {short(folder.absolute())}")
         results = conduct(
             jobs,
             pool,

@@ -23,6 +23,14 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Collecting:
+    """Workers that collect for a run; what is None is as the preset, or the run, has it."""
+
+    workers: int | None = None
+    on: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Length:
     """Length of a run; what is None is as the preset, or the run, has it."""
 
@@ -82,6 +90,7 @@ class Train:
 
     preset: str
     changes: Changes
+    collecting: Collecting
     length: Length
     keeping: Keeping
     inspect: str | None = None
@@ -105,6 +114,8 @@ class TrainSeeds:
     seeds: tuple[int, ...] = ()
     jobs: int | None = None
     """Runs at once; None: as many as the machine carries."""
+    on: str = "local"
+    """The place where they run."""
     device: str = "auto"
     threads: int = 1
     matmul_precision: MatmulPrecision = "highest"
@@ -119,6 +130,7 @@ class Resume:
     """`coach resume RUN`, in short `coach -crd RUN`; what is None stays as it was."""
 
     run: Path
+    on: str | None = None
     length: Length
     keeping: Keeping
     opening: Opening

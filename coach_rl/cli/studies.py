@@ -57,7 +57,12 @@ def _parser() -> Parser:
     run.add_argument(
         "--jobs", metavar="N", type=positive, help="runs at once (default: as the machine carries)"
     )
-    run.add_argument("--on", metavar="PLACE", default="local", help="where to run (default: local)")
+    run.add_argument(
+        "--on",
+        metavar="PLACE",
+        default="local",
+        help="where to run: local (default), ray[:HOST:PORT] or slurm[:PARTITION]",
+    )
     run.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
     )

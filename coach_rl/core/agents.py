@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock
 from coach_rl.core.divergence import STOP, DivergenceParameters
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
@@ -27,6 +28,30 @@ class RowState(Stateful, Protocol):
 
 
 Rows = TypeVar("Rows", bound=RowState)
+
+
+@runtime_checkable
+class FollowingRows(Protocol):
+    """Row state of an agent that can carry on with decisions that an equal agent made elsewhere."""
+
+    def decisions(self) -> State:
+        """Return the decisions that each row made last, arrays [N, ...]."""
+        ...
+
+    def follow(self, decisions: State) -> None:
+        """Take the next decisions of all rows from here, what `decisions` returned elsewhere."""
+        ...
+
+
+def following(rows: RowState, owner: str) -> FollowingRows:
+    """The row state, if it can follow decisions made elsewhere; ConfigurationError if not."""
+    if not isinstance(rows, FollowingRows):
+        raise ConfigurationError(
+            f"the agent of '{owner}' cannot be collected for by other processes: its row state "
+            f"({type(rows).__name__}) has no decisions() and follow(); leave out --workers, or see "
+            "docs/remote_collection.md"
+        )
+    return rows
 
 
 class Agent(Stateful, Protocol[Rows]):
@@ -121,6 +146,36 @@ class ExploringAgent(Protocol):
 
 
 @runtime_checkable
+class PacedAgent(Protocol):
+    """An agent that knows how long its policy stays as it is."""
+
+    @property
+    def is_on_policy(self) -> bool:
+        """True if it learns only from what its newest policy did."""
+        ...
+
+    def decisions_until_training(self) -> int:
+        """Return how many decisions, over all rows, it makes at least before training is due."""
+        ...
+
+
+@runtime_checkable
+class HoldingAgent(Protocol):
+    """An agent whose observations can be filtered by statistics that stand still for a while."""
+
+    def hold_statistics(self, held: State | None = None) -> State:
+        """Filter observations in training by these statistics from now on; others are learned.
+
+        Args:
+            held: What this returned before; None takes the statistics as they are now.
+
+        Returns:
+            The statistics held.
+        """
+        ...
+
+
+@runtime_checkable
 class NetworkOwner(Protocol):
     """An agent that has networks."""
 
@@ -195,6 +250,8 @@ class AgentContext:
     """The agent's place in the stack."""
     divergence: DivergenceParameters = STOP
     """The response to losses, gradients and parameters that are not finite."""
+    acts_only: bool = False
+    """If True, it acts in a process that learns nothing, and needs no memory."""
     on_activity: OnActivity = ignore_activity
     """Called with what takes the agent long, e.g. compiling."""
     group: ProcessGroup = ONE_PROCESS

@@ -44,6 +44,13 @@ class Clock:
     """The length after which training ends; what a schedule without a length spans."""
     samples: bool = False
     """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
+    collects: bool = False
+    """If True, agents act as their phase says and learn nothing: another process does."""
+
+    @property
+    def learns(self) -> bool:
+        """True if what happens now is stored, and changes statistics."""
+        return self.phase is not Phase.TEST and not self.collects
 
     def state_dict(self) -> State:
         """The phase and what is counted here; the plan belongs to the parameters."""

@@ -16,8 +16,9 @@ CHANGEABLE = (
     "schedule.until_solved",
     "validation",
     "checkpoints",
+    "collection.on",
 )
-"""Parameters that may change: how long a run trains, and what it keeps."""
+"""Parameters that may change: how long a run trains, what it keeps, and where its workers are."""
 
 
 def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> GraphManager:

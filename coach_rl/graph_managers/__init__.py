@@ -10,6 +10,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+    from coach_rl.graph_managers.collection_parameters import CollectionParameters
     from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
@@ -30,7 +31,8 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "EpisodeRecorder",
-    "GraphManager", "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
-    "LevelParameters", "ScheduleParameters", "TaskParameters", "ValidationParameters",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
+    "EpisodeRecorder", "GraphManager", "GraphParameters", "HACGraphManager", "HACGraphParameters",
+    "HRLGraphManager", "LevelParameters", "ScheduleParameters", "TaskParameters",
+    "ValidationParameters",
 ]  # fmt: skip

@@ -8,14 +8,13 @@ graph.agents["main"]                            # by the level's name
 graph.close()
 """
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.agents import AgentContext, AnyAgent, ExploringAgent, LevelPlace
+from coach_rl.core.agents import AnyAgent, ExploringAgent, HoldingAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
     CheckpointError,
@@ -29,16 +28,16 @@ from coach_rl.core.interfaces import (
     EnvironmentParameters,
     ReplayedEnvironment,
 )
-from coach_rl.core.levels import LevelDescription
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.core.steps import Hours, RunLength
+from coach_rl.graph_managers.collected_stack import Blocks, CollectedStack, check_collection
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
@@ -99,15 +98,23 @@ class Graph:
         self.recorder = recorder
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
-        self._agents: dict[str, AnyAgent] = {}
+        self._agents = LevelAgents(parameters, self.task, group=group, on_activity=on_activity)
         self._training: Stack | None = None
         self._obstacle: str | None = None
         self._has_probed = False
         with ExitStack() as opened, torch_settings(self.task):
             if training:
-                environment = parameters.environment
-                self._training = self._stack(
-                    "training", environment, parameters.num_envs, self.clock, opened, group
+                self._training = (
+                    self._collected_stack(opened)
+                    if parameters.collection.workers
+                    else self._stack(
+                        "training",
+                        parameters.environment,
+                        parameters.num_envs,
+                        self.clock,
+                        opened,
+                        group,
+                    )
                 )
             self.evaluation = self._stack(
                 "evaluation",
@@ -132,7 +139,7 @@ class Graph:
     @property
     def agents(self) -> Mapping[str, AnyAgent]:
         """The agents by their level's name, top first."""
-        return {level.name: self._agents[level.name] for level in self.levels}
+        return {level.name: self._agents.built[level.name] for level in self.levels}
 
     @property
     def training(self) -> Stack:
@@ -183,7 +190,7 @@ class Graph:
         Yields the level, the name of the agent or of the member of a group, and its metrics.
         """
         for level in reversed(self.levels):
-            report = None if level.frozen else self._agents[level.name].train(self.clock)
+            report = None if level.frozen else self._agents.built[level.name].train(self.clock)
             if report is None:
                 continue
             self.clock.training_steps += report.training_steps
@@ -262,7 +269,7 @@ class Graph:
     def _require_exploring(self) -> None:
         still = []
         for level in self.levels:
-            agent = self._agents[level.name]
+            agent = self._agents.built[level.name]
             if level.frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
                 still.append(f"agent '{level.agent.name}' of level '{level.name}'")
         if len(still) == len(self.levels):
@@ -327,65 +334,50 @@ class Graph:
         return build_stack(
             self.levels,
             simulators,
-            agent=self._agent,
+            agent=self._agents,
             clock=clock,
             seed=self.task.seed,
             purpose=purpose,
             discount=self._parameters.reward_discount,
         )
 
-    def _agent(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
-        """A level's agent, built when it is first asked for: one agent trains and is evaluated."""
-        levels, task = self.levels, self.task
-        level, below = levels[index], levels[index + 1 : index + 2]
-        if level.name not in self._agents:
-            with _naming(level, levels):
-                place = LevelPlace(
-                    level=level,
-                    below=below[0] if below else None,
-                    agent_below=self._agents[below[0].name] if below else None,
-                )
-                context = AgentContext(
-                    spaces=spaces,
-                    num_envs=self._parameters.num_envs,
-                    device=task.device,
-                    seed=integer_seed(task.seed, "agent", level.name),
-                    planned_steps=_planned_decisions(levels, index, self.clock.planned),
-                    place=place,
-                    divergence=self._parameters.divergence,
-                    on_activity=self.on_activity,
-                    group=self._group,
-                )
-                self._agents[level.name] = level.agent.build(context)
-        return self._agents[level.name]
+    def _collected_stack(self, opened: ExitStack) -> CollectedStack:
+        """The levels that train, on what workers collect."""
+        parameters = self._parameters
+        if self._group.size > 1:
+            raise ConfigurationError(
+                "a run that learns in several processes collects in each of them; leave out "
+                "--workers (collection.workers), or torchrun"
+            )
+        self.on_activity(f"starting {parameters.collection.workers:,} workers")
+        blocks = Blocks(parameters, self.task)
+        self.on_activity("")
+        opened.callback(blocks.close)
+
+        def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
+            agent = self._agents(index, spaces)
+            if isinstance(agent, HoldingAgent):
+                agent.hold_statistics()
+            return agent
+
+        stack = build_stack(
+            self.levels,
+            blocks,
+            agent=holding,
+            clock=self.clock,
+            seed=self.task.seed,
+            purpose="training",
+            discount=parameters.reward_discount,
+        )
+        collected = CollectedStack(levels=stack.levels, clock=self.clock, parameters=parameters)
+        check_collection(collected)
+        return collected
 
     def _evaluated_in(self) -> EnvironmentParameters:
         environment = self._parameters.evaluation_environment or self._parameters.environment
         if self.recorder is not None and isinstance(environment, DrawableParameters):
             return environment.drawable()
         return environment
-
-
-def _planned_decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:
-    """Decisions that level `index` can be expected to make at least, over all rows.
-
-    An episode, and a gradient update, counts as one environment step, a second as a hundred.
-    """
-    steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
-    return steps // math.prod(level.horizon or 1 for level in levels[index + 1 :])
-
-
-@contextmanager
-def _naming(level: LevelDescription, levels: Sequence[LevelDescription]) -> Iterator[None]:
-    """ConfigurationErrors from inside name the level, where there is more than one."""
-    try:
-        yield
-    except ConfigurationError as error:
-        start = f"level '{level.name}': "
-        if len(levels) == 1 or str(error).startswith(start):
-            raise
-        kind = SpaceError if isinstance(error, SpaceError) else ConfigurationError
-        raise kind(f"{start}{error}") from error
 
 
 def _check_same_spaces(training: Stack, evaluation: Stack) -> None:

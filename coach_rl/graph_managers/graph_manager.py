@@ -376,7 +376,8 @@ class GraphManager:
             ]
             if progress.is_due(clock):
                 self._standstill.look(clock, graph.tracker.lengths)
-                records += progress.speed_records(clock, level_metrics(graph.training, "level"))
+                levels = level_metrics(graph.training, "level")
+                records += progress.speed_records(clock, levels, graph.training.metrics())
             yield from self._settling(records)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:

@@ -22,6 +22,7 @@ from coach_rl.core.steps import (
     TrainingSteps,
 )
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.collection_parameters import CollectionParameters
 
 
 @parameter_class
@@ -171,6 +172,8 @@ class GraphParameters:
     """Policy of checkpoints: when a run saves itself, and which ones stay."""
     divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
     """The response to losses, gradients and parameters that are not finite, of all levels."""
+    collection: CollectionParameters = field(default_factory=CollectionParameters)
+    """Workers that collect the experience; by default the run's own process does."""
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -181,6 +184,12 @@ class GraphParameters:
                 f"level '{level.name}' needs a goal_space: the level above acts in it",
             )
         require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
+        workers = self.collection.workers
+        require(
+            workers <= self.num_envs,
+            f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, because "
+            "each worker has an environment at least; lower it, or raise num_envs (-n)",
+        )
         require(
             0 < self.reward_discount <= 1,
             f"reward_discount must lie in (0, 1], got {self.reward_discount}",

@@ -195,14 +195,22 @@ class Progress:
             yield replace(self.record("fault", clock, metrics), text=fault.message)
 
     def speed_records(
-        self, clock: Clock, levels: Mapping[str, Mapping[str, float]]
+        self,
+        clock: Clock,
+        levels: Mapping[str, Mapping[str, float]],
+        own: Mapping[str, float],
     ) -> Iterator[LogRecord]:
-        """The progress record, and one for each level that has something to say."""
+        """The progress record, and one for each level that has something to say.
+
+        Args:
+            clock: Counters of training.
+            levels: Metrics by level.
+            own: Metrics of the training stack itself.
+        """
         seconds = self.training_seconds
         speed = clock.environment_steps / max(seconds, 1e-9)
-        yield self.record(
-            "progress", clock, {"time/steps_per_second": speed, "time/training_seconds": seconds}
-        )
+        times = {"time/steps_per_second": speed, "time/training_seconds": seconds}
+        yield self.record("progress", clock, {**times, **own})
         for name, metrics in levels.items():
             yield self.record("level", clock, metrics, level=name)
 

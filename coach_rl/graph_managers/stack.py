@@ -7,6 +7,7 @@ import numpy as np
 
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
+from coach_rl.core.errors import CheckpointError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import BoolArray, EnvResponse
 from coach_rl.core.seeding import integer_seed
@@ -48,8 +49,16 @@ class Stack:
         It is `recv` of the top level, level by level: that returns only where the top's decisions
         are over, and whoever follows episodes needs every step.
         """
+        return self.tick_of(None)
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the stack itself since the last call."""
+        return {}
+
+    def tick_of(self, among: BoolArray | None) -> EnvResponse:
+        """A tick of these rows [N] alone; None for all."""
         for level in self.levels:  # decisions go down ...
-            level.decide()
+            level.decide(among)
         heard = answer = self.simulators.recv()
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.take_in(answer)
@@ -86,8 +95,13 @@ class Stack:
             level.load_own_state_dict(below)
             below = below["environment"]
         if with_simulators:
-            self.simulators.load_state_dict(below)
+            self._load_simulators(below)
         self.clock.load_state_dict(state["clock"])
+
+    def _load_simulators(self, state: State) -> None:
+        if "workers" in state:
+            raise CheckpointError(f"they are those of {len(state['workers'])} workers, not of none")
+        self.simulators.load_state_dict(state)
 
     def restart(self, seed: int) -> None:
         """Give up all open episodes and begin others, with these seeds; the rest continues."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent
+from coach_rl.core.agents import AnyAgent, following
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -93,6 +93,8 @@ class LevelManager:
         n = environment.num_envs
         self._agent_rows = agent.new_rows(n, seed)
         self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
+        self._followed: BoolArray | None = None
+        """[N] which decisions made elsewhere are tested; None where the level makes its own."""
         self._rows = LevelRows.new(
             n,
             goal_size=0 if params.goal_space is None else params.goal_space.size,
@@ -155,10 +157,14 @@ class LevelManager:
         self.decide()
         return self.take_in(self.environment.recv())
 
-    def decide(self) -> None:
-        """Ask the agent where rows wait for a decision, and send it down."""
+    def decide(self, among: BoolArray | None = None) -> None:
+        """Ask the agent where rows wait for a decision, and send it down.
+
+        Args:
+            among: Only in these rows, [N]; None: in all.
+        """
         rows, space = self._rows, self.params.goal_space
-        (waiting,) = rows.waiting.nonzero()
+        (waiting,) = (rows.waiting if among is None else rows.waiting & among).nonzero()
         if not len(waiting):
             return
         shown = seen = take(rows.observation, waiting)
@@ -182,7 +188,9 @@ class LevelManager:
             greedy=tested,
         )
         action = self.agent.act(self._agent_rows, request, self._agent_clock)
-        if self._tests_now:
+        if self._followed is not None:
+            tested = self._followed[waiting]
+        elif self._tests_now:
             tested = tested | (self._testing.draw(waiting)[:, 0] < (self.params.testing_rate or 0))
         rows.decision_tested[waiting] = tested
         rows.waiting[waiting] = False
@@ -208,6 +216,16 @@ class LevelManager:
         self._note(answer, index, judgement)
         rows.go_on(answer, index, judgement.is_over, waits_at_end=self._is_top)
         return answer if self._is_top else self._upwards(answer, judgement)
+
+    def decisions(self) -> State:
+        """Return the decision that each row made last, as a level elsewhere can `follow` it."""
+        agent = following(self._agent_rows, self.name)
+        return {"tested": self._rows.decision_tested, "agent": agent.decisions()}
+
+    def follow(self, decisions: State) -> None:
+        """Let the next decisions be those that an equal level made elsewhere, arrays [N, ...]."""
+        self._followed = decisions["tested"]
+        following(self._agent_rows, self.name).follow(decisions["agent"])
 
     def restart(self) -> None:
         """Give up the open sub-episodes of all rows after a gap; `reset` begins them anew."""

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from coach_rl.studies.job import Job, JobResult, Needs
     from coach_rl.studies.job_run import find_run, identity, run_job
     from coach_rl.studies.local_pool import LocalPool
+    from coach_rl.studies.ray_cluster import RayCluster
     from coach_rl.studies.scores import Curve, RunScores, read_scores, runs_below
+    from coach_rl.studies.slurm import Slurm
     from coach_rl.studies.statistics import (
         Difference,
         Estimate,
@@ -44,7 +46,9 @@ __all__ = [
     "LostJob",
     "Needs",
     "Published",
+    "RayCluster",
     "RunScores",
+    "Slurm",
     "Study",
     "Sweep",
     "SweepResult",

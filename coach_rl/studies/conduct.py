@@ -26,7 +26,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus:
-    """Where a job stands."""
+    """The status of a job."""
 
     job: Job
     state: Literal["waiting", "running"] | State
@@ -35,7 +35,7 @@ class JobStatus:
     losses: int = 0
     """Number of times that its process was lost."""
     error: str = ""
-    """Why it failed, one line."""
+    """Reason of a failure, one line."""
 
 
 OnChange = Callable[[Sequence[JobStatus]], None]
@@ -67,38 +67,38 @@ def conduct(
         Interrupted: By Ctrl-C, SIGTERM or SIGHUP, after all runs have saved themselves and stopped;
             a second one stops them at once.
     """
-    tracks: dict[tuple[Path, str, str], Track] = {}
-    order = []
-    for job in jobs:
-        track = Track(job)
-        order.append(tracks.setdefault((job.root, job.name, track.digest or str(id(track))), track))
+    tracks = [Track(job) for job in jobs]
+    known: dict[tuple[Path, str, str], Track] = {}
 
     def tell() -> None:
         if on_change is not None:
-            on_change([track.status() for track in order])
+            on_change([track.status() for track in tracks])
 
     with StopRequests():
         try:
-            for track in tracks.values():
-                track.give_out(executor)
-            while futures := [track.future for track in tracks.values() if track.future]:
+            for index, track in enumerate(tracks):
+                track.resolve()
+                tracks[index] = known.setdefault(track.key, track)
+                if tracks[index] is track:
+                    track.give_out(executor)
+            while futures := [track.future for track in tracks if track.future]:
                 tell()
                 wait(futures, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
-                for track in tracks.values():
+                for track in tracks:
                     track.take_in(executor)
         except KeyboardInterrupt as error:
             stop_all(executor, announce)
-            for track in tracks.values():
+            for track in tracks:
                 track.conclude()
             tell()
-            done = [track.status().state for track in order].count("done")
+            done = [track.status().state for track in tracks].count("done")
             raise Interrupted(
-                f"stopped; {done} of {len(order)} runs are done, and the same command goes on with "
-                "the others",
+                f"stopped; {done} of {len(tracks)} runs are done, and the same command continues "
+                "with the others",
                 signal=getattr(error, "signal", 2),
             ) from None
     tell()
-    return [track.result for track in order if track.result is not None]
+    return [track.result for track in tracks if track.result is not None]
 
 
 def stop_all(executor: Executor, announce: Announce | None) -> None:
@@ -125,8 +125,16 @@ class Track:
         self._folder: RunFolder | None = None
         """None while it has not been found."""
         self._losses = self._losses_in_a_row = self._saved = 0
+
+    @property
+    def key(self) -> tuple[Path, str, str]:
+        """The same for jobs that have one run; of its own for one that doesn't resolve."""
+        return self.job.root, self.job.name, self.digest or str(id(self))
+
+    def resolve(self) -> None:
+        """Find out which run it is, and whether that is finished."""
         try:
-            self.digest = identity(job)
+            self.digest = identity(self.job)
             self._find()
             if self._is_finished():
                 self._end("done")
@@ -164,7 +172,7 @@ class Track:
             self._end("stopped")
 
     def status(self) -> JobStatus:
-        """Where it stands."""
+        """The status of the job."""
         if self.result is not None:
             state, folder = self.result.state, self.result.folder
             return JobStatus(

@@ -52,8 +52,8 @@ def group_curve(
     if axis == "steps":
         where = np.unique(np.concatenate([line[0] for line in lines]))
     else:  # no two runs are equally fast
-        ends = [min(line[0][0] for line in lines), max(line[0][-1] for line in lines)]
-        where = np.linspace(*ends, _POINTS_OF_HOURS)
+        first, last = min(line[0][0] for line in lines), max(line[0][-1] for line in lines)
+        where = np.linspace(float(first), float(last), _POINTS_OF_HOURS)
     values = np.stack(
         [np.interp(where, *line, left=np.nan, right=np.nan) for line in lines], axis=-1
     )  # [P, n]

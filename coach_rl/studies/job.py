@@ -8,12 +8,12 @@ from typing import Literal
 from coach_rl.graph_managers.task import TaskParameters
 
 State = Literal["done", "stopped", "failed"]
-"""How a job ended: with its summary, by a signal (it can be resumed), or by an error."""
+"""The end of a job: with its summary, by a signal (it can be resumed), or by an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a job takes of the machine it runs on."""
+    """The share of a machine that a job takes."""
 
     cores: int = 1
     """Processor cores."""
@@ -40,18 +40,18 @@ class Job:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names under which the run's manifest can be found: study, variant."""
     needs: Needs = Needs()
-    """What it takes of a machine."""
+    """The share of a machine that it takes."""
     tensorboard: bool = True
-    """Whether its run writes TensorBoard files."""
+    """If True, its run writes TensorBoard files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:
-    """What became of a job."""
+    """The result of a job."""
 
     job: Job
     state: State
     folder: Path | None
     """The run's folder; None where it failed before there was one."""
     error: str = ""
-    """Why it failed, one line."""
+    """Reason of a failure, one line."""

@@ -88,11 +88,24 @@ def is_finished(run: RunFolder) -> bool:
     return run.summary.exists()
 
 
-def run_job(job: Job, *, announce: Announce | None = None) -> JobResult:
+def remember_job(job: Job) -> None:
+    """Trust what a job's run uses, on this machine, where it is made on another.
+
+    Raises:
+        ConfigurationError: Its preset, or a change of it, does not resolve.
+    """
+    preset, graph_manager = _configured(job)
+    remember_code(graph_manager, _made_of(graph_manager, job), _origin(job, preset, ""))
+
+
+def run_job(
+    job: Job, *, announce: Announce | None = None, preset: Preset | None = None
+) -> JobResult:
     """Make the run of a job, or go on with it, unless it is finished.
 
     Args:
         job: The run.
+        preset: The job's preset, if it has been loaded; None: it is loaded from its file.
         announce: Called with a line when the run is asked to stop, or has to wait; None for nobody.
 
     Returns:
@@ -101,7 +114,7 @@ def run_job(job: Job, *, announce: Announce | None = None) -> JobResult:
     folders: list[RunFolder] = []
     try:
         with StopRequests():  # a signal that comes before the run takes them
-            state, error = _run(job, folders, announce or _ignore)
+            state, error = _run(job, folders, announce or _ignore, preset)
     except KeyboardInterrupt as interruption:
         state, error = "stopped", str(interruption)
     except Exception as failure:
@@ -111,9 +124,11 @@ def run_job(job: Job, *, announce: Announce | None = None) -> JobResult:
     )
 
 
-def _run(job: Job, folders: list[RunFolder], announce: Announce) -> tuple[State, str]:
+def _run(
+    job: Job, folders: list[RunFolder], announce: Announce, loaded: Preset | None
+) -> tuple[State, str]:
     """Run a job, noting its folder as soon as there is one; the state and what there is to say."""
-    preset, graph_manager = _configured(job)
+    preset, graph_manager = _configured(job, loaded)
     digest = _identity_of(graph_manager, job)
     experiment = job.root / job.name
     check_name(job.name)
@@ -174,8 +189,8 @@ def _came_to(result: RunResult) -> tuple[State, str]:
     raise CheckpointError("; ".join(filter(None, (result.unsaved, *result.incidents))))
 
 
-def _configured(job: Job) -> tuple[Preset, GraphManager]:
-    preset = load_preset(find_preset(job.preset))
+def _configured(job: Job, loaded: Preset | None = None) -> tuple[Preset, GraphManager]:
+    preset = loaded or load_preset(find_preset(job.preset))
     return preset, preset.configure(job.overrides)
 
 
@@ -189,13 +204,16 @@ def _origin(job: Job, preset: Preset, digest: str) -> Origin:
 
 
 def _identity_of(graph_manager: GraphManager, job: Job) -> str:
-    return _digest(
-        {
-            "graph_manager": reference(type(graph_manager), "graph_manager"),
-            "parameters": encode(graph_manager.parameters),
-            "task": encode(job.task, "task"),
-        }
-    )
+    return _digest(_made_of(graph_manager, job))
+
+
+def _made_of(graph_manager: GraphManager, job: Job) -> Json:
+    """The entries of a manifest that say what a run is made of."""
+    return {
+        "graph_manager": reference(type(graph_manager), "graph_manager"),
+        "parameters": encode(graph_manager.parameters),
+        "task": encode(job.task, "task"),
+    }
 
 
 def _digest(manifest: Json) -> str:
@@ -214,7 +232,7 @@ def _can_be_resumed(run: RunFolder) -> bool:
 
 @contextmanager
 def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
-    """Of several processes with the same job, one at a time looks for its run and begins it."""
+    """While entered, no other process with the same job looks for its run or begins it."""
     path = experiment / f".beginning-{digest[:16]}"
     with path.open("w") as file:
         with contextlib.suppress(OSError):  # a file system without locks

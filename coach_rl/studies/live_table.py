@@ -48,7 +48,7 @@ class LiveTable:
         """None until the table is first shown, with `plain`, and after `close`."""
         self._runs: dict[Path, _WatchedRun] = {}
         self._said: dict[int, tuple[str, float]] = {}
-        """What was said last of a job with this index, and when."""
+        """The last line about a job, by its index, and its time."""
         self._newest: Sequence[JobStatus] = ()
 
     def show(self, statuses: Sequence[JobStatus]) -> None:
@@ -83,7 +83,7 @@ class LiveTable:
         return self._runs[folder]
 
     def _in_view(self, statuses: Sequence[JobStatus]) -> list[JobStatus]:
-        """As many as the terminal has lines for: those that run or failed before the others."""
+        """The jobs that the terminal has lines for: those that run or failed before the others."""
         room = max(1, self._console.size.height - _OTHER_LINES)
         order = ("running", "failed", "stopped", "done", "waiting")
         ranked = sorted(range(len(statuses)), key=lambda i: order.index(statuses[i].state))
@@ -145,7 +145,7 @@ class LiveTable:
 
 
 class _WatchedRun:
-    """What a run has written into its log so far."""
+    """A run as far as its log has been written."""
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "log.jsonl"

@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import Any
@@ -20,9 +21,9 @@ from typing import Any
 from coach_rl.core.errors import CoachWarning, ConfigurationError, require
 from coach_rl.studies.executors import LostJob
 from coach_rl.studies.job import Job, JobResult
+from coach_rl.studies.job_run import run_job
 
-PRELOADED = "coach_rl.studies.job_run"
-"""The module that the server of processes imports; it imports torch."""
+_CONTEXT = multiprocessing.get_context("forkserver")
 
 OnWarning = Callable[[Job, str], None]
 
@@ -50,6 +51,7 @@ class LocalPool:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Give a job out; it waits for a free process, and its future is running from then on."""
+        _start_server()
         return self._threads.submit(self._run, job)
 
     def close(self, *, cancel: bool = False) -> None:
@@ -95,10 +97,8 @@ class _Worker:
     """A process that runs one job after another."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([PRELOADED])
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,))
+        self._connection, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs,))
         self._process.start()
         theirs.close()
 
@@ -129,12 +129,22 @@ class _Worker:
         self._process.join()
 
 
+def _start_server() -> None:
+    """Start the server of processes, unless it runs; it imports what this process has imported.
+
+    So a worker has torch and what the presets that were looked at here take.
+    """
+    ours = [name for name in list(sys.modules) if name.startswith("coach_rl.")]
+    _CONTEXT.set_forkserver_preload(ours)
+    forkserver.ensure_running()
+
+
 def _print_warning(job: Job, text: str) -> None:
     print(f"coach: warning: {job.name}, seed {job.task.seed}: {text}", file=sys.stderr)
 
 
 def _ended(exit_code: int | None) -> str:
-    """How a process has ended, in words."""
+    """The end of a process in words."""
     if exit_code is not None and exit_code < 0:
         reason = ", out of memory perhaps" if -exit_code == signal.SIGKILL else ""
         return f"was killed by {signal.Signals(-exit_code).name}{reason}"
@@ -143,7 +153,6 @@ def _ended(exit_code: int | None) -> str:
 
 def _serve(connection: Connection) -> None:
     """Run the jobs that come in, until the pool is closed or its process is gone."""
-    from coach_rl.studies.job_run import run_job  # not at the top: it imports torch
 
     def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         is_ours = issubclass(category, CoachWarning)

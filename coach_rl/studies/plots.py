@@ -37,7 +37,7 @@ _PANEL = (4.6, 3.3)
 """Inches of one panel."""
 _COLUMNS = 3
 _LETTERS_IN_AN_INCH = 13
-_STYLE = {
+_STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -282,13 +282,13 @@ class Plots:
             )
         ]
         write_text(curves, _csv(header, rows))
-        header = ("group", "level", "seed", "state", "environment_steps", self.metric, "path")
-        rows = [
+        columns = ("group", "level", "seed", "state", "environment_steps", self.metric, "path")
+        lines = [
             (each.group, run.level, run.seed, run.state, run.environment_steps, score, run.path)
             for each in scored
             for run, score in zip(each.runs, each.scores.tolist(), strict=True)
         ]
-        write_text(runs, _csv(header, rows))
+        write_text(runs, _csv(columns, lines))
         return [curves, runs]
 
     def _page(
@@ -370,7 +370,7 @@ def _limit(axes: "Axes", metric: str, curves: Sequence[GroupCurve]) -> None:
     axes.set_ylim(low - margin, high + margin)
 
 
-def _thousands(steps: float, _position: int) -> str:
+def _thousands(steps: float, _position: float) -> str:
     if steps >= 1e6:
         return f"{steps / 1e6:g}M"
     return f"{steps / 1e3:g}k" if steps >= 1e3 else f"{steps:g}"

@@ -54,10 +54,10 @@ def _has_goals(run: RunScores, metric: str) -> bool:
 def _over_seeds(metric: str, values: FloatArray) -> list[str]:
     if not np.isfinite(values).all():
         return ["not finite", "", ""]
-    mean, deviation = float(values.mean()), standard_deviation(values)
+    mean, std = float(values.mean()), standard_deviation(values)
     iqm = estimate(values)
     ends = "" if iqm.low is None else f" ({_text(metric, iqm.low)} to {_text(metric, iqm.high)})"
-    return [_text(metric, mean), _text(metric, deviation), _text(metric, iqm.value) + ends]
+    return [_text(metric, mean), _text(metric, std), _text(metric, iqm.value) + ends]
 
 
 def _text(metric: str, value: float | None) -> str:

@@ -348,6 +348,7 @@ class _Searching:
                 self._repeated.append(trial)
             return
         track = Track(self._sweep.job(trial.overrides, {"trial": str(trial.number)}))
+        track.resolve()
         track.give_out(self._executor)
         self._live.append(_Live(trial, track))
 

@@ -18,7 +18,7 @@ import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
-from coach_rl.cli.settings import Changes, Film, Keeping, Length, Output, Train
+from coach_rl.cli.settings import Changes, Collecting, Film, Keeping, Length, Output, Train
 from coach_rl.cli.shell import program, word
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
@@ -72,12 +72,13 @@ def test_every_flag_reads_into_its_field() -> None:
         "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
         "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high --hours 0.5 "
         "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
-        "--best length_mean --no_checkpoints --no_memories"
+        "--best length_mean --no_checkpoints --no_memories --workers 2 --on ray"
     )
     film = Film(dump_gifs=True, dump_mp4=True, video_frames=60, video_skip=2)
     assert parse_arguments(words.split()) == Train(
         preset="x",
         changes=Changes(level="l", num_envs=4, custom_parameter="a=1;b=2"),
+        collecting=Collecting(workers=2, on="ray"),
         length=Length(steps=1_000_000, hours=0.5, until_solved="reward=475"),
         keeping=Keeping(
             checkpoint_seconds=60.0,
@@ -230,7 +231,7 @@ def test_help_of_a_command_shows_its_flags_only(
     out = capsys.readouterr().out
     assert out.startswith("usage: coach resume RUN [flags]\n")
     assert "--steps" in out
-    assert "--seed" not in out
+    assert "  --seed" not in out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ def test_a_number_of_seeds_or_a_list_of_them() -> None:
         ("-p x --seeds 0", "must be how many, such as 10 (seeds 0 to 9)"),
         ("-p x --seeds -1", "must be how many, such as 10 (seeds 0 to 9)"),
         ("-p x --seeds 2 --jobs 0", "--jobs: must be a whole number of 1 or more, got '0'"),
+        (f"-p {FAKE} --seeds 2 --on moon", "unknown place to run on 'moon'"),
         ("-p x --seeds 3 5 8", "separated by ',': --seeds 3,5,8"),
         ("-p x --seed 3 5", "--seed takes one number; for several runs give --seeds 3,5"),
         (f"-p {FAKE} --seeds 2 -cp lerning_rate=1", "did you mean 'learning_rate'?"),

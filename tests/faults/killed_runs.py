@@ -108,7 +108,14 @@ def story(root: Path, *, checkpoints_too: bool = True) -> dict[str, object]:
         root: Where it was begun.
         checkpoints_too: False leaves out when it saved itself: a signal makes it do so, too.
     """
-    whole = _story(root)
+    folder = made(root)
+    assert folder is not None, f"no run in {root}"
+    return story_of(folder, checkpoints_too=checkpoints_too)
+
+
+def story_of(folder: Path, *, checkpoints_too: bool = True) -> dict[str, object]:
+    """The same of a run's own folder."""
+    whole = _story(folder)
     if checkpoints_too:
         return whole
     log, curves, summary = whole["log"], whole["tensorboard"], whole["summary"]
@@ -120,9 +127,7 @@ def story(root: Path, *, checkpoints_too: bool = True) -> dict[str, object]:
     }
 
 
-def _story(root: Path) -> dict[str, Any]:
-    folder = made(root)
-    assert folder is not None, f"no run in {root}"
+def _story(folder: Path) -> dict[str, Any]:
     checkpoints = folder / "checkpoints"
     state = dict(flat(read_checkpoint(find_checkpoint(checkpoints)).state))
     return {

@@ -1,0 +1,91 @@
+"""Building the agents of a stack's levels."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from coach_rl.core.activity import OnActivity, ignore_activity
+from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.levels import LevelDescription
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import Hours, RunLength
+from coach_rl.graph_managers.parameters import GraphParameters
+from coach_rl.graph_managers.task import TaskParameters
+
+
+class LevelAgents:
+    """The levels' agents, each built when it is first asked for: one trains and is evaluated.
+
+    Args:
+        parameters: The experiment.
+        task: Its seed and device.
+        acts_only: Whether the agents act in a process that learns nothing.
+        group: The processes that learn together.
+        on_activity: Called with what takes agents long.
+    """
+
+    def __init__(
+        self,
+        parameters: GraphParameters,
+        task: TaskParameters,
+        *,
+        acts_only: bool = False,
+        group: ProcessGroup = ONE_PROCESS,
+        on_activity: OnActivity = ignore_activity,
+    ) -> None:
+        self.built: dict[str, AnyAgent] = {}
+        """The agents built so far, by their level's name."""
+        self._parameters, self._task = parameters, task
+        self._acts_only, self._on_activity, self._group = acts_only, on_activity, group
+
+    def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
+        """The agent of a level, given what it sees and where it acts."""
+        levels, task = self._parameters.levels, self._task
+        level, below = levels[index], levels[index + 1 : index + 2]
+        if level.name not in self.built:
+            with _naming(level, levels):
+                place = LevelPlace(
+                    level=level,
+                    below=below[0] if below else None,
+                    agent_below=self.built[below[0].name] if below else None,
+                )
+                planned = self._parameters.schedule.training
+                context = AgentContext(
+                    spaces=spaces,
+                    num_envs=self._parameters.num_envs,
+                    device=task.device,
+                    seed=integer_seed(task.seed, "agent", level.name),
+                    planned_steps=0 if self._acts_only else _decisions(levels, index, planned),
+                    place=place,
+                    divergence=self._parameters.divergence,
+                    acts_only=self._acts_only,
+                    on_activity=self._on_activity,
+                    group=self._group,
+                )
+                self.built[level.name] = level.agent.build(context)
+        return self.built[level.name]
+
+
+def _decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:
+    """Decisions that level `index` can be expected to make at least, over all rows.
+
+    An episode, and a gradient update, counts as one environment step, a second as a hundred.
+    """
+    steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
+    return steps // math.prod(level.horizon or 1 for level in levels[index + 1 :])
+
+
+@contextmanager
+def _naming(level: LevelDescription, levels: Sequence[LevelDescription]) -> Iterator[None]:
+    """ConfigurationErrors from inside name the level, where there is more than one."""
+    try:
+        yield
+    except ConfigurationError as error:
+        start = f"level '{level.name}': "
+        if len(levels) == 1 or str(error).startswith(start):
+            raise
+        kind = SpaceError if isinstance(error, SpaceError) else ConfigurationError
+        raise kind(f"{start}{error}") from error

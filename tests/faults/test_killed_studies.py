@@ -1,0 +1,60 @@
+"""A study has the same numbers wherever it runs, and whatever is killed meanwhile."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from killed_studies import campaign, cluster, differences, jobs, workers
+
+from coach_rl.studies.conduct import conduct
+from coach_rl.studies.job import Needs
+from coach_rl.studies.local_pool import LocalPool
+from coach_rl.studies.ray_cluster import RayCluster
+from coach_rl.studies.slurm import Slurm
+
+pytestmark = pytest.mark.xdist_group("ray")
+
+SHARE = 0.15
+"""Of the steps of a study that is killed for real."""
+
+
+def test_a_study_has_the_same_numbers_on_ray_and_on_slurm_also_when_a_worker_is_killed(tmp_path):
+    with closing(LocalPool(2)) as pool:
+        quiet = conduct(jobs(tmp_path / "local", seeds=[3], share=SHARE), pool)
+    killed = []
+
+    def kill(statuses):
+        for worker in workers()[:1]:
+            if not killed and any(status.folder for status in statuses):
+                killed.append(worker.pid)
+                worker.kill()
+
+    with cluster() as machines, closing(RayCluster(machines.address)) as place:
+        assert place.slots == 2
+        given = jobs(tmp_path / "ray", seeds=[3], share=SHARE)
+        too_large = replace(given[0], needs=Needs(cores=3, gpus=1), name="too_large")
+        *on_ray, refused = conduct([*given, too_large], place, on_change=kill)
+    assert killed
+    assert refused.state == "failed"
+    assert refused.error.startswith("a job needs 3 CPU, 1 GPU, and no machine of the Ray cluster")
+    with closing(Slurm(cluster="local")) as place:
+        on_slurm = conduct(jobs(tmp_path / "slurm", seeds=[3], share=SHARE), place)
+    assert not any(differences(on_ray, quiet))
+    assert not any(differences(on_slurm, quiet))
+    assert not list(tmp_path.glob("ray/.driver-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("kills", "apart"), [(30, False), (10, True)], ids=["shared", "apart"])
+def test_a_study_survives_the_death_of_workers_machines_and_driver(tmp_path, kills, apart):
+    killed, different = campaign(tmp_path, kills=kills, seed=1, seeds=5, apart=apart)
+    assert killed.total() == kills
+    assert len(different) == 20
+    assert not any(different)
+
+
+def test_a_difference_between_studies_is_noticed(tmp_path):
+    with closing(LocalPool(1)) as pool:
+        one, other = conduct(jobs(tmp_path, seeds=[1, 2], share=0.05)[:2], pool)
+    assert differences([one], [other]) != [""]

@@ -1,0 +1,268 @@
+"""Workers that collect for a run: the same numbers wherever they are, and after one is killed."""
+
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+from small_runs import parameters, ppo
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.hac import HACAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.filters import (
+    InputFilter,
+    ObservationNormalizationFilter,
+    ObservationStackingFilter,
+    RewardReturnScalingFilter,
+)
+from coach_rl.graph_managers import (
+    CollectionParameters,
+    GraphManager,
+    GraphParameters,
+    HACGraphManager,
+    HACGraphParameters,
+    LevelParameters,
+    TaskParameters,
+)
+from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
+from coach_rl.testing.states import assert_same_state
+
+EVERY = InputFilter(
+    observation={
+        "observation": (ObservationNormalizationFilter(), ObservationStackingFilter(stack_size=2))
+    },
+    reward=(RewardReturnScalingFilter(),),
+)
+LEARNING = LearningParameters(batch=16, learning_starts=40, report_every=20)
+
+
+def on_policy(**change):
+    """PPO on MuJoCo, with rollouts that no number of ticks divides."""
+    agent = replace(ppo(rollout=EnvironmentSteps(70), objective="kl"), **change)
+    return replace(
+        parameters(training=EnvironmentSteps(330)),
+        agent=agent,
+        environment=MujocoParameters(level="hopper", threads=1),
+    )
+
+
+def off_policy(agent=DDPGAgentParameters, **change):
+    given = {"learning": LEARNING, "normalise_observations": 5.0, "update_mode": "eager"}
+    made = agent(**given, **change)
+    return replace(parameters(training=EnvironmentSteps(180)), agent=made)
+
+
+def two_levels():
+    place = GoalSpace(low=(-2.0,) * 2, high=(2.0,) * 2, threshold=(0.2,) * 2, key="achieved_goal")
+    learner = DDPGAgentParameters(learning=LEARNING, update_mode="eager")
+    top = LevelParameters(
+        name="top", agent=HACAgentParameters(learner=learner), goal_space=place, horizon=5
+    )
+    low = replace(top, name="low", agent=HACAgentParameters(learner=learner))
+    return HACGraphParameters(
+        stack=(top, low),
+        environment=GoalPointMassParameters(),
+        num_envs=4,
+        schedule=parameters(training=EnvironmentSteps(300)).schedule,
+    )
+
+
+def with_workers(params, workers=2, **collection):
+    chosen = CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **collection})
+    return replace(params, collection=chosen)
+
+
+def manager_of(params, seed=5):
+    kind = HACGraphManager if isinstance(params, HACGraphParameters) else BasicRLGraphManager
+    manager = (GraphManager if type(params) is GraphParameters else kind)(params)
+    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    return manager
+
+
+def finished(params):
+    """Log records without times, and the state of all agents, of a whole run."""
+    with manager_of(params) as manager:
+        records = [
+            (each.kind, each.environment_steps, each.phase, {
+                name: value
+                for name, value in each.scalars.items()
+                if not name.startswith(("time/", "collection/"))
+            })
+            for each in manager.improve()
+        ]  # fmt: skip
+        state = manager.state_dict()
+        return records, {"agents": state["agents"], "tracker": state["tracker"]}
+
+
+@pytest.mark.parametrize(
+    "params", [on_policy, off_policy, lambda: off_policy(SACAgentParameters), two_levels]
+)
+def test_one_worker_makes_the_numbers_of_a_run_without_workers(params):
+    alone, collected = finished(params()), finished(with_workers(params(), workers=1))
+    assert alone[0] == collected[0]
+    assert_same_state(alone[1], collected[1])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [lambda: on_policy(input_filter=EVERY), lambda: off_policy(input_filter=EVERY), two_levels],
+)
+def test_numbers_do_not_depend_on_where_the_workers_are(params):
+    inline = finished(with_workers(params()))
+    local = finished(with_workers(params(), on="local"))
+    assert inline[0] == local[0]
+    assert_same_state(inline[1], local[1])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [lambda: on_policy(input_filter=EVERY), lambda: off_policy(input_filter=EVERY), two_levels],
+)
+def test_a_run_with_workers_goes_on_bit_for_bit_after_a_stop(params, tmp_path):
+    params = with_workers(params(), workers=3)
+    with manager_of(params) as whole:
+        records = list(whole.improve())
+        expected = whole.state_dict()
+    middle = len(records) // 2
+    with manager_of(params) as first:
+        going = first.improve()
+        for _ in range(middle):
+            next(going)
+        while not first.is_settled:
+            next(going)
+        write_checkpoint(tmp_path / "half", first.state_dict(), {})
+    with manager_of(params) as second:
+        second.load_state_dict(read_checkpoint(tmp_path / "half").state)
+        list(second.improve())
+        assert_same_state(expected, second.state_dict())
+
+
+def test_ticks_that_nobody_has_learned_from_yet_are_saved():
+    params = with_workers(on_policy(), ticks=100)
+    with manager_of(params) as first:
+        list(first.train_and_act(EnvironmentSteps(100)))
+        saved = first.state_dict()
+        assert len(saved["training"]["top"]["environment"]["blocks"][0]["made"]) > 0
+        list(first.train_and_act(EnvironmentSteps(100)))
+        expected = first.state_dict()
+    with manager_of(params) as second:
+        second.load_state_dict(saved)
+        list(second.train_and_act(EnvironmentSteps(100)))
+        assert_same_state(expected, second.state_dict())
+
+
+def test_a_rollout_is_made_by_one_policy():
+    with manager_of(with_workers(on_policy(), ticks=100)) as manager:
+        list(manager.train_and_act(EnvironmentSteps(72)))
+        stack = manager.graph.training
+        assert manager.clock.training_steps > 0
+        assert not any(block.made for block in stack.blocks.blocks)
+
+
+def test_a_resumed_run_with_other_workers_says_what_to_do():
+    with manager_of(with_workers(on_policy())) as first:
+        list(first.train_and_act(EnvironmentSteps(40)))
+        saved = first.state_dict()
+    with (
+        manager_of(with_workers(on_policy(), workers=4)) as second,
+        pytest.raises(CheckpointError, match=r"2 workers, not 4.*--restart_episodes"),
+    ):
+        second.load_state_dict(saved)
+    with (
+        manager_of(on_policy()) as alone,
+        pytest.raises(CheckpointError, match=r"2 workers, not of none.*--restart_episodes"),
+    ):
+        alone.load_state_dict(saved)
+    with manager_of(with_workers(on_policy(), workers=4)) as third:
+        with pytest.warns(CoachWarning, match="begin anew"):
+            third.load_state_dict(saved, restart_episodes=True)
+        list(third.train_and_act(EnvironmentSteps(200)))
+
+
+def test_a_killed_worker_is_replaced_and_its_rows_are_cut_off():
+    with manager_of(with_workers(off_policy(), on="local", ticks=1)) as manager:
+        list(manager.train_and_act(EnvironmentSteps(60)))
+        block = manager.graph.training.blocks.blocks[1]
+        os.kill(block.handle.process, signal.SIGKILL)
+        with pytest.warns(CoachWarning, match=r"worker 1 \(rows 2 to 3\) was lost.*2 episodes"):
+            records = list(manager.train_and_act(EnvironmentSteps(60)))
+        faults = [each for each in records if each.kind == "fault"]
+        assert len(faults) == 2
+        assert manager.faults == {"died": 2}
+        kept = manager.graph.agents["main"].trajectories()
+        assert kept["/truncated"][2:].sum() > kept["/truncated"][:2].sum()
+        assert manager.clock.environment_steps >= 120
+        list(manager.train_and_act(EnvironmentSteps(20)))
+        assert manager.faults == {"died": 2}
+
+
+def test_asynchronous_workers_act_within_the_bound_of_staleness():
+    params = with_workers(off_policy(), on="local", mode="asynchronous", ticks=2, staleness=4)
+    with manager_of(params) as manager:
+        records = list(manager.improve())
+    progress = [each.scalars for each in records if each.kind == "progress"]
+    found = [each["collection/staleness_max"] for each in progress]
+    assert found
+    assert 1 <= max(found) <= 4
+    assert records[-1].environment_steps >= 180
+
+
+def test_on_policy_agents_refuse_asynchronous_workers():
+    params = with_workers(on_policy(), on="local", mode="asynchronous")
+    with pytest.raises(ConfigurationError, match=r"level 'main' learns only .* use synchronous"):
+        manager_of(params)
+
+
+def test_an_environment_that_fails_in_a_worker_is_named():
+    environment = GymnasiumParameters(level="nowhere:Missing")
+    params = with_workers(replace(parameters(), environment=environment), on="local")
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        manager_of(params)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"workers": 5}, r"collection.workers \(5\) must be num_envs \(4\) or less"),
+        ({"on": "moon"}, "must be local, inline, ray or ray:ADDRESS, got 'moon'"),
+        ({"workers": 0, "on": "ray"}, "no workers to be there"),
+        ({"mode": "asynchronous", "on": "local", "ticks": 99}, "collection.staleness"),
+        ({"mode": "asynchronous"}, "only in synchronous mode"),
+    ],
+)
+def test_wrong_settings_are_refused(change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        with_workers(parameters(), **change)
+
+
+def test_actors_of_a_ray_cluster_make_the_same_numbers_and_are_replaced(monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # or other tests leave them no time
+    params = off_policy()
+    ray.init(
+        address="local", num_cpus=2, include_dashboard=False, object_store_memory=100_000_000,
+        log_to_driver=False, logging_level="ERROR",
+    )  # fmt: skip
+    try:
+        inline, there = finished(with_workers(params)), finished(with_workers(params, on="ray"))
+        assert inline[0] == there[0]
+        assert_same_state(inline[1], there[1])
+        with manager_of(with_workers(params, on="ray")) as manager:
+            list(manager.train_and_act(EnvironmentSteps(40)))
+            ray.kill(manager.graph.training.blocks.blocks[0].handle.actor)
+            with pytest.warns(CoachWarning, match="worker 0 .* was lost: its actor is gone"):
+                list(manager.train_and_act(EnvironmentSteps(60)))
+            assert manager.faults == {"died": 2}
+        with pytest.raises(ConfigurationError, match="the Ray cluster has 2 cores"):
+            manager_of(with_workers(params, workers=3, on="ray"))
+    finally:
+        ray.shutdown()
