@@ -13,6 +13,7 @@ from coach_rl.core.errors import ConfigurationError
 
 SUBCOMMANDS = {
     "compare": "coach_rl.cli.compare",
+    "dashboard": "coach_rl.cli.dashboard",
     "plot": "coach_rl.cli.plot",
     "runs": "coach_rl.cli.runs",
     "study": "coach_rl.cli.studies",

@@ -1,4 +1,4 @@
-"""Every log record as a line of JSON."""
+"""Log records as lines of JSON."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from coach_rl.telemetry.records import LogRecord
 
 
 class JsonlSink:
-    """Appends a line per record, so a killed run keeps its lines.
+    """Appends a line per record, so a killed run keeps its lines; histograms would be too large.
 
     Strict JSON: a number that is not finite is written as null.
 
@@ -23,6 +23,8 @@ class JsonlSink:
 
     def write(self, record: LogRecord) -> None:
         """One line."""
+        if record.kind == "histogram":
+            return
         line: dict[str, object] = {
             "kind": record.kind,
             "phase": record.phase.value,

@@ -1,4 +1,4 @@
-"""A run for TensorBoard: scalars by environment steps, charts, texts, settings, histograms, films."""
+"""A run for TensorBoard: scalars by environment steps, and what explains them."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ class Introduction:
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts in Markdown, by title."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    """Hyper-parameters by name; empty in a part that continues a run."""
+    """Hyper-parameters by name."""
 
 
 class TensorBoardSink:
@@ -60,7 +60,7 @@ class TensorBoardSink:
         resumed_at: Environment steps at which a resumed run continues; None for a new one. A
             TensorBoard that has been open since before is made to forget what the stopped run
             logged after them. On disk that must be gone already, see `experiment.run_folder`.
-        introduction: Written before the first scalars; None for nothing.
+        introduction: Written before everything else, where no file is there yet; None for nothing.
         known: Tags of the scalars that the run has had before, which the charts cover from the
             beginning.
     """
@@ -112,15 +112,15 @@ class TensorBoardSink:
             self._events = None
 
     def _begun(self) -> "_EventFile":
-        """A new file that begins with the introduction, unless a file before has it."""
-        step, is_first = self._resumed_at or 0, not any(self._folder.glob(f"{_PREFIX}*"))
-        events = _EventFile(self._folder, None if self._resumed_at is None else step + 1)
+        """A new file; a run's first begins with the introduction."""
+        is_first = not any(self._folder.glob(f"{_PREFIX}*"))
+        step = self._resumed_at
+        events = _EventFile(self._folder, None if step is None else step + 1)
         texts, settings = self._introduction.texts, self._introduction.settings
         values = [text_value(f"run/{title}", text) for title, text in texts.items()]
-        if settings:
-            values += settings_values(settings, time.time())
-        if values and (is_first or self._resumed_at is not None):
-            events.add(Event(step=step, summary=Summary(value=values)))
+        values += settings_values(settings, time.time()) if settings else []
+        if is_first and values:
+            events.add(Event(summary=Summary(value=values)))
         return events
 
     def _lay_out(self, scalars: Iterable[str]) -> None:

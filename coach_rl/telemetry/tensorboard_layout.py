@@ -16,7 +16,10 @@ from tensorboard.plugins.custom_scalar.layout_pb2 import (  # type: ignore[impor
 )
 
 _LEARNING = (
-    ("Return of training episodes, and mean of evaluations", "episode/reward evaluation/reward_mean"),
+    (
+        "Return of training episodes, and mean of evaluations",
+        "episode/reward evaluation/reward_mean",
+    ),
     ("Success", "episode/success evaluation/success_rate"),
     ("Return of each agent in evaluations", "evaluation/reward_mean/[^/]+"),
     ("Length of episodes", "episode/length evaluation/length_mean"),
@@ -78,7 +81,9 @@ def layout(tags: Iterable[str]) -> Layout | None:
         ("How fast, and what it takes", _charts(_SPEED, known)),
         ("What went wrong", _charts(_TROUBLE, known)),
     ]
-    categories = [Category(title=title, chart=charts) for title, page in pages if (charts := [*page])]
+    categories = [
+        Category(title=title, chart=charts) for title, page in pages if (charts := [*page])
+    ]
     return Layout(category=categories) if categories else None
 
 

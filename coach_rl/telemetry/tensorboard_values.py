@@ -1,4 +1,4 @@
-"""What TensorBoard shows besides scalars, as values of a summary: text, settings, histograms, films.
+"""Values of a summary besides scalars: layout, text, hyper-parameters, histograms, films.
 
 Written with the messages of the tensorboard package alone, which needs no TensorFlow.
 """
@@ -59,7 +59,6 @@ SCORES = {
     "time/steps_per_second": "environment steps per second",
 }
 """Columns of scores beside the hyper-parameters, and their titles."""
-_BINS = 30
 
 
 def layout_value(layout: Layout) -> Summary.Value:
@@ -73,9 +72,7 @@ def layout_value(layout: Layout) -> Summary.Value:
 
 def text_value(tag: str, markdown: str) -> Summary.Value:
     """A text in Markdown."""
-    return _value(
-        tag, _bytes(markdown.encode()), text_metadata.create_summary_metadata(tag, "")
-    )
+    return _value(tag, _bytes(markdown.encode()), text_metadata.create_summary_metadata(tag, ""))
 
 
 def settings_values(settings: Mapping[str, Setting], began: float) -> list[Summary.Value]:
@@ -119,7 +116,7 @@ def finished_value(ended: float) -> Summary.Value:
 
 
 def histogram_value(tag: str, bins: Array) -> Summary.Value:
-    """A histogram, [bins, 3]: left edge, right edge and count, as `histogram` makes."""
+    """A histogram, [bins, 3]: left edge, right edge and count, as `statistics.histogram` makes."""
     tensor = make_tensor_proto(np.asarray(bins, np.float64))
     return _value(tag, tensor, histogram_metadata.create_summary_metadata(tag, ""))
 
@@ -130,14 +127,6 @@ def film_value(tag: str, gif: bytes) -> Summary.Value:
         sides = [str(side).encode() for side in image.size]
     metadata = image_metadata.create_summary_metadata(display_name=tag, description="")
     return _value(tag, _bytes([*sides, gif]), metadata)
-
-
-def histogram(values: Array) -> Array:
-    """A histogram of numbers, [bins, 3]: left edge, right edge, count; without those not finite."""
-    finite = np.asarray(values, np.float64)
-    finite = finite[np.isfinite(finite)]
-    counts, edges = np.histogram(finite, bins=_BINS) if len(finite) else ([], [0.0])
-    return np.stack([edges[:-1], edges[1:], counts], axis=1).astype(np.float64)
 
 
 def _settings_value(tag: str, **content: object) -> Summary.Value:
