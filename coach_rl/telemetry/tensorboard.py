@@ -86,7 +86,9 @@ class TensorBoardSink:
         scalars = {f"{prefix}{name}": value for name, value in record.scalars.items()}
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         if record.kind == "video" and record.text.endswith(".gif"):
-            values.append(film_value("evaluation", (self._folder / record.text).read_bytes()))
+            file = self._folder / record.text
+            kind = re.sub(r"^step_\d+_?", "", file.stem) or "evaluation"
+            values.append(film_value(f"videos/{kind}", file.read_bytes()))
         if record.kind == "histogram":
             values += [
                 histogram_value(f"{prefix}{name}", bins.reshape(-1, 3))

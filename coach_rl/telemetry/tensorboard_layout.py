@@ -93,7 +93,7 @@ def _interval(tags: tuple[str, ...]) -> Iterator[Chart]:
     if value in tags:
         series = MarginChartContent.Series(value=value, lower=f"{value}_low", upper=f"{value}_high")
         yield Chart(
-            title="Return in evaluations: interquartile mean, 95 % interval",
+            title="Return in evaluations, 95 % interval",
             margin=MarginChartContent(series=[series]),
         )
 
