@@ -1,10 +1,8 @@
 """Pictures of the dashboard for docs/dashboards.md, of runs that are there.
 
-    coach -p Mujoco_PPO --steps 100000 --histograms -cp "evaluation_interval=10000"
-    coach -p Pendulum_HAC --steps 60000 --histograms -dg --video_skip 8
-    python benchmarks/dashboard_pictures.py experiments docs/pictures
+    python benchmarks/dashboard_pictures.py experiments/Mujoco_PPO docs/pictures
 
-Needs Chromium. A page is drawn by the browser without a window; its charts need seconds.
+The page says which runs it shows. Needs Chromium. A page is drawn by the browser without a window; its charts need seconds.
 """
 
 import argparse
@@ -18,14 +16,14 @@ from pathlib import Path
 from PIL import Image
 
 PAGES = {
-    "charts": ("custom_scalars", 1150),
-    "settings": ("hparams", 420),
-    "texts": ("text", 900),
-    "histograms": ("histograms", 900),
-    "videos": ("images", 700),
+    "charts": ("custom_scalars", "1700,1400"),
+    "settings": ("hparams", "2400,420"),
+    "texts": ("text", "1400,1250"),
+    "histograms": ("histograms", "1400,900"),
+    "videos": ("images", "1400,700"),
 }
-"""The page and the height in pixels of each picture."""
-WIDTH, SECONDS, COLOURS = 1400, 60, 64
+"""The page, and the width and height in pixels, of each picture."""
+SECONDS, COLOURS = 60, 64
 
 
 def main() -> None:
@@ -46,13 +44,13 @@ def main() -> None:
             address = next(found[0] for found in said if found)
             for page in given.pages:
                 path = given.pictures / f"{given.name}_{page}.png"
-                draw(browser, f"{address}#{PAGES[page][0]}", path, height=PAGES[page][1])
+                draw(browser, f"{address}#{PAGES[page][0]}", path, size=PAGES[page][1])
                 print(path, f"{path.stat().st_size / 1e3:.0f} kB")
         finally:
             dashboard.terminate()
 
 
-def draw(browser: str, address: str, path: Path, *, height: int) -> None:
+def draw(browser: str, address: str, path: Path, *, size: str) -> None:
     """A picture of a page, with few colours."""
     with tempfile.TemporaryDirectory() as profile:
         subprocess.run(
@@ -63,7 +61,7 @@ def draw(browser: str, address: str, path: Path, *, height: int) -> None:
                 "--disable-gpu",
                 "--hide-scrollbars",
                 f"--user-data-dir={profile}",
-                f"--window-size={WIDTH},{height}",
+                f"--window-size={size}",
                 f"--timeout={SECONDS * 1000}",
                 f"--virtual-time-budget={SECONDS * 1000}",
                 f"--screenshot={path}",

@@ -26,10 +26,10 @@ def run(words: Sequence[str]) -> int:
         )
     folders = given.folders or [Path("experiments")]
     count = sum(_runs_to_show(folder) for folder in folders)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with tempfile.TemporaryDirectory(prefix="coach-dashboard-") as links:
             url = _launch(_log_folder(folders, Path(links)), given.host, given.port)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
             print(f"{count} run{'s' * (count > 1)} in {', '.join(map(short, folders))}")
             print(f"dashboard:  {url}{_FIRST_PAGE}  (Ctrl-C ends it)", flush=True)
             threading.Event().wait()
