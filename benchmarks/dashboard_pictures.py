@@ -2,7 +2,7 @@
 
     python benchmarks/dashboard_pictures.py experiments/Mujoco_PPO docs/pictures
 
-The page says which runs it shows. Needs Chromium. A page is drawn by the browser without a window; its charts need seconds.
+The page says which runs it shows. Needs Chromium, which draws a page without a window.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from PIL import Image
 
 PAGES = {
     "charts": ("custom_scalars", "1700,1400"),
-    "settings": ("hparams", "2400,420"),
+    "settings": ("hparams", "2200,420"),
     "texts": ("text", "1400,1250"),
     "histograms": ("histograms", "1400,900"),
     "videos": ("images", "1400,700"),

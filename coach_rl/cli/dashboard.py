@@ -76,8 +76,8 @@ def _log_folder(folders: Sequence[Path], links: Path) -> Path:
     """
     paths = sorted({folder.expanduser().resolve() for folder in folders})
     paths = [path for path in paths if not any(other in path.parents for other in paths)]
-    if len(paths) == 1 and not (paths[0] / "manifest.json").exists():
-        return paths[0]
+    if len(folders) == 1 and not (paths[0] / "manifest.json").exists():
+        return folders[0].expanduser()
     shared = Path(os.path.commonpath([path.parent for path in paths]))
     for path in paths:
         link = links / path.relative_to(shared)

@@ -89,7 +89,7 @@ def _command(manifest: Json) -> str:
         _code(shlex.join(manifest["command"]) or "(run from a program)"),
     ]
     if manifest["preset"] is not None:
-        lines.append(f"Preset: `{manifest['preset']['file']}`")
+        lines.append(f"Preset: `{manifest['preset']['name']}`")
     lines += [
         f"Forked from `{each['run']}` at {each['checkpoint']}, with the changes "
         f"`{each['changes'] or 'none'}`"

@@ -52,11 +52,11 @@ Setting = bool | float | str
 """The value of a hyper-parameter."""
 SCORES = {
     "final_evaluation/reward_mean": "final return",
-    "final_evaluation/reward_iqm": "final return, interquartile mean",
+    "final_evaluation/reward_iqm": "final return (IQM)",
     "final_evaluation/success_rate": "final success rate",
-    "evaluation/reward_mean": "return in the last evaluation while training",
-    "evaluation/success_rate": "success rate in the last evaluation while training",
-    "time/steps_per_second": "environment steps per second",
+    "evaluation/reward_mean": "last return while training",
+    "evaluation/success_rate": "last success rate while training",
+    "time/steps_per_second": "steps per second",
 }
 """Columns of scores beside the hyper-parameters, and their titles."""
 
