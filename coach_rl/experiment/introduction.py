@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a run beside its records: texts and hyper-parameters.
+"""The introduction of a run in TensorBoard, beside its records: texts and hyper-parameters.
 
 All of it comes from the run's folder, so a run that is resumed or forked has it as well.
 """
@@ -47,7 +47,7 @@ def introduction(folder: RunFolder, levels: str) -> Introduction:
 
 
 def differences(default: Json, now: Json) -> dict[str, list[Json]]:
-    """Where two documents of parameters differ: both values by path; None where there is none."""
+    """The differences of two documents of parameters: both values by path, None where missing."""
     before, after = flat(default), flat(now)
     return {
         path: [before.get(path), after.get(path)]

@@ -97,7 +97,7 @@ def make_manifest(
 
 
 def _differences(graph_manager: GraphManager, origin: Origin) -> dict[str, list[Json]]:
-    """What differs from the preset's defaults: panel values, and parameters set by their path."""
+    """Differences from the preset's defaults: panel values, and parameters set by their path."""
     preset = origin.preset
     if preset is None:
         return {}

@@ -40,7 +40,7 @@ _PREFIX = "events.out.tfevents."
 
 @dataclass(frozen=True, kw_only=True)
 class Introduction:
-    """What TensorBoard shows of a run before it has said anything."""
+    """The introduction of a run, shown before it has said anything."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts in Markdown, by title."""
