@@ -35,6 +35,7 @@ from coach_rl.core.agents import (
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.profiling import HasTimedCalls, TimedCall
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
@@ -379,6 +380,14 @@ class AgentGroup:
             metrics={},
             members={name: report.metrics for name, report in learned.items()},
         )
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows: those of each member below its name."""
+        calls: list[TimedCall] = []
+        for name, agent in self.members.items():
+            calls += [TimedCall(agent, method, name) for method in ("act", "observe", "train")]
+            calls += agent.timed_calls() if isinstance(agent, HasTimedCalls) else ()
+        return calls
 
     def trajectories(self) -> dict[str, Array]:
         """Return the members' memories by flat path, each member's below `/agents/<name>`.

@@ -20,6 +20,7 @@ from coach_rl.core.filters import (
 )
 from coach_rl.core.goals import DIRECTIVE_KEYS
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import (
     Action,
     ActionInfo,
@@ -300,6 +301,18 @@ class FilteredAgent(ABC, Generic[Exploration]):
         if not isinstance(self.input_filter, HeldInput):
             self.input_filter = HeldInput(self.input_filter)
         return self.input_filter.hold(held)
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows."""
+        filtering = {
+            "observation": bool(self.input_filter.changed_keys),
+            "reward": self.input_filter.changes_reward,
+        }
+        return [
+            *(TimedCall(self.input_filter, of, "filter") for of in filtering if filtering[of]),
+            TimedCall(self, "choose", "choose"),
+            TimedCall(self, "store", "store"),
+        ]
 
     def filters_state_dict(self) -> State:
         """The filters' statistics."""

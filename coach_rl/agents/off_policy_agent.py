@@ -25,6 +25,7 @@ from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
     ActionInfo,
@@ -297,6 +298,15 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def metrics(self, clock: Clock) -> dict[str, float]:
         """Return the metrics of the memory and the exploration since the last call."""
         return self.memory.metrics() | self.learner.acting.metrics(clock)
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows."""
+        return [
+            *super().timed_calls(),
+            TimedCall(self.memory, "sample", "sample"),
+            TimedCall(self.memory, "note_errors", "priorities"),
+            *self.learner.engine.timed_calls(),
+        ]
 
     def trajectories(self) -> dict[str, Array]:
         """Return the memory's contents by flat path, see `memories.columns.shown_as`."""

@@ -28,6 +28,7 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
     ActionInfo,
@@ -280,6 +281,16 @@ class PPOAgent(FilteredAgent[RowNoise]):
             whole = batch.rollout.advantage[batch.positions]
             self.engine.scalars[WHOLE_MINIBATCH] = whole
         return self.engine.step(batch.rollout, batch.positions)
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows."""
+        return [
+            *super().timed_calls(),
+            TimedCall(self.memory, "rollout", "sample"),
+            TimedCall(self.memory, "grid", "sample"),
+            TimedCall(self, "rollout_batch", "advantages"),
+            *self.engine.timed_calls(),
+        ]
 
     def trajectories(self) -> dict[str, Array]:
         """The rollout so far by flat path, see `memories.columns.shown_as`; empty when it is."""

@@ -47,6 +47,7 @@ from coach_rl.core.activity import COMPILING, RECORDING, OnActivity, ignore_acti
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
@@ -201,6 +202,18 @@ class UpdateEngine(Generic[Batch]):
                 for name, tensor in each.network.named(flat).items():
                     found[f"{path}{name}"] = tensor.cpu().numpy().copy()
         return found
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows; it can't look into a recorded step."""
+        is_eager = self.mode == "eager"
+        optimisers = [adam for _, adam in self._learners if is_eager]
+        synced = [network for network, sync in self._targets if is_eager or sync.every > 1]
+        return [
+            TimedCall(self, "step", "update"),
+            TimedCall(self, "drain_metrics", "metrics"),
+            *(TimedCall(adam, "step", "optimiser") for adam in optimisers),
+            *(TimedCall(network, "sync_target", "sync") for network in synced),
+        ]
 
     def state_dict(self) -> State:
         """Adam's moments and powers, and the mode, which must not change during a run.

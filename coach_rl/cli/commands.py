@@ -134,7 +134,13 @@ def _train(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
     going_on = _GoingOn(group)
     if group.rank > 0:
         with going_on:
-            follow_experiment(graph_manager, task, group=group, on_start=going_on.note)
+            follow_experiment(
+                graph_manager,
+                task,
+                group=group,
+                on_start=going_on.note,
+                profile=train.output.profile,
+            )
         return 0
     with going_on, closing(_sink(train.output)) as console:
         result = run_experiment(
@@ -165,6 +171,7 @@ def _resume(resume: Resume, command: tuple[str, ...], group: ProcessGroup) -> in
                 restart_episodes=resume.restart_episodes,
                 group=group,
                 on_start=going_on.note,
+                profile=resume.output.profile,
             )
         return 0
     with going_on, closing(_sink(resume.output)) as console:
@@ -282,6 +289,8 @@ def _conclude(output: Output, result: RunResult, group: ProcessGroup) -> int:
     """Say how the run ended and what to do with it."""
     coach, folder = program("coach"), word(result.folder.path)
     is_saved = result.folder.checkpoints.is_dir()
+    if result.profile is not None:
+        _console(plain=output.plain).print(result.profile.table())
     if result.unsaved is not None and result.summary is None:
         raise CheckpointError(
             f"cannot write {result.unsaved}; {_resume_with(result.folder.path, group)}"
@@ -300,6 +309,8 @@ def _conclude(output: Output, result: RunResult, group: ProcessGroup) -> int:
     print(f"run folder: {short(result.folder.path)}")
     if result.unsaved is not None:
         raise CheckpointError(f"the end of this run is not saved: cannot write {result.unsaved}")
+    if result.profile is not None:
+        print(f"profile:    {short(result.folder.path)}/profile.json; trace.json for Perfetto")
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
     if _video(output.film) is not None:
@@ -386,6 +397,7 @@ def _run_settings(output: Output) -> RunSettings:
         tensorboard=not output.no_tensorboard,
         histograms=None if output.histograms is None else EnvironmentSteps(output.histograms),
         evaluate_aside=output.evaluate_aside,
+        profile=output.profile,
         video=_video(output.film),
     )
 

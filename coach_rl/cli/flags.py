@@ -198,6 +198,11 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
         help="evaluate in a process of its own; training doesn't wait for the results",
     )
     group.add_argument(
+        "--profile",
+        action="store_true",
+        help="show at the end where time has gone; profile.json and trace.json in the run's folder",
+    )
+    group.add_argument(
         "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
     )
     group.add_argument(

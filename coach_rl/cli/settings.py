@@ -84,6 +84,7 @@ class Output:
     histograms: int | None = None
     """Environment steps from one set to the next; None for none."""
     evaluate_aside: bool = False
+    profile: bool = False
     film: Film = field(default_factory=Film)
     plain: bool = False
     print_networks_summary: bool = False

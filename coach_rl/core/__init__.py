@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from coach_rl.core.levels import LevelDescription
     from coach_rl.core.marks import Mark
     from coach_rl.core.parameter_classes import parameter_class
+    from coach_rl.core.profiling import HasTimedCalls, TimedCall
     from coach_rl.core.records import (
         Action,
         ActionInfo,
@@ -99,12 +100,13 @@ __all__ = [
     "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters", "DrawableParameters",
     "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
     "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule",
-    "Fault", "FloatArray", "GoalSpace", "Hours", "InputFilter", "InputFilterParameters",
-    "InspectParameters", "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription",
-    "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",
-    "Observation", "OptionSpace", "Outcome", "OutputFilter", "OutputFilterParameters",
-    "ParameterError", "Phase", "PiecewiseSchedule", "Renderable", "RowNoise", "RowState",
-    "RunError", "RunLength", "RunningStatistics", "Schedule", "Space", "SpaceError", "State",
-    "Stateful", "StepUnit", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
-    "generator", "parameter_class", "parse_inspections",
+    "Fault", "FloatArray", "GoalSpace", "HasTimedCalls", "Hours", "InputFilter",
+    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
+    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
+    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
+    "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
+    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
+    "RunningStatistics", "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit",
+    "TimedCall", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
+    "parameter_class", "parse_inspections",
 ]  # fmt: skip

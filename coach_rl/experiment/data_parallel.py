@@ -5,7 +5,8 @@ The first process runs `run_experiment` or `resume_experiment` with its `group`,
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +19,8 @@ from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.opened_run import fitting, open_run
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.resuming import with_changes
+from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
@@ -67,6 +68,7 @@ def follow_experiment(
     *,
     group: ProcessGroup,
     on_start: Callable[[Path], None],
+    profile: bool = False,
 ) -> None:
     """Take part in a new run that another process leads, until it is over.
 
@@ -75,11 +77,12 @@ def follow_experiment(
         task: The leading process's.
         group: The processes.
         on_start: Called with the run's folder.
+        profile: Whether this process is profiled, in files of its own.
     """
     check_group(graph_manager, task, group)
     with live_graph(graph_manager, own_device(task, group), evaluation_envs=1, group=group):
         load_levels(graph_manager)
-        _follow(graph_manager.graph, group, on_start)
+        _follow(graph_manager, group, on_start, profile)
 
 
 def follow_resumed(
@@ -93,6 +96,7 @@ def follow_resumed(
     trust: Collection[str] = (),
     group: ProcessGroup,
     on_start: Callable[[Path], None],
+    profile: bool = False,
 ) -> None:
     """Take part in a resumed run that another process leads, until it is over.
 
@@ -106,6 +110,7 @@ def follow_resumed(
         trust: The leading process's.
         group: The processes.
         on_start: Called with the run's folder.
+        profile: Whether this process is profiled, in files of its own.
     """
     opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
     checkpoint, task, graph_manager = opened.checkpoint, opened.task, opened.graph_manager
@@ -117,22 +122,40 @@ def follow_resumed(
         else:
             with fitting(checkpoint):
                 graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
-        _follow(graph_manager.graph, group, on_start)
+        _follow(graph_manager, group, on_start, profile)
 
 
-def _follow(graph: Graph, group: ProcessGroup, on_start: Callable[[Path], None]) -> None:
+def _follow(
+    graph_manager: GraphManager,
+    group: ProcessGroup,
+    on_start: Callable[[Path], None],
+    profile: bool,
+) -> None:
     """Do what the leading process announces. A request to stop is its to grant."""
-    with StopRequests() as stop, stop.patient():
+    graph = graph_manager.graph
+    with StopRequests() as stop, stop.patient(), ExitStack() as opened:
         while (announced := group.next_order()).order is not Order.END:
             match announced.order:
                 case Order.STATE:
                     graph.training.simulators.state_dict()
                 case Order.RUN:
-                    on_start(Path(announced.text))
+                    on_start(folder := Path(announced.text))
+                    if profile:
+                        opened.enter_context(_profiled(graph_manager, group, folder))
                 case Order.HEATUP | Order.TRAIN as order:
                     graph.clock.phase = Phase.TRAIN if order is Order.TRAIN else Phase.HEATUP
                     graph.clock.wall_seconds = announced.seconds
                     graph.tick()
+
+
+@contextmanager
+def _profiled(graph_manager: GraphManager, group: ProcessGroup, folder: Path) -> Iterator[None]:
+    """Time the calls of this process, and write its profile at the end."""
+    with closing(RunProfile(graph_manager, process=f"rank{group.rank}")) as timed:
+        try:
+            yield
+        finally:
+            timed.write(timed.profile(), folder)
 
 
 def _obstacle(parameters: GraphParameters, size: int) -> str | None:

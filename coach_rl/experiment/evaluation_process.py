@@ -9,6 +9,7 @@ what the agents know; it plays the same episodes as the run itself would. It end
 however that ends, and is started again where it ends before.
 """
 
+import json
 import os
 import pickle
 import subprocess
@@ -16,6 +17,7 @@ import sys
 import traceback
 import warnings
 from collections import deque
+from collections.abc import Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,6 +27,7 @@ from coach_rl.core.errors import CoachError, CoachWarning, RunError
 from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.manifest import rebuild
 from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores
 from coach_rl.graph_managers.evaluator import AskedEvaluation
 from coach_rl.graph_managers.task import TaskParameters
@@ -41,10 +44,19 @@ class EvaluationProcess:
         run: The run's folder, whose manifest is written.
         task: The run's.
         trust: Modules whose code the run may use, besides those of the user's own runs.
+        profile: Whether it is profiled, in files of its own.
     """
 
-    def __init__(self, run: RunFolder, task: TaskParameters, trust: tuple[str, ...] = ()) -> None:
-        self._command = (str(run.path.absolute()), task.device, str(task.threads), *trust)
+    def __init__(
+        self,
+        run: RunFolder,
+        task: TaskParameters,
+        trust: tuple[str, ...] = (),
+        *,
+        profile: bool = False,
+    ) -> None:
+        given = {"device": task.device, "threads": task.threads, "profile": profile}
+        self._command = (str(run.path.absolute()), json.dumps({**given, "trust": trust}))
         self._waiting: deque[AskedEvaluation] = deque()
         self._answer: Scores | CoachError | None = None
         self._restarts = 0
@@ -138,16 +150,28 @@ class EvaluationProcess:
             self._doing = "evaluating"
 
 
-def _serve(connection: Connection, parent: int, run: Path, device: str, threads: int) -> None:
+def _serve(
+    connection: Connection,
+    parent: int,
+    run: Path,
+    *,
+    device: str,
+    threads: int,
+    profile: bool,
+    trust: Sequence[str],
+) -> None:
     """Evaluate what comes through a connection until it is closed."""
     graph_manager, task, _ = rebuild(
-        RunFolder(run), device, threads=threads, learns=False, trust=tuple(sys.argv[6:])
+        RunFolder(run), device, threads=threads, learns=False, trust=trust
     )
     with live_graph(graph_manager, task, training=False):
+        timed = RunProfile(graph_manager, process="evaluation") if profile else None
         _send(connection, READY)
         while True:
             policies = pickle.loads(connection.recv_bytes())
             scores = graph_manager.scores_of(policies, is_stopped=lambda: os.getppid() != parent)
+            if timed is not None:  # whoever ends this process gives no notice
+                timed.write(timed.profile(), run)
             _send(connection, scores)
 
 
@@ -158,10 +182,10 @@ def _send(connection: Connection, value: object) -> None:
 
 def _main() -> None:
     connection = Connection(int(sys.argv[1]))
-    parent, run, device, threads = int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], sys.argv[5]
+    parent, run, given = int(sys.argv[2]), Path(sys.argv[3]), json.loads(sys.argv[4])
     warnings.simplefilter("ignore")  # the run itself has said them
     try:
-        _serve(connection, parent, run, device, int(threads))
+        _serve(connection, parent, run, **given)
     except (EOFError, BrokenPipeError, ConnectionResetError, EvaluationStopped):
         return  # the run is over
     except CoachError as error:

@@ -8,8 +8,8 @@ experiment's `divergence` says.
 
 import signal
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from coach_rl.core.activity import OnActivity, ignore_activity
@@ -41,6 +41,7 @@ from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.provenance import now
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.run_logs import planned_cuts
+from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.experiment.run_sinks import RunSinks, trouble
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
@@ -51,6 +52,7 @@ from coach_rl.graph_managers.histograms import Histograms
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.csv import CsvSink, logged_names
 from coach_rl.telemetry.jsonl import JsonlSink
+from coach_rl.telemetry.profiler import Profile
 from coach_rl.telemetry.records import Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.sinks import Sink
@@ -77,6 +79,8 @@ class RunSettings:
     evaluate_aside: bool = False
     """If True, evaluations while training are made in a process of their own, and training does not
     wait for them. A run that is resumed with evaluations to come does so in any case."""
+    profile: bool = False
+    """If True, calls are timed, and profile.json and trace.json written at the end."""
 
     def __post_init__(self) -> None:
         require(
@@ -114,6 +118,8 @@ class RunResult:
     """Reason why the end of the run is in no checkpoint; None when it is, or none was wanted."""
     incidents: tuple[str, ...] = ()
     """Troubles that did not end the run, a line each."""
+    profile: Profile | None = None
+    """The time its calls took; None where none was asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +158,8 @@ class LiveRun:
     """Makes the evaluations while training; None where the run does so itself."""
     unsaved: str | None = None
     """Reason why the last attempt at a checkpoint failed; None if it did not."""
+    profile: Profile | None = None
+    """The profile, once the run is over; None where none was asked for."""
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""
@@ -160,8 +168,12 @@ class LiveRun:
         summary = None
         sinks = RunSinks(self.folder.path, self._files(), self.audience.sinks)
         with closing(sinks), ExitStack() as opened, self.stop.patient():
+            if self.settings.profile:
+                opened.enter_context(self._profiled(sinks))
             if self.settings.evaluate_aside or self.graph_manager.awaits_evaluations:
-                process = EvaluationProcess(self.folder, self.task, self.trust)
+                process = EvaluationProcess(
+                    self.folder, self.task, self.trust, profile=self.settings.profile
+                )
                 self.evaluator = opened.enter_context(process)
             try:
                 while not self._is_trained(sinks):
@@ -186,7 +198,26 @@ class LiveRun:
             best=self.keeper.best,
             unsaved=self.unsaved,
             incidents=self._incidents(sinks),
+            profile=self.profile,
         )
+
+    @contextmanager
+    def _profiled(self, sinks: RunSinks) -> Iterator[None]:
+        """Time the run's calls; the profile is written however the run ends."""
+        with closing(RunProfile(self.graph_manager)) as timed:
+            timed.time_parts(sinks)
+            timed.time(self.keeper, "save", "checkpoint")
+            if self.videos is not None:
+                timed.time(self.videos, "write", "film")
+            try:
+                yield
+            finally:
+                self.profile = timed.profile()
+                try:
+                    timed.write(self.profile, self.folder.path)
+                except OSError as error:
+                    what = f"the profile: {trouble(error, self.folder.path)}"
+                    self._note_failure("profiles", what)
 
     def _is_trained(self, sinks: RunSinks) -> bool:
         """Train to the end or to a stop; False if the run diverged and has been rolled back."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.profiling import TimedCall
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.sinks import Sink
 
@@ -41,6 +42,14 @@ class RunSinks:
         """Losses, a line a file."""
         return [each.loss for each in self._files if each.lost_in_all]
 
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows."""
+        return [
+            TimedCall(self, "write", "logging"),
+            *(TimedCall(each, "write", each.name) for each in self._files),
+            *(TimedCall(each, "write", type(each).__name__) for each in self._audience),
+        ]
+
     def write(self, record: LogRecord) -> None:
         """Write it wherever that can be done."""
         for sink in (*self._files, *self._audience):
@@ -56,7 +65,7 @@ class _File:
     """A sink that writes into the run's folder, opened when it is needed."""
 
     def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
-        self._folder, self._name, self._make = folder, name, make
+        self._folder, self.name, self._make = folder, name, make
         self._sink: Sink | None = None
         """None before the first record, after `close`, and while it fails."""
         self._retry_at = 0.0
@@ -67,7 +76,7 @@ class _File:
 
     @property
     def loss(self) -> str:
-        return f"{self._name} lost {self.lost_in_all:,} records ({self._reason})"
+        return f"{self.name} lost {self.lost_in_all:,} records ({self._reason})"
 
     def write(self, record: LogRecord) -> None:
         if self._lost and time.monotonic() < self._retry_at and record.kind != "checkpoint":
@@ -102,7 +111,7 @@ class _File:
         self._reason = error.strerror or str(error)
         if not self.lost_in_all:
             warnings.warn(
-                f"{self._name} cannot be written: {trouble(error, self._folder)}; the run "
+                f"{self.name} cannot be written: {trouble(error, self._folder)}; the run "
                 "continues and its records are lost there until it can",
                 CoachWarning,
                 stacklevel=2,

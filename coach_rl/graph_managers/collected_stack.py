@@ -21,6 +21,7 @@ import torch
 from coach_rl.core.agents import HoldingAgent, PacedAgent
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, RunError
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Action, BoolArray, Directive, EnvResponse, Fault, IntArray
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -157,6 +158,10 @@ class Blocks:
         among = np.zeros(self.num_envs, np.bool_)
         among[self._answer.rows] = True
         return among
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The call whose time a profile shows: waiting for workers."""
+        return [TimedCall(self, "take", "collect")]
 
     def metrics(self) -> dict[str, float]:
         """Age of decisions, and the share of time that learning waited for workers."""

@@ -152,6 +152,11 @@ class Graph:
         return self._training
 
     @property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The stack that trains, where there is one, and that of evaluations."""
+        return (self.evaluation,) if self._training is None else (self._training, self.evaluation)
+
+    @property
     def evaluation_seed(self) -> int:
         """Seed of the episodes of all evaluations while training."""
         return integer_seed(self.task.seed, "evaluation", "environment")

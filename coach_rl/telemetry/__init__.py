@@ -2,7 +2,8 @@
 
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
 `statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
-run takes of the machine; `video` writes what an episode looked like. Start with `records`.
+run takes of the machine, `profiler` where its time goes; `video` writes what an episode looked
+like. Start with `records`.
 """
 
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.console import ConsoleSink
     from coach_rl.telemetry.csv import CsvSink
     from coach_rl.telemetry.jsonl import JsonlSink
+    from coach_rl.telemetry.profiler import Profile, Profiler
     from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
     from coach_rl.telemetry.resources import ResourceSampler
     from coach_rl.telemetry.sinks import Sink
@@ -24,7 +26,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ConsoleSink", "CsvSink", "Evaluation", "Film", "JsonlSink", "Kind", "LogRecord",
-    "ResourceSampler", "Sink", "Summary", "TensorBoardSink", "VideoParameters",
+    "ConsoleSink", "CsvSink", "Evaluation", "Film", "JsonlSink", "Kind", "LogRecord", "Profile",
+    "Profiler", "ResourceSampler", "Sink", "Summary", "TensorBoardSink", "VideoParameters",
     "bootstrap_interval", "evaluation_table", "interquartile_mean", "write_video",
 ]  # fmt: skip

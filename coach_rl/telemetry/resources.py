@@ -1,6 +1,8 @@
-"""Resources a run uses on the machine: processor, memory, GPU memory."""
+"""Resources a run uses on the machine: processor, memory, GPUs."""
 
 import time
+from types import ModuleType
+from typing import Any, cast
 
 import psutil  # type: ignore[import-untyped]  # has no types
 import torch
@@ -22,7 +24,8 @@ class ResourceSampler:
         self._every_seconds = every_seconds
         self._process = psutil.Process()
         self._sampled_at = time.monotonic()
-        self._cpu_seconds, _ = self._usage()
+        self._cpu_seconds, _, _ = self._usage()
+        self._nvml = _nvml() if torch.cuda.is_available() else None
 
     def sample_if_due(self) -> dict[str, float]:
         """The scalars, with the processor's use since the last sample; empty where none is due."""
@@ -30,7 +33,7 @@ class ResourceSampler:
         elapsed = now - self._sampled_at
         if elapsed < self._every_seconds:
             return {}
-        cpu_seconds, memory = self._usage()
+        cpu_seconds, memory, processes = self._usage()
         used = max(0.0, cpu_seconds - self._cpu_seconds)
         self._sampled_at, self._cpu_seconds = now, cpu_seconds
         scalars = {
@@ -43,11 +46,13 @@ class ResourceSampler:
             reserved = sum(torch.cuda.memory_reserved(gpu) for gpu in gpus)
             scalars["resources/gpu_memory_mib"] = held / MIB
             scalars["resources/gpu_memory_reserved_mib"] = reserved / MIB
+        if self._nvml is not None:
+            scalars |= _gpu_usage(self._nvml, processes)
         return scalars
 
-    def _usage(self) -> tuple[float, int]:
-        """Processor seconds so far and resident bytes now, over the process tree."""
-        seconds, memory = 0.0, 0
+    def _usage(self) -> tuple[float, int, set[int]]:
+        """Processor seconds so far, resident bytes now, and the ids, over the process tree."""
+        seconds, memory, processes = 0.0, 0, set()
         for process in (self._process, *self._process.children(recursive=True)):
             try:
                 with process.oneshot():
@@ -57,4 +62,45 @@ class ResourceSampler:
                 continue
             # With the times of children that have ended, the sum never forgets what was used.
             seconds += times.user + times.system + times.children_user + times.children_system
-        return seconds, memory
+            processes.add(process.pid)
+        return seconds, memory, processes
+
+
+def _nvml() -> ModuleType | None:
+    """NVIDIA's management library; None without the extra `gpu`, or without a driver."""
+    try:
+        import pynvml
+    except ModuleNotFoundError:
+        return None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    return cast(ModuleType, pynvml)
+
+
+def _gpu_usage(nvml: Any, processes: set[int]) -> dict[str, float]:
+    """Load and memory of the GPUs on which these processes are; empty if none of them is on any.
+
+    A driver that doesn't tell who uses its GPUs, as in some containers, shows nobody there.
+    """
+    percent, held = 0.0, []
+    try:
+        for index in range(nvml.nvmlDeviceGetCount()):
+            gpu = nvml.nvmlDeviceGetHandleByIndex(index)
+            own = [
+                each.usedGpuMemory
+                for each in nvml.nvmlDeviceGetComputeRunningProcesses(gpu)
+                if each.pid in processes
+            ]
+            if own:
+                held += own
+                percent += nvml.nvmlDeviceGetUtilizationRates(gpu).gpu
+    except nvml.NVMLError:  # a GPU that doesn't support one of the questions
+        return {}
+    if not held:
+        return {}
+    scalars = {"resources/gpu_percent": float(percent)}
+    if None not in held:  # not every driver says how much
+        scalars["resources/gpu_memory_all_mib"] = sum(held) / MIB
+    return scalars

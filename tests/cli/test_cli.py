@@ -72,7 +72,7 @@ def test_every_flag_reads_into_its_field() -> None:
         "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
         "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high --hours 0.5 "
         "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
-        "--best length_mean --no_checkpoints --no_memories --workers 2 --on ray"
+        "--best length_mean --no_checkpoints --no_memories --workers 2 --on ray --profile"
     )
     film = Film(dump_gifs=True, dump_mp4=True, video_frames=60, video_skip=2)
     assert parse_arguments(words.split()) == Train(
@@ -101,6 +101,7 @@ def test_every_flag_reads_into_its_field() -> None:
             film=film,
             plain=True,
             print_networks_summary=True,
+            profile=True,
         ),
     )
 
@@ -461,6 +462,17 @@ def test_inspect_puts_statistics_of_the_samples_into_the_logs() -> None:
     header, *rows = (only_run(name="Pendulum_DDPG") / "main.agent.csv").read_text().splitlines()
     assert "inspect/sample/rewards/mean" in header.split(",")
     assert len(rows) >= 2
+
+
+def test_profile_is_shown_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-p", "CartPole_PPO", "--steps", 512, "-ntb", "-c", "--profile", "--plain") == 0
+    out = capsys.readouterr().out
+    table = out[out.index("Profile") : out.index("Evaluation")]
+    for name in ("tick", "act", "environment", "observe", "train", "evaluation", "logging"):
+        assert re.search(rf"│ +{name} +│", table)
+    run = only_run(name="CartPole_PPO")
+    assert f"profile:    experiments/CartPole_PPO/{run.name}/profile.json" in out
+    assert (run / "trace.json").exists()
 
 
 def test_only_our_own_warnings_are_lines_of_ours(

@@ -1,6 +1,8 @@
+import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -100,3 +102,74 @@ def test_no_gpu_metrics_where_there_is_none(clock, monkeypatch):
     sampler = ResourceSampler(every_seconds=1.0)
     clock[0] += 1.0
     assert set(sampler.sample_if_due()) == {"resources/cpu_percent", "resources/memory_mib"}
+
+
+class Nvml(SimpleNamespace):
+    """NVIDIA's library on a machine with three GPUs."""
+
+    class NVMLError(Exception):
+        pass
+
+    def nvmlInit(self):  # noqa: N802
+        if self.has_no_driver:
+            raise self.NVMLError
+
+    def nvmlDeviceGetCount(self):  # noqa: N802
+        return len(self.processes)
+
+    def nvmlDeviceGetHandleByIndex(self, index):  # noqa: N802
+        return index
+
+    def nvmlDeviceGetComputeRunningProcesses(self, gpu):  # noqa: N802
+        return [
+            SimpleNamespace(pid=pid, usedGpuMemory=mib and mib * 2**20)
+            for pid, mib in self.processes[gpu].items()
+        ]
+
+    def nvmlDeviceGetUtilizationRates(self, gpu):  # noqa: N802
+        return SimpleNamespace(gpu=(90, 50, 7)[gpu])
+
+
+@pytest.fixture
+def gpu_scalars(clock, monkeypatch):
+    """The metrics by NVIDIA's library, given who uses which GPU with how many MiB."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+
+    def sampled(*processes, has_no_driver=False):
+        nvml = Nvml(processes=processes, has_no_driver=has_no_driver)
+        monkeypatch.setitem(sys.modules, "pynvml", nvml)
+        sampler = ResourceSampler(every_seconds=1.0)
+        clock[0] += 1.0
+        scalars = sampler.sample_if_due()
+        names = ("resources/gpu_percent", "resources/gpu_memory_all_mib")
+        return tuple(scalars.get(name) for name in names)
+
+    return sampled
+
+
+def test_gpus_that_the_process_and_its_children_use(gpu_scalars):
+    stranger, own = 1, os.getpid()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        scalars = gpu_scalars({own: 100, stranger: 4_000}, {stranger: 9}, {child.pid: 30})
+        child.communicate(b"\n")
+    assert scalars == (97.0, 130.0)
+
+
+@pytest.mark.parametrize("processes", [({1: 9},), ()], ids=["others", "no gpu"])
+def test_no_gpu_usage_where_no_gpu_is_used(gpu_scalars, processes):
+    assert gpu_scalars(*processes) == (None, None)
+
+
+def test_no_gpu_usage_without_a_driver(gpu_scalars):
+    assert gpu_scalars({os.getpid(): 1}, has_no_driver=True) == (None, None)
+
+
+def test_gpu_load_where_the_driver_does_not_say_how_much_memory(gpu_scalars):
+    assert gpu_scalars({os.getpid(): None}) == (90.0, None)
+
+
+def test_nvidias_library_has_what_is_asked_of_it():
+    nvml = pytest.importorskip("pynvml")
+    assert not [name for name in vars(Nvml) if name.startswith("nvml") and not hasattr(nvml, name)]
+    assert issubclass(nvml.NVMLError, Exception)
