@@ -19,7 +19,7 @@ from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.graph_managers import GraphManager, TaskParameters
 
-STEPS = {"Mujoco_PPO": 4_096, "Pendulum_HAC": 1_600, "CartPole_PPO": 2_048, "Mujoco_SAC": 400}
+STEPS = {"Mujoco_PPO": 2_048, "Pendulum_HAC": 1_600, "CartPole_PPO": 2_048, "Mujoco_SAC": 400}
 """Environment steps of a piece: whole rollouts, or about a second."""
 WARM_UP = {"Pendulum_HAC": 6_400, "Mujoco_SAC": 10_400}
 """Environment steps before the first piece, so that all of them learn."""

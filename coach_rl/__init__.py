@@ -171,8 +171,8 @@ if TYPE_CHECKING:
         PrioritisedParameters,
         ReplayMemoryParameters,
     )
-    from coach_rl.studies import Needs, Published, Study, Variant
-    from coach_rl.telemetry import VideoParameters
+    from coach_rl.studies import Needs, Published, Study, Variant, watch
+    from coach_rl.telemetry import NotebookSink, VideoParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -194,7 +194,7 @@ __all__ = [
     "HindsightParameters", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters",
     "LearningParameters", "LevelParameters", "LinearBoxToBoxMap", "LinearSchedule", "MeanHead",
     "ModuleParameters", "MujocoParameters", "MujocoTask", "MujocoTaskParameters", "Needs",
-    "Observation", "ObservationClippingFilter", "ObservationCropFilter",
+    "NotebookSink", "Observation", "ObservationClippingFilter", "ObservationCropFilter",
     "ObservationMoveAxisFilter", "ObservationNormalizationFilter", "ObservationRGBToYFilter",
     "ObservationReductionBySubPartsNameFilter", "ObservationRescaleSizeByFactorFilter",
     "ObservationRescaleToSizeFilter", "ObservationSqueezeFilter", "ObservationStackingFilter",
@@ -210,7 +210,7 @@ __all__ = [
     "TD3AlgorithmParameters", "TargetSync", "TaskParameters", "TorsoParameters", "TrainedAgent",
     "TrainingSteps", "TruncatedNormalNoise", "UnknownNameError", "ValidationParameters", "Variant",
     "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
-    "load_preset", "resume_experiment", "run_experiment",
+    "load_preset", "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

@@ -118,7 +118,7 @@ _SEEDS = _Command(
     "",
     TrainSeeds,
     "preset",
-    "with --seeds it begins a run for each of them",
+    "with --seeds it begins a run for each of them, in a process of its own",
 )
 _OF_PRESET = {"evaluate": _UNTRAINED, "check": _CHECKED_PRESET}
 """Commands with -p PRESET instead of their subject, by name."""
@@ -137,11 +137,13 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
        coach study run|status|report FILE
-       coach compare FOLDER FOLDER ...
-       coach plot FOLDER ...
+       coach report STUDY.py
+       coach compare FOLDER FOLDER ...  or  coach compare STUDY.py
+       coach plot FOLDER ...            or  coach plot STUDY.py
        coach dashboard [FOLDER ...]
        coach runs [FOLDER]              or  coach runs rm RUN ...
        coach sweep -p PRESET [--search SPACE] [flags]
+       coach watch [RUN]
        coach list [WORD]                or  coach -l"""
 
 

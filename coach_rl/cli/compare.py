@@ -1,11 +1,15 @@
 """`coach compare A B`: the difference between groups of runs, if it is more than chance."""
 
 import argparse
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from coach_rl.cli.studies import add_places
 from coach_rl.cli.subcommands import Parser
 from coach_rl.cli.tables import show, table_console
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.studies.comparison import (
     IQM,
     compare,
@@ -14,20 +18,31 @@ from coach_rl.studies.comparison import (
     overall_improvement,
     score_table,
 )
-from coach_rl.studies.run_groups import FINAL, MOMENTS, default_metric, find_groups, group_scores
+from coach_rl.studies.run_groups import (
+    AFTERWARDS,
+    FINAL,
+    MOMENTS,
+    RunGroup,
+    default_metric,
+    find_groups,
+    group_scores,
+)
 from coach_rl.studies.statistics import STATISTICS
+from coach_rl.studies.study_file import load_study
+from coach_rl.studies.study_groups import variant_groups
+from coach_rl.studies.study_runs import study_runs
 
 
 def run(words: Sequence[str]) -> int:
     """Compare, print, and return the exit code."""
     given = _parser().parse_args(words)
-    groups, notes = find_groups(given.folders)
-    metric = given.metric or default_metric(groups)
-    scored, left_out = group_scores(groups, metric=metric, at=given.at)
-    baseline = given.baseline or scored[-1].group
+    asked = asked_for(given)
+    notes, metric = asked.notes, asked.metric
+    scored, left_out = group_scores(asked.groups, metric=metric, at=asked.at)
+    baseline = asked.baseline or scored[-1].group
     found = compare(scored, baseline, metric=metric, statistic=given.statistic)
     notes += [*left_out, *notes_on(scored)]
-    scores = score_table(scored, metric=metric, title=f"{metric} {said(given.at)}")
+    scores = score_table(scored, metric=metric, title=f"{metric} {said(asked.at)}")
     table = comparison_table(found)
     console = table_console()
     if given.markdown:
@@ -52,6 +67,63 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The groups that are asked for, and what scores their runs."""
+
+    groups: list[RunGroup]
+    notes: list[str]
+    metric: str
+    baseline: str | None
+    at: str | int
+
+
+def asked_for(given: argparse.Namespace) -> Asked:
+    """The groups in the folders, or the variants of a study with what counts in it.
+
+    Raises:
+        ConfigurationError: There are no runs, or a study stands beside something else.
+    """
+    files = [word for word in given.folders if re.search(r"\.py(:\w*)?$", word)]
+    if not files:
+        if given.earlier:
+            raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
+        groups, notes = find_groups([Path(word) for word in given.folders])
+        metric = given.metric or default_metric(groups)
+        return Asked(groups, notes, metric, given.baseline, given.at or FINAL)
+    if len(given.folders) > 1:
+        raise ConfigurationError(
+            f"the study {files[0]} names all that is compared; give it alone, or folders"
+        )
+    study = load_study(files[0])
+    runs = study_runs(study, root=given.root, earlier=given.earlier)
+    groups = variant_groups(study, runs)
+    if not groups:
+        raise ConfigurationError(
+            f"the study '{study.name}' has no runs in {given.root / study.name}; `coach study run "
+            f"{files[0]}` makes them, and -ep names another folder of all experiments"
+        )
+    missing = sum(run.scores is None for run in runs)
+    notes = [f"{missing} of {len(runs)} runs have not begun"] if missing else []
+    at = given.at or (FINAL if study.episodes is None else AFTERWARDS)
+    metric, baseline = given.metric or study.metric, given.baseline
+    if baseline is None and any(group.name == study.baseline for group in groups):
+        baseline = study.baseline
+    return Asked(groups, notes, metric, baseline, at)
+
+
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    """The words and flags that say which runs."""
+    parser.add_argument(
+        "folders",
+        metavar="FOLDER",
+        nargs="+",
+        help="a group of runs each, or one folder whose folders, or whose study's variants, are "
+        "the groups; or a study's file, STUDY.py",
+    )
+    add_places(parser)
+
+
 def add_scoring(parser: argparse.ArgumentParser) -> None:
     """The flags that say what scores a run."""
     parser.add_argument(
@@ -64,7 +136,6 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         "--at",
         metavar="WHEN",
         type=moment,
-        default=FINAL,
         help="the evaluation that scores a run: final, last (while training), afterwards (made by "
         "`coach evaluate`), or a number of environment steps (default: final)",
     )
@@ -102,19 +173,12 @@ def said(at: str | int) -> str:
 def _parser() -> Parser:
     parser = Parser(
         prog="coach compare",
-        usage="coach compare FOLDER FOLDER ... [flags]",
+        usage="coach compare FOLDER FOLDER ... [flags]  or  coach compare STUDY.py [flags]",
         description="Compare groups of runs: by how much they differ, with a 95 % interval over "
         "seeds, and the probability that a run of one scores higher than one of the other. Where "
         "the interval holds zero, no difference is reported.",
     )
-    parser.add_argument(
-        "folders",
-        metavar="FOLDER",
-        nargs="+",
-        type=Path,
-        help="a group of runs each, or one folder whose folders, or whose study's variants, are "
-        "the groups",
-    )
+    add_groups(parser)
     add_scoring(parser)
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     return parser

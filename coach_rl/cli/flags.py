@@ -125,7 +125,8 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "--workers",
         metavar="N",
         type=positive,
-        help="let N worker processes act and step the environments, a share of them each",
+        help="let N worker processes act and step the environments, a share of them each; not with "
+        "--seeds",
     )
     group.add_argument(
         "--steps",

@@ -27,12 +27,9 @@ def run(words: Sequence[str]) -> int:
     return {"run": _run, "status": _status, "report": _report}[given.command](given)
 
 
-def _parser() -> Parser:
-    shared = Parser(add_help=False)
-    shared.add_argument(
-        "file", metavar="FILE", help="a .py file with `study() -> Study`, or FILE.py:FUNCTION"
-    )
-    shared.add_argument(
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """The flags that say where a study's runs are."""
+    parser.add_argument(
         "-ep",
         "--experiment_path",
         metavar="PATH",
@@ -41,7 +38,7 @@ def _parser() -> Parser:
         default=Path("experiments"),
         help="the folder of all experiments (default: ./experiments)",
     )
-    shared.add_argument(
+    parser.add_argument(
         "--runs",
         metavar="FOLDER",
         dest="earlier",
@@ -50,9 +47,17 @@ def _parser() -> Parser:
         default=[],
         help="take finished runs with the same parameters from here as well, however deep",
     )
+
+
+def _parser() -> Parser:
+    shared = Parser(add_help=False)
+    shared.add_argument(
+        "file", metavar="FILE", help="a .py file with `study() -> Study`, or FILE.py:FUNCTION"
+    )
+    add_places(shared)
     shared.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = Parser(prog="coach study", description="Many runs that answer one question.")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="run|status|report", required=True)
     run = commands.add_parser("run", parents=[shared], help="make the runs that are missing")
     run.add_argument(
         "--jobs", metavar="N", type=positive, help="runs at once (default: as the machine carries)"
@@ -104,11 +109,12 @@ def _run(given: argparse.Namespace) -> int:
     print(f"\n{report(study, runs, brief=True)}\n")
     print(f"run folders in {short((given.root / study.name).absolute())}")
     print(f"each run:   {program('coach')} study report {shlex.quote(given.file)}")
-    failed = [f"{named(each.job)}: {each.error}" for each in results if each.state != "done"]
+    failed = [each for each in results if each.state != "done"]
     if failed:
+        others = f"; so did {', '.join(named(each.job) for each in failed[1:])}" * (len(failed) > 1)
         raise RunError(
-            f"{len(failed)} of {len(runs)} runs failed: {'; '.join(failed)}; the same command "
-            "tries them again and leaves out what is done"
+            f"{len(failed)} of {len(runs)} runs failed: {named(failed[0].job)}: {failed[0].error}"
+            f"{others}; the same command tries them again and leaves out what is done"
         )
     return 0
 
@@ -142,6 +148,7 @@ def named(job: "Job") -> str:
 
 
 def _status(given: argparse.Namespace) -> int:
+    from coach_rl.cli.tables import table_console
     from coach_rl.studies.study_file import load_study
     from coach_rl.studies.study_runs import study_runs
 
@@ -162,7 +169,7 @@ def _status(given: argparse.Namespace) -> int:
             "" if last is None else f"{last:,.4g}",
             "" if run.folder is None else short(run.folder.path),
         )
-    Console(highlight=False).print(table)
+    table_console().print(table)
     states = Counter("missing" if run.scores is None else run.scores.state for run in runs)
     print(", ".join(f"{count} {state}" for state, count in states.items()))
     return 0

@@ -15,9 +15,11 @@ SUBCOMMANDS = {
     "compare": "coach_rl.cli.compare",
     "dashboard": "coach_rl.cli.dashboard",
     "plot": "coach_rl.cli.plot",
+    "report": "coach_rl.cli.report",
     "runs": "coach_rl.cli.runs",
     "study": "coach_rl.cli.studies",
     "sweep": "coach_rl.cli.sweep",
+    "watch": "coach_rl.cli.watch",
 }
 """The module of each command."""
 

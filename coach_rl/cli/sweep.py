@@ -205,5 +205,6 @@ def _warn(job: "Job", text: str) -> None:
 
 def _command(given: argparse.Namespace, changes: str) -> str:
     """The command line that trains with the best setting, as it can be typed."""
-    quoted = shlex.quote(changes) if set(changes) & set('"$`\\!') else f'"{changes}"'
-    return f"{program('coach')} -p {shlex.quote(given.preset)} -cp {quoted}"
+    from coach_rl.studies.reproduction import in_quotes
+
+    return f"{program('coach')} -p {shlex.quote(given.preset)} -cp {in_quotes(changes)}"

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.sizes import readable
 from coach_rl.core.state import State
 from coach_rl.experiment.best_evaluation import Best, candidate, is_better, is_measured_by
 from coach_rl.experiment.checkpoint import (
@@ -24,6 +26,7 @@ from coach_rl.experiment.checkpoint import (
     remove_unfinished,
     write_checkpoint,
 )
+from coach_rl.experiment.disk_space import size_of
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.run_logs import log_notes
 from coach_rl.experiment.segments import NOTHING_STORED
@@ -74,6 +77,7 @@ class CheckpointKeeper:
         state: What to save: the graph manager's `state_dict`.
         policy: When to save, and what stays.
         seed: The run's, kept beside the state for `require_same_seed`.
+        on_activity: Called when a checkpoint is written, with its size.
     """
 
     def __init__(
@@ -83,10 +87,11 @@ class CheckpointKeeper:
         *,
         policy: CheckpointParameters,
         seed: int = 0,
+        on_activity: OnActivity = ignore_activity,
     ) -> None:
         self._folder = folder
         self._state = state
-        self._policy, self._seed = policy, seed
+        self._policy, self._seed, self._on_activity = policy, seed, on_activity
         self._saved_at = 0.0
         """Seconds of the run's own time at the newest checkpoint."""
         self._periodic, self._stored = Periodic(), NOTHING_STORED
@@ -234,13 +239,19 @@ class CheckpointKeeper:
         return best
 
     def _write(self, path: Path, reasons: set[Reason]) -> None:
-        self._stored = write_checkpoint(
-            path,
-            self._state(),
-            self._notes(reasons),
-            earlier=self._stored,
-            memories=self._policy.memories,
-        )
+        state = self._state()
+        size = readable(size_of(state, memories=self._policy.memories))
+        self._on_activity(f"writing a checkpoint of {size}")
+        try:
+            self._stored = write_checkpoint(
+                path,
+                state,
+                self._notes(reasons),
+                earlier=self._stored,
+                memories=self._policy.memories,
+            )
+        finally:
+            self._on_activity("")
         if "best" in reasons:
             point(path.parent, BEST, path.name)
         point(path.parent, LAST, path.name)

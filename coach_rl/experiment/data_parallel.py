@@ -6,7 +6,7 @@ The first process runs `run_experiment` or `resume_experiment` with its `group`,
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,7 +155,8 @@ def _profiled(graph_manager: GraphManager, group: ProcessGroup, folder: Path) ->
         try:
             yield
         finally:
-            timed.write(timed.profile(), folder)
+            with suppress(OSError):  # the leading process says that of its own
+                timed.write(timed.profile(), folder)
 
 
 def _obstacle(parameters: GraphParameters, size: int) -> str | None:

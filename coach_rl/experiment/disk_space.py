@@ -52,6 +52,18 @@ def check_disk_space(
         )
 
 
+def size_of(state: object, *, memories: bool) -> int:
+    """Bytes of all arrays and tensors in a state, and of what is `Appended` where that counts."""
+    match state:
+        case Appended():
+            return memories * state.dtype.itemsize * int((state.ends - state.first).sum())
+        case dict():
+            return sum(size_of(part, memories=memories) for part in state.values())
+        case list() | tuple():
+            return sum(size_of(part, memories=memories) for part in state)
+    return int(getattr(state, "nbytes", 0))
+
+
 def appended_in(state: object) -> Iterator[Appended]:
     """Everything that is `Appended` in a state."""
     match state:

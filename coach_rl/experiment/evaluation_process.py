@@ -18,6 +18,7 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -171,7 +172,8 @@ def _serve(
             policies = pickle.loads(connection.recv_bytes())
             scores = graph_manager.scores_of(policies, is_stopped=lambda: os.getppid() != parent)
             if timed is not None:  # whoever ends this process gives no notice
-                timed.write(timed.profile(), run)
+                with suppress(OSError):  # the run says that of its own profile
+                    timed.write(timed.profile(), run)
             _send(connection, scores)
 
 

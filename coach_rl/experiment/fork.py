@@ -119,7 +119,11 @@ def fork_experiment(
         folder = create_run_folder(root, name, manifest, source)
         with locked(folder.path):
             keeper = CheckpointKeeper(
-                folder, graph_manager.state_dict, policy=policy, seed=task.seed
+                folder,
+                graph_manager.state_dict,
+                policy=policy,
+                seed=task.seed,
+                on_activity=on_activity,
             )
             keeper.begin_at(checkpoint, graph_manager.clock.environment_steps)
             done = graph_manager.clock.environment_steps

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning, ConfigurationError
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.steps import RunLength
 from coach_rl.experiment.adaptations import moved, without_memories
 from coach_rl.experiment.checkpoint import list_checkpoints
 from coach_rl.experiment.introduction import differences
@@ -42,6 +43,7 @@ from coach_rl.experiment.trust import (
 from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import ScheduleParameters
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 
 
@@ -121,6 +123,16 @@ def experiment_json(
     if policy is not None:
         parameters["checkpoints"] = encode(policy)
     return {"parameters": parameters, "task": encode(task, "task")}
+
+
+def planned_lengths(run: Path) -> tuple[RunLength, ...]:
+    """Lengths of which the first to be reached ends a run; none where its manifest doesn't tell."""
+    try:
+        schedule = decode(read_manifest(RunFolder(run))["parameters"]["schedule"])
+        assert isinstance(schedule, ScheduleParameters)
+    except (CoachError, KeyError, AssertionError):
+        return ()
+    return tuple(each for each in (schedule.training, schedule.stop_after) if each is not None)
 
 
 def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | None) -> None:

@@ -83,9 +83,10 @@ def git_state(folder: Path) -> Json:
 
 
 def hardware() -> Json:
-    """Processor, cores, memory in bytes, GPUs, operating system."""
+    """Host, processor, cores, memory in bytes, GPUs, operating system."""
     gpus = range(torch.cuda.device_count())
     return {
+        "host": platform.node(),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),

@@ -97,14 +97,26 @@ def holder_of(folder: Path) -> Holder | None:
 
     It only reads: taking the lock to see whether it is free would keep others from it.
     """
+    holder, is_lost = _named_in(folder)
+    return None if is_lost else holder
+
+
+def lost_holder_of(folder: Path) -> Holder | None:
+    """The process that is gone without letting go of a run's folder, as after a kill, or None."""
+    holder, is_lost = _named_in(folder)
+    return holder if is_lost else None
+
+
+def _named_in(folder: Path) -> tuple[Holder | None, bool]:
+    """The process that the lock names, and whether it is gone."""
     path = folder / LOCK
     try:
         require_regular_file(path)
         with path.open(encoding="utf-8") as file:
             holder, age = _holder(file), time.time() - path.stat().st_mtime
     except (CheckpointError, OSError):
-        return None
-    return None if holder is None or holder.is_gone or _is_silent(holder, age) else holder
+        return None, False
+    return holder, holder is not None and (holder.is_gone or _is_silent(holder, age))
 
 
 def _take(file: TextIO, path: Path) -> None:

@@ -111,7 +111,11 @@ def run_experiment(
         group.announce(Order.RUN, text=str(folder.path.absolute()))
         with locked(folder.path):
             keeper = CheckpointKeeper(
-                folder, graph_manager.state_dict, policy=policy, seed=task.seed
+                folder,
+                graph_manager.state_dict,
+                policy=policy,
+                seed=task.seed,
+                on_activity=on_activity,
             )
             return LiveRun(
                 graph_manager, task, folder, settings, audience, stop, keeper, videos, None
@@ -167,7 +171,9 @@ def resume_experiment(
     """
     settings, audience = settings or RunSettings(), audience or Audience()
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
+    audience.on_activity("reading the checkpoint")
     opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
+    audience.on_activity("")
     folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
     if not (last_good or drop_later):
         require_latest(opened)
@@ -184,7 +190,13 @@ def resume_experiment(
         locked(folder.path),
     ):
         policy = policy_of(graph_manager, settings)
-        keeper = CheckpointKeeper(folder, graph_manager.state_dict, policy=policy, seed=task.seed)
+        keeper = CheckpointKeeper(
+            folder,
+            graph_manager.state_dict,
+            policy=policy,
+            seed=task.seed,
+            on_activity=on_activity,
+        )
         if checkpoint is None:
             require_never_saved(opened)
             load_levels(graph_manager, opened.manifest)

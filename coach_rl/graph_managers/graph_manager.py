@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
-from coach_rl.core.activity import OnActivity, ignore_activity
+from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
@@ -428,13 +428,16 @@ class GraphManager:
         self, is_left: Callable[[], bool], *, most_left: int
     ) -> Iterator[LogRecord]:
         """The results that are there; waits for more, until no more than `most_left` are asked."""
-        evaluator = self._evaluator
+        evaluator, is_waiting = self._evaluator, False
         while evaluator is not None and self._asked and not is_left():
             if self._progress.ending(self.clock) == SOLVED:  # what was asked later, nobody needs
                 self._asked.clear()
                 evaluator.forget()
-                return
+                break
             wait = WAIT_SECONDS if len(self._asked) > most_left else 0.0
+            if wait:
+                is_waiting = True
+                self.graph.on_activity(waiting_for(len(self._asked) - most_left))
             if evaluator.has_answered(wait_seconds=wait):
                 scores, asked = evaluator.answer(), self._asked.pop(0)
                 evaluation = self._evaluation(
@@ -445,7 +448,9 @@ class GraphManager:
                 self._progress.note_result(evaluation)
                 yield from self._settling([*evaluation.levels, evaluation])
             elif not wait:
-                return
+                break
+        if is_waiting:
+            self.graph.on_activity("")
 
     def _asked_now(self) -> AskedEvaluation:
         """An evaluation of the agents as they are."""

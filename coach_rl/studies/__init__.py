@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from coach_rl.studies.study_file import load_study
     from coach_rl.studies.study_jobs import check_study, jobs_of
     from coach_rl.studies.sweep import Sweep, SweepResult, run_sweep
+    from coach_rl.studies.watching import Standing, Viewer, watch
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -49,10 +50,12 @@ __all__ = [
     "RayCluster",
     "RunScores",
     "Slurm",
+    "Standing",
     "Study",
     "Sweep",
     "SweepResult",
     "Variant",
+    "Viewer",
     "check_study",
     "difference",
     "estimate",
@@ -66,4 +69,5 @@ __all__ = [
     "run_job",
     "run_sweep",
     "runs_below",
+    "watch",
 ]

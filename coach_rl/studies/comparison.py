@@ -47,7 +47,7 @@ class Comparison:
         if found.low is None or found.high is None:
             return f"{unclear}, too few for an interval; train with 5 or more of each"
         if not found.is_clear:
-            interval = f"95 % interval {_interval(found, metric)}"
+            interval = f"95 % interval {interval_of(found, metric)}"
             value = shown(found.value, metric)
             return f"{unclear}: it is {value} ({interval}), which may be zero{self._sight()}"
         side = "higher" if found.value > 0 else "lower"
@@ -136,6 +136,28 @@ def compare(
     return found
 
 
+def possible_comparisons(
+    scored: Sequence[Scored], baseline: str | None, *, metric: str, statistic: str = IQM
+) -> list[Comparison]:
+    """The comparisons with the baseline, or with the last group; none where there are none.
+
+    Args:
+        scored: What `group_scores` returned.
+        baseline: The group that the others are compared with; None, or one without scores: the
+            last.
+        metric: What the scores are.
+        statistic: One of `STATISTICS`.
+    """
+    names = list(dict.fromkeys(each.group for each in scored))
+    if not names:
+        return []
+    baseline = baseline if baseline in names else names[-1]
+    theirs = {each.level for each in scored if each.group == baseline}
+    if not any(each.group != baseline and each.level in theirs for each in scored):
+        return []
+    return compare(scored, baseline, metric=metric, statistic=statistic)
+
+
 def overall_improvement(
     scored: Sequence[Scored], group: str, baseline: str
 ) -> tuple[Estimate, int] | None:
@@ -195,7 +217,7 @@ def score_table(scored: Sequence[Scored], *, metric: str, title: str = "") -> Te
                 shown(float(each.scores.mean()), metric),
                 "-" if std is None else shown(std, metric),
                 shown(found.value, metric),
-                _interval(found, metric),
+                interval_of(found, metric),
                 shown(float(each.scores.min()), metric),
                 shown(float(each.scores.max()), metric),
             )
@@ -215,7 +237,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> TextTable:
                 each.level,
                 f"{found.seeds[0]} and {found.seeds[1]}",
                 shown(found.value, each.metric) if found.is_clear else "not established",
-                _interval(found, each.metric),
+                interval_of(found, each.metric),
                 f"{chance.value:.2f}",
                 "-" if chance.low is None else f"{chance.low:.2f} to {chance.high:.2f}",
             )
@@ -230,7 +252,8 @@ def shown(value: float, metric: str) -> str:
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _interval(found: Estimate, metric: str) -> str:
+def interval_of(found: Estimate, metric: str) -> str:
+    """An interval for people; a dash where there is none."""
     if found.low is None or found.high is None:
         return "-"
     return f"{shown(found.low, metric)} to {shown(found.high, metric)}"

@@ -1,10 +1,9 @@
 """Many runs as people watch them: a live table on a terminal, plain lines elsewhere."""
 
-import json
-import math
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -13,18 +12,36 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from coach_rl.core.errors import CoachError
-from coach_rl.experiment.parameters_json import decode
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.graph_managers.parameters import ScheduleParameters
+from coach_rl.experiment.manifest import planned_lengths
 from coach_rl.studies.conduct import JobStatus
-from coach_rl.telemetry.console import duration_text, number_text
+from coach_rl.telemetry.jsonl import JsonlReader
+from coach_rl.telemetry.live_panel import duration_text, number_text, success_text
+from coach_rl.telemetry.records import LogRecord
 
 PLAIN_SECONDS = 60.0
 """Time between two plain lines about a run whose state stays the same."""
 _OTHER_LINES = 6
 """Lines of a terminal that rows of the table cannot have."""
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A run of the table."""
+
+    name: str
+    state: str
+    folder: Path | None
+    """The run's folder; None where there is none yet, or it is on another machine."""
+    losses: int = 0
+    """Number of times that its process was lost."""
+    error: str = ""
+    """Reason of a failure, one line."""
+
+    @property
+    def state_text(self) -> str:
+        """The state, and the number of the attempt after the first."""
+        return f"{self.state}, {self.losses + 1}. time" if self.losses else self.state
 
 
 class LiveTable:
@@ -49,21 +66,25 @@ class LiveTable:
         self._runs: dict[Path, _WatchedRun] = {}
         self._said: dict[int, tuple[str, float]] = {}
         """The last line about a job, by its index, and its time."""
-        self._newest: Sequence[JobStatus] = ()
+        self._newest: Sequence[Row] = ()
 
     def show(self, statuses: Sequence[JobStatus]) -> None:
         """Show where the jobs stand."""
-        self._newest = statuses
-        for status in statuses:
-            if status.folder is not None:
-                self._run(status.folder).look()
+        self.show_rows([_row(status) for status in statuses])
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Show where runs stand."""
+        self._newest = rows
+        for row in rows:
+            if row.folder is not None:
+                self._run(row.folder).look()
         if self._plain:
-            self._say(statuses)
+            self._say(rows)
             return
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
-        self._live.update(self._table(self._in_view(statuses)), refresh=True)
+        self._live.update(self._table(self._in_view(rows)), refresh=True)
 
     def tell(self, text: str) -> None:
         """Show a line above the table."""
@@ -82,36 +103,36 @@ class LiveTable:
             self._runs[folder] = _WatchedRun(folder)
         return self._runs[folder]
 
-    def _in_view(self, statuses: Sequence[JobStatus]) -> list[JobStatus]:
-        """The jobs that the terminal has lines for: those that run or failed before the others."""
+    def _in_view(self, rows: Sequence[Row]) -> list[Row]:
+        """The runs that the terminal has lines for: those that run or failed before the others."""
         room = max(1, self._console.size.height - _OTHER_LINES)
-        order = ("running", "failed", "stopped", "done", "waiting")
-        ranked = sorted(range(len(statuses)), key=lambda i: order.index(statuses[i].state))
-        return [statuses[i] for i in sorted(ranked[:room])]
+        order = ("running", "failed", "stopped", "pruned", "done", "waiting")
+        ranked = sorted(range(len(rows)), key=lambda i: order.index(rows[i].state))
+        return [rows[i] for i in sorted(ranked[:room])]
 
-    def _table(self, statuses: Sequence[JobStatus]) -> Group:
+    def _table(self, rows: Sequence[Row]) -> Group:
         table = Table(box=None, padding=(0, 2, 0, 0))
         for name in ("run", "state"):
             table.add_column(name, no_wrap=True)
         table.add_column("progress", width=18)
         for name in ("steps", "steps/s", "evaluation", "left"):
             table.add_column(name, justify="right", no_wrap=True)
-        for status in statuses:
-            table.add_row(*self._cells(status))
-        counts = Counter(status.state for status in self._newest)
+        for row in rows:
+            table.add_row(*self._cells(row))
+        counts = Counter(row.state for row in self._newest)
         said = ", ".join(f"{count} {state}" for state, count in counts.items())
-        failures = [Text(f"{_name(each)}: {each.error}") for each in statuses if each.error]
+        failures = [Text(f"{each.name}: {each.error}") for each in rows if each.error]
         return Group(table, *failures, Text(f"{len(self._newest)} runs: {said}", style="dim"))
 
-    def _cells(self, status: JobStatus) -> list[Text | ProgressBar]:
-        run = None if status.folder is None else self._run(status.folder)
-        state = Text(_state(status), style=_STYLES.get(status.state, "dim"))
+    def _cells(self, row: Row) -> list[Text | ProgressBar]:
+        run = None if row.folder is None else self._run(row.folder)
+        state = Text(row.state_text, style=_STYLES.get(row.state, "dim"))
         if run is None:
-            return [Text(_name(status)), state]
-        share = 1.0 if status.state == "done" else run.share
-        is_running = status.state == "running"
+            return [Text(row.name), state]
+        share = 1.0 if row.state == "done" else run.share
+        is_running = row.state == "running"
         return [
-            Text(_name(status)),
+            Text(row.name),
             state,
             Text("") if share is None else ProgressBar(total=1.0, completed=share, width=18),
             Text(f"{run.environment_steps:,}"),
@@ -120,109 +141,75 @@ class LiveTable:
             Text(run.left_text if is_running else ""),
         ]
 
-    def _say(self, statuses: Sequence[JobStatus]) -> None:
+    def _say(self, rows: Sequence[Row]) -> None:
         now = time.monotonic()
-        for index, status in enumerate(statuses):
+        for index, row in enumerate(rows):
             said, when = self._said.get(index, ("waiting", now))
-            key = f"{status.state} {status.losses}"
-            is_due = status.state == "running" and now - when >= PLAIN_SECONDS
+            key = f"{row.state} {row.losses}"
+            is_due = row.state == "running" and now - when >= PLAIN_SECONDS
             if (key != said and key != "waiting 0") or is_due:
                 self._said[index] = (key, now)
-                self.tell(self._line(status))
+                self.tell(self._line(row))
 
-    def _line(self, status: JobStatus) -> str:
-        parts = [f"{_name(status):<8}", f"{_state(status):<8}"]
-        if status.folder is not None:
-            run = self._run(status.folder)
-            share = None if status.state == "done" else run.share
+    def _line(self, row: Row) -> str:
+        parts = [f"{row.name:<8}", f"{row.state_text:<8}"]
+        if row.folder is not None:
+            run = self._run(row.folder)
+            share = None if row.state == "done" else run.share
             parts += [
                 f"{run.environment_steps:,} steps",
                 "" if share is None else f"{share:.0%}",
                 f"{run.speed_text} steps/s" if run.speed_text else "",
                 f"evaluation {run.score_text}" if run.score_text else "",
             ]
-        return "  ".join(part for part in [*parts, status.error] if part).rstrip()
+        return "  ".join(part for part in [*parts, row.error] if part).rstrip()
 
 
 class _WatchedRun:
     """A run as far as its log has been written."""
 
     def __init__(self, folder: Path) -> None:
-        self._log = folder / "log.jsonl"
-        self._read = 0
-        """Bytes of the log that have been read."""
+        self._log = JsonlReader(
+            folder / "log.jsonl", kinds=("progress", "evaluation", "final_evaluation")
+        )
+        self._lengths = planned_lengths(folder)
         self.environment_steps = 0
         self.share: float | None = None
         """The share of the run that is done; None where that isn't known."""
         self.speed_text = self.score_text = self.left_text = ""
-        try:
-            schedule = decode(read_manifest(RunFolder(folder))["parameters"]["schedule"])
-            assert isinstance(schedule, ScheduleParameters)
-            self._lengths = [each for each in (schedule.training, schedule.stop_after) if each]
-        except (CoachError, KeyError, AssertionError):
-            self._lengths = []
 
     def look(self) -> None:
         """Take in what has been written since."""
-        try:
-            if self._log.stat().st_size < self._read:  # resumed from a checkpoint before it
-                self._read = 0
-            with self._log.open("rb") as file:
-                file.seek(self._read)
-                text = file.read()
-        except OSError:
-            return
-        text = text[: text.rfind(b"\n") + 1]
-        self._read += len(text)
-        for line in text.splitlines():
-            if b'"progress"' in line or b'evaluation"' in line:
-                self._take_in(line)
-
-    def _take_in(self, line: bytes) -> None:
-        try:
-            record = json.loads(line)
-            scalars = {name.rpartition("/")[2]: each for name, each in record["scalars"].items()}
-            self.environment_steps = record["environment_steps"]
-            match record["kind"]:
+        for record in self._log.read():
+            self.environment_steps = record.environment_steps
+            match record.kind:
                 case "progress":
-                    self._progress(record, scalars)
+                    self._progress(record)
                 case "evaluation" | "final_evaluation":
-                    self.score_text = _score(scalars)
-        except (ValueError, KeyError, TypeError):
-            self._read = 0  # in the middle of a line that has been replaced
+                    self.score_text = _score(record)
 
-    def _progress(self, record: dict[str, float], scalars: dict[str, float]) -> None:
-        speed = scalars.get("steps_per_second")
+    def _progress(self, record: LogRecord) -> None:
+        speed = record.scalars.get("time/steps_per_second")
         self.speed_text = "" if not speed else f"{speed:,.0f}"
-        counters = _Counters(record)
-        shares = [length.share(counters) for length in self._lengths]
+        shares = [length.share(record) for length in self._lengths]
         self.share = max(shares, default=None)
-        seconds = record["wall_seconds"]
+        seconds = record.wall_seconds
         self.left_text = (
             duration_text(seconds / self.share - seconds) if self.share and seconds else ""
         )
 
 
-class _Counters:
-    """The counters of a record in a log."""
-
-    def __init__(self, record: dict[str, float]) -> None:
-        self.environment_steps = int(record["environment_steps"])
-        self.episodes = int(record["episodes"])
-        self.training_steps = int(record["training_steps"])
-        self.wall_seconds = record["wall_seconds"]
+def _score(evaluation: LogRecord) -> str:
+    scalars = {name.rpartition("/")[2]: each for name, each in evaluation.scalars.items()}
+    return number_text(scalars.get("reward_mean")) + success_text(scalars.get("success_rate"))
 
 
-def _score(scalars: dict[str, float]) -> str:
-    reward, success = scalars.get("reward_mean"), scalars.get("success_rate")
-    rate = "" if success is None else f", {success:.0%} success"
-    return number_text(math.nan if reward is None else reward) + rate
-
-
-def _name(status: JobStatus) -> str:
+def _row(status: JobStatus) -> Row:
     variant = status.job.labels.get("variant", "")
-    return f"{variant} seed {status.job.task.seed}".strip()
-
-
-def _state(status: JobStatus) -> str:
-    return f"{status.state}, {status.losses + 1}. time" if status.losses else status.state
+    return Row(
+        name=f"{variant} seed {status.job.task.seed}".strip(),
+        state=status.state,
+        folder=status.folder,
+        losses=status.losses,
+        error=status.error,
+    )

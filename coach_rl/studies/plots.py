@@ -10,7 +10,8 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.records import FloatArray
 from coach_rl.experiment.strict_json import write_text
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.studies.curves import Axis, GroupCurve, group_curve
 from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of
-from coach_rl.studies.statistics import STATISTICS, performance_profile
+from coach_rl.studies.statistics import STATISTICS, estimate, performance_profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,6 +68,8 @@ class Plots:
     metric: str
     axis: Axis = "steps"
     statistic: str = "iqm"
+    least_width: float = 5.6
+    """Inches of a picture with one panel; the title needs them."""
 
     def write(
         self,
@@ -89,20 +93,8 @@ class Plots:
         Raises:
             ConfigurationError: matplotlib is not installed, or the folder cannot be written.
         """
-        require_matplotlib()
-        import matplotlib as mpl
-
-        with mpl.rc_context(_STYLE):
-            pictures: dict[str, Figure] = {
-                name: figure
-                for name, figure in (
-                    ("curves", self.curves(self.metric)),
-                    *((f"level_{name}", self.curves(metric)) for name, metric in self._levels()),
-                    ("profiles", self.profiles(scored)),
-                    ("improvement", self.improvement(comparisons)),
-                )
-                if figure is not None
-            }
+        with drawing():
+            pictures = self.pictures(scored, comparisons)
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 files = [
@@ -119,6 +111,19 @@ class Plots:
                     "--to"
                 ) from error
         return [*files, page]
+
+    def pictures(
+        self, scored: Sequence[Scored], comparisons: Sequence[Comparison]
+    ) -> "dict[str, Figure]":
+        """All that there is to draw, by name; call it, and save them, while `drawing`."""
+        figures = {
+            "curves": self.curves(self.metric),
+            "seeds": self.seeds(scored),
+            **{f"level_{name}": self.curves(metric) for name, metric in self.hierarchy_metrics},
+            "profiles": self.profiles(scored),
+            "improvement": self.improvement(comparisons),
+        }
+        return {name: figure for name, figure in figures.items() if figure is not None}
 
     def curves(self, metric: str) -> "Figure | None":
         """The curves of a metric, a panel per environment; None where no run has it."""
@@ -141,6 +146,38 @@ class Plots:
 
         title = f"{metric}: {_NAMES[self.statistic]} over seeds, band: 95 % interval"
         return self._panels(list(found), draw, title)
+
+    def seeds(self, scored: Sequence[Scored]) -> "Figure | None":
+        """The score of each seed, beside their statistic; None where there are no scores."""
+        if not scored:
+            return None
+        names = [group.name for group in self.groups]
+
+        def draw(axes: "Axes", level: str) -> None:
+            here = [each for each in scored if each.level == level]
+            for row, each in enumerate(here):
+                colour = COLOURS[names.index(each.group) % len(COLOURS)]
+                found = estimate(
+                    each.scores, STATISTICS[self.statistic], bounds=bounds_of(self.metric)
+                )
+                if found.low is not None and found.high is not None:
+                    ends = [found.low, found.high]
+                    axes.plot(ends, [row, row], color=colour, linewidth=5, alpha=0.25)
+                axes.plot([found.value] * 2, [row - 0.3, row + 0.3], color=colour, linewidth=2)
+                axes.scatter(each.scores, _apart(each.scores, row), 22, color=colour, alpha=0.8)
+            axes.set_yticks(
+                range(len(here)), [f"{each.group} ({len(each.scores)})" for each in here]
+            )
+            axes.set_ylim(len(here) - 0.4, -0.6)
+            axes.grid(visible=False, axis="y")
+            axes.set_title(level)
+            axes.set_xlabel(_label(self.metric))
+            low, high = bounds_of(self.metric)
+            if np.isfinite(high):
+                axes.set_xlim(low - 0.03, high + 0.03)
+
+        title = f"{self.metric}: a dot for each seed, {_NAMES[self.statistic]}, bar: 95 % interval"
+        return self._panels(list(dict.fromkeys(each.level for each in scored)), draw, title)
 
     def profiles(self, scored: Sequence[Scored]) -> "Figure | None":
         """The share of seeds above each score; None where there are no scores."""
@@ -173,7 +210,8 @@ class Plots:
 
         if not comparisons:
             return None
-        figure = Figure(figsize=(6.4, 1.3 + 0.42 * len(comparisons)), layout="constrained")
+        size = (self.least_width + 0.8, 1.3 + 0.42 * len(comparisons))
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         several = len({each.level for each in comparisons}) > 1
         for row, each in enumerate(comparisons):
@@ -197,8 +235,9 @@ class Plots:
     def _environments(self) -> list[str]:
         return sorted({level for group in self.groups for level in group.levels})
 
-    def _levels(self) -> list[tuple[str, str]]:
-        """Names of the levels of hierarchies, and their metrics."""
+    @property
+    def hierarchy_metrics(self) -> list[tuple[str, str]]:
+        """Names of the levels of hierarchies, and the metrics of the goals that they reach."""
         metrics = {
             metric: None
             for group in self.groups
@@ -245,7 +284,7 @@ class Plots:
 
         columns = min(_COLUMNS, len(names))
         rows = -(-len(names) // columns)
-        width = max(_PANEL[0] * columns, 5.6)
+        width = max(_PANEL[0] * columns, self.least_width)
         longest = max(len(group.name) for group in self.groups) + len("      (10 seeds)")
         side_by_side = max(1, int(width * _LETTERS_IN_AN_INCH / longest))
         lines = -(-len(self.groups) // side_by_side)
@@ -260,9 +299,10 @@ class Plots:
         for axes in list(grid.flat)[len(names) :]:
             axes.set_axis_off()
         figure.suptitle(title, fontsize=10)
-        figure.legend(
-            list(labels.values()), list(labels), loc="outside lower center", ncols=side_by_side
-        )
+        if labels:
+            figure.legend(
+                list(labels.values()), list(labels), loc="outside lower center", ncols=side_by_side
+            )
         return figure
 
     def _write_tables(self, folder: Path, scored: Sequence[Scored]) -> list[Path]:
@@ -271,7 +311,7 @@ class Plots:
         header = ("metric", "level", "group", self.axis, "seeds", self.statistic, "low", "high")
         rows = [
             (metric, level, name, *numbers)
-            for metric in (self.metric, *(metric for _, metric in self._levels()))
+            for metric in (self.metric, *(metric for _, metric in self.hierarchy_metrics))
             for level in self._environments
             for name, curve in self._curves_on(level, metric).items()
             for numbers in zip(
@@ -310,6 +350,20 @@ class Plots:
         return "\n\n".join(parts) + "\n"
 
 
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The look of all pictures, while entered.
+
+    Raises:
+        ConfigurationError: matplotlib is not installed.
+    """
+    require_matplotlib()
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):
+        yield
+
+
 def require_matplotlib() -> None:
     """Raise `ConfigurationError` where matplotlib is not installed."""
     try:
@@ -337,6 +391,12 @@ def _save(figure: "Figure", folder: Path, name: str) -> list[Path]:
                 raise
         files.append(path)
     return files
+
+
+def _apart(scores: FloatArray, row: int) -> FloatArray:
+    """Heights of dots around a row, so that those of equal scores don't hide each other."""
+    order = np.argsort(np.argsort(scores, kind="stable"))
+    return np.asarray(row + 0.12 * (order % 3 - 1))
 
 
 def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

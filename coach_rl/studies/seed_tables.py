@@ -8,7 +8,7 @@ from rich.table import Table
 from coach_rl.core.records import FloatArray
 from coach_rl.studies.scores import RunScores
 from coach_rl.studies.statistics import estimate, standard_deviation
-from coach_rl.telemetry.console import duration_text
+from coach_rl.telemetry.live_panel import duration_text
 
 _GOALS = "/goal_share"
 

@@ -37,6 +37,9 @@ MOST_JOBS = 100
 """Jobs that Slurm is taken to run at once; how many do is its own affair."""
 LOOK_SECONDS = 0.5
 
+_ASKING = threading.Lock()
+"""Held while submitit asks Slurm: all its jobs share what it was answered, and it has no lock."""
+
 _ALIVE = ("COMPLETING", "CONFIGURING", "PENDING", "PREEMPTED", "REQUEUED", "RUNNING", "SUSPENDED")
 """States of jobs that have not come to their end in Slurm, or will be started again."""
 
@@ -113,7 +116,8 @@ class Slurm:
         try:
             here = with_absolute_paths(job)
             digest = identity(here)
-            task = self._earlier(here.root, digest) or self._submitted(here, digest)
+            with _ASKING:
+                task = self._earlier(here.root, digest) or self._submitted(here, digest)
         except CoachError as error:
             future.set_exception(error)
         else:
@@ -181,12 +185,14 @@ class Slurm:
         """Note which jobs have begun and what became of them."""
         while not self._over.wait(LOOK_SECONDS):
             for given in list(self._given):
-                is_done = given.task.done(force_check=self._is_cancelled)
+                with _ASKING:
+                    is_done = given.task.done(force_check=self._is_cancelled)
                 if not given.future.running() and (is_done or given.task.paths.stdout.exists()):
                     given.future.set_running_or_notify_cancel()
                 if is_done:
                     self._given.remove(given)
-                    self._settle(given)
+                    with _ASKING:
+                        self._settle(given)
 
     def _settle(self, given: _Given) -> None:
         """Pass on what became of a job."""
@@ -195,7 +201,10 @@ class Slurm:
         output = f"what it has said is in {task.paths.stderr}"
         lost = LostJob(f"its process ended without a result; {output}")
         has_result = task.paths.result_pickle.exists()
-        if self._is_cancelled and not has_result:
+        is_cancelled = self._is_cancelled or (
+            self._cluster == "slurm" and _state(task) == "CANCELLED"
+        )
+        if is_cancelled and not has_result:
             future.set_result(stopped)
         elif self._cluster == "local" and not has_result:
             future.set_exception(lost)
@@ -203,10 +212,7 @@ class Slurm:
             try:
                 future.set_result(replace(task.result(), job=given.job))
             except self._submitit.core.utils.UncompletedJobError:
-                if _state(task) == "CANCELLED":
-                    future.set_result(stopped)
-                else:
-                    future.set_exception(lost)
+                future.set_exception(lost)
             except Exception as error:
                 future.set_exception(RunError(f"its process failed: {_one_line(error)}"))
 

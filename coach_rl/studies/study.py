@@ -72,7 +72,10 @@ class Study:
     name: str
     """Name of the folder of its runs."""
     question: str = ""
-    """The question that it answers, for readers of its report."""
+    """The question that it answers, for readers of its report; empty: the first sentence of the
+    docstring of the function in its file."""
+    about: str = ""
+    """Anything else that they should know; empty: the rest of that docstring."""
     variants: NonEmpty[tuple[Variant, ...]]
     """The variants that are compared."""
     seeds: NonEmpty[tuple[NonNegative[int], ...]]

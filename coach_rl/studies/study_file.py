@@ -1,6 +1,7 @@
 """A study's file: a Python file that defines `study`, a function that returns a Study."""
 
 import hashlib
+import inspect
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -56,8 +57,11 @@ def load_study(text: str) -> Study:
         raise ConfigurationError(
             f"study {path}: {name}() must return a Study, got {type(study).__name__}"
         )
+    question, _, about = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
     return replace(
         study,
+        question=study.question or " ".join(question.split()),
+        about=study.about or about.strip(),
         variants=tuple(_beside(path.parent, variant) for variant in study.variants),
         pages=tuple(str((path.parent / page).resolve()) for page in study.pages),
     )

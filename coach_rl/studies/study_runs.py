@@ -64,6 +64,16 @@ class StudyRun:
         manifest = read_manifest(self.folder)
         return tuple(dict.fromkeys(map(_code, (manifest, *manifest["resumes"]))))
 
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """The machines that it was made on; their processors in runs of earlier versions."""
+        if self.folder is None:
+            return ()
+        manifest = read_manifest(self.folder)
+        parts = [part.get("hardware", {}) for part in (manifest, *manifest["resumes"])]
+        names = (part.get("host") or part.get("cpu") for part in parts)
+        return tuple(dict.fromkeys(name for name in names if name))
+
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""
         if not self.is_done or self.scores is None or self.folder is None:

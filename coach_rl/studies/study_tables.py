@@ -192,42 +192,59 @@ def _singly(study: Study, groups: Sequence[_Group]) -> str:
 
 def _versions(groups: Sequence[_Group]) -> str:
     """Say where the runs of a variant were made with different versions of the code."""
+    lines = version_lines([run for group in groups for run in group.runs])
+    if not lines:
+        return ""
+    head = "Made with different versions of the code (commits; `*`: with files changed since):"
+    return "\n".join([head, "", *(f"- {line}" for line in lines)])
+
+
+def version_lines(runs: Sequence[StudyRun]) -> list[str]:
+    """The versions of the code of each variant whose runs have several, a line each."""
     lines = []
-    for group in groups:
-        codes = {run.seed: ", ".join(run.code) for run in group.runs}
-        if len({*codes.values()}) > 1 or any(len(run.code) > 1 for run in group.runs):
+    for variant in dict.fromkeys(run.variant for run in runs):
+        own = [run for run in runs if run.variant == variant and run.code]
+        codes = {run.seed: ", ".join(run.code) for run in own}
+        if len({*codes.values()}) > 1 or any(len(run.code) > 1 for run in own):
             each = "; ".join(
                 f"{code}: {_seeds([seed for seed, of in codes.items() if of == code])}"
                 for code in dict.fromkeys(codes.values())
             )
-            lines.append(f"- {group.variant.name}: {each}")
-    if not lines:
-        return ""
-    head = "Made with different versions of the code (commits; `*`: with files changed since):"
-    return "\n".join([head, "", *lines])
+            lines.append(f"{variant}: {each}")
+    return lines
 
 
 def _missing(study: Study, runs: Sequence[StudyRun]) -> str:
     """Say which runs are missing, and which have no score."""
-    reasons: dict[tuple[str, str], list[int]] = {}
-    for run in runs:
-        if run.score(study) is None:
-            reasons.setdefault((run.variant, _why_missing(study, run)), []).append(run.seed)
-    if not reasons:
+    lines = missing_lines(study, runs)
+    if not lines:
         return ""
-    count = sum(map(len, reasons.values()))
-    lines = [f"- {variant}: {_seeds(seeds)} {why}" for (variant, why), seeds in reasons.items()]
-    return "\n".join([f"Missing: {count} of {len(runs)} runs.", "", *lines])
+    count = sum(why_missing(study, run) is not None for run in runs)
+    head = f"Missing: {count} of {len(runs)} runs."
+    return "\n".join([head, "", *(f"- {line}" for line in lines)])
 
 
-def _why_missing(study: Study, run: StudyRun) -> str:
+def why_missing(study: Study, run: StudyRun) -> str | None:
+    """The reason why a run has no score, in words; None where it has one."""
+    if run.score(study) is not None:
+        return None
     if run.scores is None:
         return "not begun"
     if not run.is_done:
-        return f"{run.scores.state}"
+        return run.scores.state
     if study.episodes is not None:
         return f"not evaluated over {study.episodes} episodes"
     return f"done, without {study.metric}"
+
+
+def missing_lines(study: Study, runs: Sequence[StudyRun]) -> list[str]:
+    """The runs without a score and why they have none, a line for each variant and reason."""
+    reasons: dict[tuple[str, str], list[int]] = {}
+    for run in runs:
+        why = why_missing(study, run)
+        if why is not None:
+            reasons.setdefault((run.variant, why), []).append(run.seed)
+    return [f"{variant}: {_seeds(seeds)} {why}" for (variant, why), seeds in reasons.items()]
 
 
 def _common_curve(metric: str, group: _Group) -> tuple[IntArray, FloatArray]:

@@ -3,7 +3,7 @@
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
 `statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
 run takes of the machine, `profiler` where its time goes; `video` writes what an episode looked
-like. Start with `records`.
+like. `figures` keeps the newest numbers of a run, `live_panel` shows them. Start with `records`.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,9 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.telemetry.console import ConsoleSink
     from coach_rl.telemetry.csv import CsvSink
-    from coach_rl.telemetry.jsonl import JsonlSink
+    from coach_rl.telemetry.figures import Figures
+    from coach_rl.telemetry.jsonl import JsonlReader, JsonlSink
+    from coach_rl.telemetry.notebook import NotebookSink
     from coach_rl.telemetry.profiler import Profile, Profiler
     from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
     from coach_rl.telemetry.resources import ResourceSampler
@@ -26,7 +28,8 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ConsoleSink", "CsvSink", "Evaluation", "Film", "JsonlSink", "Kind", "LogRecord", "Profile",
-    "Profiler", "ResourceSampler", "Sink", "Summary", "TensorBoardSink", "VideoParameters",
-    "bootstrap_interval", "evaluation_table", "interquartile_mean", "write_video",
+    "ConsoleSink", "CsvSink", "Evaluation", "Figures", "Film", "JsonlReader", "JsonlSink", "Kind",
+    "LogRecord", "NotebookSink", "Profile", "Profiler", "ResourceSampler", "Sink", "Summary",
+    "TensorBoardSink", "VideoParameters", "bootstrap_interval", "evaluation_table",
+    "interquartile_mean", "write_video",
 ]  # fmt: skip

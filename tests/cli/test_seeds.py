@@ -8,7 +8,7 @@ import pytest
 
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
-from coach_rl.cli.settings import TrainSeeds
+from coach_rl.cli.settings import Collecting, Train, TrainSeeds
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
 
 FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
@@ -35,10 +35,20 @@ def test_a_number_of_seeds_or_a_list_of_them() -> None:
         assert (settings.seeds, settings.jobs) == (seeds, 2)
 
 
+def test_on_is_about_runs_with_seeds_and_about_workers_without() -> None:
+    runs = parse_arguments(["-p", "x", "--seeds", "2", "--on", "slurm:long"])
+    assert isinstance(runs, TrainSeeds)
+    assert runs.on == "slurm:long"
+    workers = parse_arguments(["-p", "x", "--workers", "2", "--on", "ray"])
+    assert isinstance(workers, Train)
+    assert workers.collecting == Collecting(workers=2, on="ray")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("-p x --seeds 2 --seed 3", "`coach train` ignores --seed: with --seeds it begins a run"),
+        ("-p x --seeds 2 --workers 2", "`coach train` ignores --workers: with --seeds it begins"),
         ("-p x --seeds 2 -dg", "`coach train` ignores -dg: with --seeds"),
         ("-crd RUN --seeds 2", "`coach resume` ignores --seeds: the run is rebuilt"),
         ("-p x --jobs 2", "`coach train` ignores --jobs: it begins a new run"),

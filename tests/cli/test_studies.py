@@ -129,3 +129,56 @@ def test_help_is_printed_for_each_command(capsys):
         with pytest.raises(SystemExit):
             main(words)
         assert "coach study" in capsys.readouterr().out
+
+
+def test_report_compare_and_plot_take_the_study_file(capsys):
+    assert coach("run", "walks.py", "--plain", "--jobs", "2", "-ntb") == 0
+    capsys.readouterr()
+    assert main(["report", "walks.py"]) == 0
+    assert capsys.readouterr().out == "written to  walks.html\n"
+    assert "Which walk is longer?" in Path("walks.html").read_text()
+    assert main(["report", "walks.py", "--to", "reports/today.html"]) == 0
+    assert Path("reports/today.html").exists()
+    capsys.readouterr()
+    assert main(["compare", "walks.py"]) == 0
+    out = capsys.readouterr().out
+    assert "Compared with slow" in out
+    assert "between fast and slow" in out or "fast is" in out
+    assert main(["plot", "walks.py", "--to", "pictures"]) == 0
+    assert "slow,line,1,done,60" in Path("pictures/runs.csv").read_text()
+    edit("seeds=(1, 2)", "seeds=(1, 2, 3)")
+    capsys.readouterr()
+    assert main(["report", "walks.py"]) == 0
+    assert "missing:    2 of 6 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report", "experiments"], "'experiments' is a folder; give the study's file"),
+        (["report", "none.py"], "there is no study file 'none.py'"),
+        (["report"], "the following arguments are required: STUDY.py"),
+        (
+            ["compare", "walks.py"],
+            "the study 'walks' has no runs in experiments/walks; `coach study",
+        ),
+        (["compare", "walks.py", "experiments"], "walks.py names all that is compared; give it"),
+        (["compare", "experiments", "--runs", "x"], "--runs adds runs to a study; name its file"),
+        (["plot", "walks.py:walk"], "unknown study in walks.py 'walk'"),
+    ],
+)
+def test_mistakes_about_a_study_are_one_line(capsys, words, said):
+    Path("experiments").mkdir()
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_docstring_is_the_question_where_none_is_given(capsys):
+    edit('        question="Which walk is longer?",\n', "")
+    edit("-> Study:\n", '-> Study:\n    """Who walks\n    farther?\n\n    A test."""\n')
+    assert main(["report", "walks.py"]) == 0
+    page = Path("walks.html").read_text()
+    assert "<h1>Who walks farther?</h1>" in page
+    assert "<p>A test.</p>" in page

@@ -36,6 +36,7 @@ from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from tests.notebooks import stand_in_for_ipython
 
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
@@ -91,6 +92,7 @@ def pages_with(language):
 @pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
 def test_programs_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    stand_in_for_ipython(monkeypatch)
     module = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for block in blocks(page.read_text(), "python"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from coach_rl.core.clock import Phase
@@ -32,6 +33,18 @@ def record(steps: int, seconds: float, evaluation: Mapping[str, float] | None = 
     low = {f"evaluation_level/{n[4:]}": of for n, of in evaluation.items() if "/" in n}
     level = LogRecord(kind="level", level="low", scalars=low, **common)
     return Evaluation(kind="evaluation", scalars=own, levels=(level,), **common)
+
+
+def test_a_checkpoint_says_its_size_while_it_is_written(tmp_path: Path) -> None:
+    said: list[str] = []
+    keeper = CheckpointKeeper(
+        RunFolder(tmp_path),
+        lambda: {"weights": [np.zeros(500)], "steps": 3},
+        policy=CheckpointParameters(),
+        on_activity=said.append,
+    )
+    keeper.save({"last"}, record(1, 1.0))
+    assert said == ["writing a checkpoint of 4 kB", ""]
 
 
 class Run:

@@ -85,6 +85,16 @@ def test_training_waits_where_too_many_evaluations_are_to_come():
     assert evaluator.most == MOST_ASKED + 1
 
 
+def test_a_run_says_that_it_waits_for_evaluations():
+    experiment, said = manager_of(parameters()), []
+    experiment.graph.on_activity = said.append
+    evaluations(experiment.improve(evaluator=SlowEvaluator(parameters(), looks=10_000)))
+    waits = [text for text in said if text.startswith("waiting for")]
+    assert waits
+    assert waits[-1] == "waiting for 1 evaluation made aside"
+    assert said[-1] == ""
+
+
 def test_a_saved_state_holds_what_is_to_come():
     here = evaluations(manager_of(parameters()).improve())
     first, heard = manager_of(parameters()), []

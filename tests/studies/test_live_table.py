@@ -15,8 +15,9 @@ from coach_rl.studies.live_table import LiveTable
 from tests.studies.walks import walk
 
 PROGRESS = (
-    '{"kind": "progress", "environment_steps": 25, "training_steps": 0, "episodes": 2, '
-    '"wall_seconds": 5.0, "scalars": {"time/steps_per_second": 1234.5}}\n'
+    '{"kind": "progress", "phase": "train", "environment_steps": 25, "training_steps": 0, '
+    '"episodes": 2, "wall_seconds": 5.0, "level": "", "agent": "", '
+    '"scalars": {"time/steps_per_second": 1234.5}}\n'
 )
 
 

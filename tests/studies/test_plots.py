@@ -9,7 +9,7 @@ from coach_rl.studies.plots import Plots, require_matplotlib
 from coach_rl.studies.run_groups import find_groups, group_scores
 from tests.studies.written_runs import write_seeds
 
-PICTURES = ("curves", "level_low", "profiles", "improvement")
+PICTURES = ("curves", "seeds", "level_low", "profiles", "improvement")
 
 
 def drawn(folder, groups, **settings):

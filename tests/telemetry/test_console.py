@@ -88,6 +88,11 @@ def plain_text(output):
     return [line.rstrip() for line in text.replace("\r", "").splitlines()]
 
 
+def last_drawing(output):
+    """What was written after the cursor was moved up for the last time."""
+    return output.rpartition("\x1b[1A\x1b[2K")[2]
+
+
 def test_a_terminal_gets_a_panel_with_the_newest_numbers(clock):
     sink, output = sink_and_output(terminal=True)
     speak(sink)
@@ -96,12 +101,12 @@ def test_a_terminal_gets_a_panel_with_the_newest_numbers(clock):
     sink.close()
     bar, *numbers = plain_text(output.getvalue())[-6:]  # what was drawn last
     assert re.search(r"test   [━╸╺]{55}  40%    0:12 left$", bar)
-    assert numbers == [
-        "steps             4,000 of 10,000            episode reward    20.0",
-        "steps/s           500                        evaluation        900.5",
-        "updates           2,000                      best              1,250.0",
-        "episodes          40                         elapsed           0:00",
-        "policy loss -0.0125                         value loss 3.5",
+    assert [" ".join(line.split()) for line in numbers] == [
+        "steps 4,000 of 10,000 episode reward 20.0",
+        "steps/s 500 evaluation 900.5",
+        "updates 2,000 best 1,250.0",
+        "episodes 40 elapsed 0:00",
+        "policy loss -0.0125 value loss 3.5",
     ]
     assert output.getvalue().endswith("\x1b[?25h")  # the cursor is back
 
@@ -186,15 +191,15 @@ def test_a_panel_without_a_plan(clock):
     sink.write(record("progress", 1000, time__training_seconds=1.0))
     sink.write(record("progress", 2000, time__training_seconds=2.0))
     sink.close()
-    bar, steps, *_ = plain_text(output.getvalue())[-6:]
+    bar, steps, *_ = plain_text(output.getvalue())[-5:]
     assert not re.search(r"%|left", bar)
-    assert steps.startswith("steps             2,000   ")
+    assert steps.startswith("steps    2,000   ")
 
 
 def test_four_times_a_second_at_most(clock, monkeypatch):
     sink, _ = sink_and_output(terminal=True)
     shown = []
-    monkeypatch.setattr(sink, "_refresh", lambda record: shown.append(clock[0]))
+    monkeypatch.setattr(sink, "_refresh", lambda: shown.append(clock[0]))
     for tick in range(1000):
         clock[0] = 1000.0 + tick / 500  # two seconds
         sink.write(record("episode", tick, episode__reward=1.0))
@@ -322,3 +327,97 @@ def test_success_is_that_of_the_newest_evaluation(clock):
     first, second = output.getvalue().splitlines()
     assert "50% success" in first
     assert "success" not in second
+
+
+def level(name, **scalars):
+    told = {key.replace("__", "/"): value for key, value in scalars.items()}
+    return replace(record("level", 10), level=name, scalars=told)
+
+
+def test_levels_stand_top_first_with_their_goals_before_their_losses(clock):
+    sink, output = sink_and_output(terminal=True)
+    for name in ("low", "top"):  # in the order in which they learn
+        learned = record("train", 10, train__q_loss=2.0)
+        sink.write(replace(learned, level=name, agent="ddpg"))
+    sink.write(level("top", level__goal_share=0.25))
+    sink.write(level("low", level__goal_share=0.5))
+    sink.write(level("top", evaluation_level__goal_share=0.75))
+    sink.close()
+    top, low = plain_text(output.getvalue())[-2:]
+    assert top.split() == ["top", "goals", "25%", "in", "evaluation", "75%", "q", "loss", "2"]
+    assert low.split() == ["low", "goals", "50%", "q", "loss", "2"]
+
+
+def test_a_level_where_no_agent_learns_has_a_line_in_the_panel_only(clock):
+    for terminal in (True, False):
+        sink, output = sink_and_output(terminal=terminal)
+        sink.write(level("top", level__goal_share=0.25))
+        sink.write(replace(record("train", 10, train__q_loss=2.0), level="low", agent="ddpg"))
+        sink.write(record("phase", 10))
+        sink.close()
+        last = [" ".join(line.split()) for line in plain_text(output.getvalue())[-2:]]
+        if terminal:
+            assert last == ["top goals 25%", "low q loss 2"]
+        else:
+            assert last[-1].endswith("updates q loss 2")
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 300])
+def test_the_panel_fits_narrow_and_wide_terminals(clock, width):
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=True, width=width, highlight=False)
+    sink = ConsoleSink(planned=EnvironmentSteps(10_000), console=console)
+    speak(sink)
+    sink.write(replace(record("train", 4000, train__q_loss=2.0), level="low", agent="ddpg"))
+    sink.close()
+    lines = plain_text(last_drawing(output.getvalue()))
+    assert max(map(len, lines)) <= min(width, 120)
+    if width >= 40:
+        assert any(re.search(r"steps +4,000 of 10,000( |$)", line) for line in lines)
+        assert any(re.search(r"best +1,250\.0$", line) for line in lines)
+
+
+def test_four_losses_with_all_their_digits_fit_eighty_columns(clock):
+    sink, output = sink_and_output(terminal=True)
+    losses = {"policy_loss": -0.00512, "value_loss": 0.773, "entropy": 0.526, "approx_kl": 0.00283}
+    sink.write(record("train", 10, **{f"train__{name}": of for name, of in losses.items()}))
+    sink.close()
+    line = plain_text(output.getvalue())[-1]
+    shown = "policy loss -0.00512 value loss 0.773 entropy 0.526 approx kl 0.00283"
+    assert " ".join(line.split()) == shown
+
+
+def test_what_went_wrong_stays_in_the_panel(clock):
+    sink, output = sink_and_output(terminal=True)
+    fault = replace(record("fault", 100), text="row 3 died: KeyError: 'x'")
+    for each in (record("checkpoint_failed", 50), fault, fault, record("progress", 300)):
+        sink.write(each)
+    sink.close()
+    line = plain_text(output.getvalue())[-1]
+    assert line == "1 unwritten checkpoint, 2 faults: row 3 died: KeyError: 'x'"
+
+
+def test_what_takes_long_before_the_first_record_is_shown_and_leaves_no_trace(clock, monkeypatch):
+    monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
+    sink, output = sink_and_output(terminal=True)
+    sink.tell("building 8 environments for training")
+    assert eventually(lambda: "building 8 environments for training, 0:00" in output.getvalue())
+    sink.tell("")
+    assert output.getvalue().endswith("\x1b[2K")  # erased
+    sink.close()
+    assert output.getvalue().count("building") == output.getvalue().count("0:00")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_catching_up_shows_where_a_run_stands_and_forgets_what_was_before(clock, terminal):
+    sink, output = sink_and_output(terminal=terminal)
+    sink.write(record("evaluation", 9000, Phase.TEST, evaluation__reward_mean=77.0))
+    shown = len(output.getvalue())
+    phases = [record("phase", steps) for steps in (0, 1000)]
+    sink.catch_up([*phases, record("evaluation", 2000, evaluation__reward_mean=5.0)])
+    sink.close()
+    text = output.getvalue()[shown:]
+    assert "77" not in text
+    assert "2,000" in text
+    if not terminal:
+        assert len(text.splitlines()) == 1

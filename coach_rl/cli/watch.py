@@ -1,0 +1,76 @@
+"""`coach watch RUN`: the live panel of a run of another process or host."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from rich.console import Console
+
+from coach_rl.cli.shell import program, short, word
+from coach_rl.cli.subcommands import Parser
+from coach_rl.experiment.manifest import planned_lengths
+from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.studies.live_table import LiveTable
+from coach_rl.studies.watching import Standing, runs_to_watch, standing_of, watch, watch_all
+from coach_rl.telemetry.console import ConsoleSink
+
+_FAILED, _LEFT = 1, 130
+
+
+def run(words: Sequence[str]) -> int:
+    """Watch until the runs are over, and return the exit code."""
+    given = _parser().parse_args(words)
+    runs = runs_to_watch(given.paths or [Path("experiments")])
+    console = Console(no_color=given.plain, highlight=False)
+    try:
+        if len(runs) > 1:
+            with closing(LiveTable(console, plain=given.plain)) as table:
+                states = watch_all(runs, table)
+            return _FAILED if "failed" in states else 0
+        return _watch(runs[0], console, plain=given.plain)
+    except KeyboardInterrupt:
+        print("no longer watching; what runs is not affected")
+        return _LEFT
+
+
+def _watch(folder: Path, console: Console, *, plain: bool) -> int:
+    manifest = read_manifest(RunFolder(folder))
+    standing = standing_of(folder)
+    print(f"watching:   {manifest['name']}, seed {manifest['task']['seed']}")
+    print(f"run folder: {short(folder.absolute())}")
+    if standing.state == "running":
+        print(f"running:    {standing.account}")
+    with closing(ConsoleSink(console=console, plain=plain)) as sink:
+        sink.plan(*planned_lengths(folder))
+        standing = watch(folder, sink)
+    print(_ending(folder, standing))
+    return _FAILED if standing.state == "failed" else 0
+
+
+def _ending(folder: Path, standing: Standing) -> str:
+    coach, path = program("coach"), word(folder.absolute())
+    said = standing.state + (f": {standing.account}" if standing.account else "")
+    if standing.state == "done":
+        return f"{said}; evaluate with: {coach} --evaluate -crd {path}"
+    return f"{said}; resume with: {coach} -crd {path}"
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="coach watch",
+        usage="coach watch [RUN ...] [flags]",
+        description="Show a run of another process or host, as its folder tells, until it ends. "
+        "Exit code 1 if it failed.",
+    )
+    parser.add_argument(
+        "paths",
+        metavar="RUN",
+        nargs="*",
+        type=Path,
+        help="a run's folder, or a folder of runs (default: ./experiments): what runs in it, in a "
+        "table if that are several, or else its newest run",
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
+    )
+    return parser

@@ -1,0 +1,48 @@
+"""`coach watch`: what it prints of a run that has ended, and of folders without one."""
+
+import shutil
+
+import pytest
+
+from coach_rl.cli.main import main
+from coach_rl.studies.job_run import run_job
+from tests.studies.walks import walk
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    return run_job(walk(tmp_path_factory.mktemp("runs"), signal_at=45)).folder
+
+
+def test_a_run_that_was_stopped_is_shown_with_how_to_resume_it(stopped, capsys):
+    assert main(["watch", str(stopped.parent), "--plain"]) == 0
+    watching, folder, line, end = capsys.readouterr().out.splitlines()
+    assert watching == "watching:   walk, seed 3"
+    assert folder.endswith(stopped.name)
+    assert "45 steps" in line
+    assert end.startswith("stopped; resume with: ")
+    assert end.endswith(f"-crd {stopped}")
+
+
+def test_a_failure_is_told_and_is_the_exit_code(stopped, tmp_path, capsys):
+    run = shutil.copytree(stopped, tmp_path / "run")
+    (run / "faults").mkdir()
+    (run / "faults" / "step_45.txt").write_text("row 3 died\n\ntraceback\n")
+    assert main(["watch", str(run)]) == 1
+    assert "\nfailed: row 3 died; resume with: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere"], "nowhere does not exist; name a run's folder"),
+        ([], "experiments does not exist"),
+        (["--newest"], "unrecognized arguments: --newest (`coach watch --help`"),
+    ],
+)
+def test_what_cannot_be_watched_is_one_line(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["watch", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("coach: error: ")
+    assert message in line
