@@ -162,6 +162,7 @@ if TYPE_CHECKING:
         HRLGraphManager,
         LevelParameters,
         ScheduleParameters,
+        SignalParameters,
         TaskParameters,
         ValidationParameters,
     )
@@ -206,11 +207,12 @@ __all__ = [
     "ReplayMemoryParameters", "RewardClippingFilter", "RewardEwmaNormalizationFilter",
     "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter", "RunSettings",
     "SACAgentParameters", "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters",
-    "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters", "TD3AgentParameters",
-    "TD3AlgorithmParameters", "TargetSync", "TaskParameters", "TorsoParameters", "TrainedAgent",
-    "TrainingSteps", "TruncatedNormalNoise", "UnknownNameError", "ValidationParameters", "Variant",
-    "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
-    "load_preset", "resume_experiment", "run_experiment", "watch",
+    "SignalParameters", "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters",
+    "TD3AgentParameters", "TD3AlgorithmParameters", "TargetSync", "TaskParameters",
+    "TorsoParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise", "UnknownNameError",
+    "ValidationParameters", "Variant", "VideoParameters", "__version__", "evaluate_run",
+    "find_preset", "fork_experiment", "load", "load_preset", "resume_experiment", "run_experiment",
+    "watch",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

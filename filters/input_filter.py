@@ -9,6 +9,7 @@ from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.filters.stages import (
@@ -16,6 +17,7 @@ from coach_rl.filters.stages import (
     InputStageParameters,
     RowMemory,
     load_stage_states,
+    note_stages_to,
     stage_states,
 )
 
@@ -142,6 +144,11 @@ class InputFilterChain:
         """Filter rewards [R]; a new float64 array [R]."""
         values = np.array(reward, dtype=np.float64)
         return _pass(self._reward, memory, rows, values, ends, learn=learn)
+
+    def note_to(self, signals: Signals) -> None:
+        """Let the filters that note signals do so there."""
+        for links in (*self._observation.values(), self._reward):
+            note_stages_to([stage for stage, *_ in links], signals)
 
     def state_dict(self) -> State:
         """The statistics of all filters that keep any."""

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array
+from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.filters.stages import (
     ActionStage,
     ActionStageParameters,
     load_stage_states,
+    note_stages_to,
     stage_states,
 )
 
@@ -74,6 +76,10 @@ class OutputFilterChain:
         for stage in self._outwards:
             action = stage.inverse(_plain(action))
         return action
+
+    def note_to(self, signals: Signals) -> None:
+        """Let the filters that note signals do so there."""
+        note_stages_to(self._outwards, signals)
 
     def state_dict(self) -> State:
         """Return the states of the filters that have one."""

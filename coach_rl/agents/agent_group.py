@@ -122,7 +122,8 @@ class AgentGroupParameters:
                 action=part.space,
             )
             seed = integer_seed(context.seed, "member", name)
-            agent = member.agent.build(replace(context, spaces=own, seed=seed))
+            signals = context.signals.of(name)
+            agent = member.agent.build(replace(context, spaces=own, seed=seed, signals=signals))
             seats.append(Seat(member=member, agent=agent, observations=seen, part=part))
         return AgentGroup(tuple(seats), whole.action)
 

@@ -8,6 +8,7 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 
 from coach_rl.agents.held_input import HeldInput
+from coach_rl.agents.info_columns import InfoColumns
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
 from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock, Phase
@@ -37,6 +38,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.roles import MovableParameters
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.signals import SILENT, Signals, SignalSource
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
@@ -66,6 +68,9 @@ class FilteredAgentParameters(MovableParameters):
     """Filter of observations and rewards, applied first; None: no filter."""
     output_filter: OutputFilterParameters | None = None
     """Filter of actions, applied last; None: no filter."""
+    infos: tuple[str, ...] = ()
+    """Names of infos of the environment to keep with every transition, as the extras
+    `infos/<name>` of batches; 0 where a row does not report one."""
     update_mode: UpdateMode = "auto"
     """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
 
@@ -143,6 +148,8 @@ class FilteredAgent(ABC, Generic[Exploration]):
         spaces: What its level shows and takes.
         input_filter: Applied to observations and rewards; None leaves them as they are.
         output_filter: Applied to actions; None leaves them as they are.
+        infos: Names of infos that are kept with transitions.
+        signals: Takes what the agent and its filters want to see in the logs.
     """
 
     def __init__(
@@ -152,8 +159,13 @@ class FilteredAgent(ABC, Generic[Exploration]):
         spaces: EnvironmentSpaces,
         input_filter: InputFilterParameters | None,
         output_filter: OutputFilterParameters | None,
+        infos: tuple[str, ...] = (),
+        signals: Signals = SILENT,
     ) -> None:
         self.name = name
+        self.signals = signals
+        """Takes what is to be seen in the logs: `self.signals.note(name, values)`."""
+        self._infos = InfoColumns(infos, agent=name)
         self.input_filter: InputFilter = (
             UnfilteredInput(spaces.observation)
             if input_filter is None
@@ -166,6 +178,9 @@ class FilteredAgent(ABC, Generic[Exploration]):
         )
         self.observation_space = self.input_filter.observation_space
         self.action_space = self.output_filter.agent_space
+        for each in (self.input_filter, self.output_filter):
+            if isinstance(each, SignalSource):
+                each.note_to(signals)
 
     @property
     def explores(self) -> bool:
@@ -403,6 +418,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         row_state.follows[rows] = True
         choice = {name: values[rows] for name, values in row_state.choice.items()}
         action = _action(choice)
+        choice |= self._infos.of(outcome, kept)
         self.store(
             Transition(
                 rows=rows,

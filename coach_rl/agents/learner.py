@@ -19,6 +19,7 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.activity import OnActivity
 from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.process_group import ProcessGroup
+from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import TransitionBatch
 
@@ -82,6 +83,8 @@ class LearnerContext:
     """Called with what takes long; see `AgentContext.on_activity`."""
     group: ProcessGroup
     """The processes that share out each batch."""
+    signals: Signals
+    """Takes what the learner wants to see in the logs."""
 
     @property
     def network_arguments(

@@ -1,7 +1,7 @@
 """Shared half of agents with a replay memory: when to learn, exploration, bookkeeping."""
 
 import math
-from dataclasses import field
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Annotated
 
@@ -23,7 +23,7 @@ from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
@@ -155,6 +155,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             spaces=context.spaces,
             input_filter=params.input_filter,
             output_filter=params.output_filter,
+            infos=params.infos,
+            signals=context.signals,
         )
         device, seed = torch.device(context.device), context.seed
         self.params = params
@@ -179,10 +181,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 divergence=context.divergence,
                 on_activity=context.on_activity,
                 group=context.group,
+                signals=context.signals,
             )
         )
         check_filters(self, params.memory, context.place)
-        keeping = params.memory
+        keeping = _keeping(params.memory, self._infos.extras)
         if context.acts_only and isinstance(keeping, KeepingParameters):
             keeping = keeping.keeping_nothing()
         self.memory: Memory = keeping.build(
@@ -396,3 +399,15 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
 def _generator(seed: int, *names: str) -> torch.Generator:
     return torch.Generator().manual_seed(integer_seed(seed, *names))
+
+
+def _keeping(memory: MemoryParameters, extras: tuple[str, ...]) -> MemoryParameters:
+    """The same memory, keeping these extras as well."""
+    if not extras:
+        return memory
+    require(
+        isinstance(memory, ReplayMemoryParameters),
+        f"an agent with `infos` needs a memory of ReplayMemoryParameters, got {memory!r:.80}",
+    )
+    assert isinstance(memory, ReplayMemoryParameters)
+    return replace(memory, extras=(*memory.extras, *extras))

@@ -171,6 +171,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
             spaces=context.spaces,
             input_filter=params.input_filter,
             output_filter=params.output_filter,
+            infos=params.infos,
+            signals=context.signals,
         )
         device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device

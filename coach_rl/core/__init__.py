@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         Schedule,
     )
     from coach_rl.core.seeding import generator
+    from coach_rl.core.signals import Signals
     from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
     from coach_rl.core.state import Appended, State, Stateful
     from coach_rl.core.steps import (
@@ -106,7 +107,7 @@ __all__ = [
     "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
     "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
-    "RunningStatistics", "Schedule", "Space", "SpaceError", "State", "Stateful", "StepUnit",
-    "TimedCall", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
-    "parameter_class", "parse_inspections",
+    "RunningStatistics", "Schedule", "Signals", "Space", "SpaceError", "State", "Stateful",
+    "StepUnit", "TimedCall", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
+    "generator", "parameter_class", "parse_inspections",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from coach_rl.core.records import (
     Outcome,
     TrainingReport,
 )
+from coach_rl.core.signals import SILENT, Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
 
@@ -268,6 +269,8 @@ class AgentContext:
     """Called with what takes the agent long, e.g. compiling."""
     group: ProcessGroup = ONE_PROCESS
     """The processes that train the agent together, each on its share of every batch."""
+    signals: Signals = SILENT
+    """Takes what the agent and its filters want to see in the logs."""
 
 
 class AgentParameters(Protocol):

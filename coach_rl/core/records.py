@@ -220,6 +220,38 @@ def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvRes
     )
 
 
+def infos_with_same_keys(
+    infos: Sequence[Mapping[str, Array]], sizes: Sequence[int]
+) -> list[dict[str, Array]]:
+    """Infos of different rows with the same keys, as an environment of all rows reports them.
+
+    A key that only some report is zeros for the others, and `_<key>` says whose it is.
+
+    Args:
+        infos: Of each part, [R, ...] each.
+        sizes: R of each part.
+    """
+    known = {key: values for info in infos for key, values in info.items()}
+    masks = {f"_{key}" for key in known} & known.keys()
+    partial = {
+        key
+        for key in known.keys() - masks
+        if f"_{key}" in masks or any(key not in info for info in infos)
+    }
+    completed = []
+    for info, size in zip(infos, sizes, strict=True):
+        own: dict[str, Array] = {}
+        for key, like in known.items():
+            if key in masks:
+                continue
+            blank = np.zeros((size, *like.shape[1:]), like.dtype)
+            own[key] = info.get(key, blank)
+            if key in partial:
+                own[f"_{key}"] = info.get(f"_{key}", np.full(size, key in info))
+        completed.append(own)
+    return completed
+
+
 @dataclass(frozen=True, kw_only=True)
 class ActionRequest:
     """The rows of one level that wait for a decision of its agent."""

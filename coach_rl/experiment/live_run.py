@@ -405,6 +405,7 @@ class LiveRun:
             solved_at=self.graph_manager.solved_at,
             incidents=self._incidents(sinks),
             faults=self.graph_manager.faults,
+            signals=self.graph_manager.signals,
         )
         document = {
             "created": now(),
@@ -439,7 +440,9 @@ class LiveRun:
 
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
     """A progress record also says what the run takes of the machine, every few seconds."""
-    if record.kind != "progress" or not (taken := resources.sample_if_due()):
+    if record.kind != "progress" or not record.is_in_files:
+        return record
+    if not (taken := resources.sample_if_due()):
         return record
     return replace(record, scalars={**record.scalars, **taken})
 

@@ -51,8 +51,9 @@ class RunSinks:
         ]
 
     def write(self, record: LogRecord) -> None:
-        """Write it wherever that can be done."""
-        for sink in (*self._files, *self._audience):
+        """Write it wherever that can be done; files leave out what is not for them."""
+        files = self._files if record.is_in_files else ()
+        for sink in (*files, *self._audience):
             sink.write(record)
 
     def close(self) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ScheduleParameters,
         ValidationParameters,
     )
+    from coach_rl.graph_managers.stack_signals import SignalParameters
     from coach_rl.graph_managers.task import TaskParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
@@ -33,6 +34,6 @@ else:
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
     "EpisodeRecorder", "GraphManager", "GraphParameters", "HACGraphManager", "HACGraphParameters",
-    "HRLGraphManager", "LevelParameters", "ScheduleParameters", "TaskParameters",
-    "ValidationParameters",
+    "HRLGraphManager", "LevelParameters", "ScheduleParameters", "SignalParameters",
+    "TaskParameters", "ValidationParameters",
 ]  # fmt: skip

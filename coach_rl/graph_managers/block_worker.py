@@ -20,6 +20,7 @@ from coach_rl.core.records import (
     EnvResponse,
     IntArray,
     Observation,
+    infos_with_same_keys,
 )
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -213,20 +214,11 @@ def put_rows(into: State, tree: State, rows: IntArray, num_envs: int) -> None:
 
 
 def joined_answers(parts: Sequence[EnvResponse]) -> EnvResponse:
-    """Answers of blocks in the order of their rows; what one did not report is 0 or False there."""
+    """Answers of blocks in the order of their rows; see `infos_with_same_keys`."""
+    infos = infos_with_same_keys([part.info for part in parts], [len(part) for part in parts])
 
     def by_key(dicts: Sequence[dict[str, Array]]) -> dict[str, Array]:
-        known = {key: values for each in dicts for key, values in each.items()}
-        counts = [len(part) for part in parts]
-        return {
-            key: np.concatenate(
-                [
-                    each[key] if key in each else np.zeros((count, *like.shape[1:]), like.dtype)
-                    for each, count in zip(dicts, counts, strict=True)
-                ]
-            )
-            for key, like in known.items()
-        }
+        return {key: np.concatenate([each[key] for each in dicts]) for key in dicts[0]}
 
     def whole(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])
@@ -240,6 +232,6 @@ def joined_answers(parts: Sequence[EnvResponse]) -> EnvResponse:
         truncated=whole("truncated"),
         end=whole("end"),
         duration=whole("duration"),
-        info=by_key([part.info for part in parts]),
+        info=by_key(infos),
         faults=tuple(fault for part in parts for fault in part.faults),
     )

@@ -5,7 +5,7 @@ print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/rewar
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class Scores:
     """Number of the simulators' failures, by cause."""
     cut_off: int = 0
     """Number of episodes that reached the step limit."""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """Statistics of the signals, as `evaluation_signals/<signal>/<statistic>`."""
 
     def metrics(self, *, with_success: bool = False) -> dict[str, float]:
         """The metrics of the evaluation.
@@ -73,7 +75,7 @@ class Scores:
             metrics[f"evaluation/reward_mean/{name}"] = float(own.mean())
         if self.faults:
             metrics["evaluation/faults"] = float(sum(self.faults.values()))
-        return metrics
+        return {**metrics, **self.signals}
 
     def arrays(self, *, with_success: bool = False) -> dict[str, Array]:
         """The figures of each episode, [E] each."""
@@ -168,6 +170,7 @@ def play(
         levels=level_metrics(stack, "evaluation_level"),
         faults=tracker.faults,
         cut_off=cut_off,
+        signals=stack.signals.drain("evaluation_signals"),
     )
 
 

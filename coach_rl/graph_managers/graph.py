@@ -31,6 +31,7 @@ from coach_rl.core.interfaces import (
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.collected_stack import Blocks, CollectedStack, check_collection
@@ -42,6 +43,7 @@ from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, build_stack
+from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
 MAX_EVALUATION_ENVS = 16
@@ -98,7 +100,10 @@ class Graph:
         self.recorder = recorder
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
-        self._agents = LevelAgents(parameters, self.task, group=group, on_activity=on_activity)
+        self._channel = SignalChannel()
+        self._agents = LevelAgents(
+            parameters, self.task, group=group, on_activity=on_activity, channel=self._channel
+        )
         self._training: Stack | None = None
         self._obstacle: str | None = None
         self._has_probed = False
@@ -343,6 +348,7 @@ class Graph:
             clock=clock,
             seed=self.task.seed,
             purpose=purpose,
+            signals=self._stack_signals(simulators.num_envs),
             discount=self._parameters.reward_discount,
         )
 
@@ -372,11 +378,19 @@ class Graph:
             clock=self.clock,
             seed=self.task.seed,
             purpose="training",
+            signals=self._stack_signals(blocks.num_envs),
             discount=parameters.reward_discount,
         )
-        collected = CollectedStack(levels=stack.levels, clock=self.clock, parameters=parameters)
+        collected = CollectedStack(
+            levels=stack.levels, clock=self.clock, signals=stack.signals, parameters=parameters
+        )
         check_collection(collected)
         return collected
+
+    def _stack_signals(self, num_envs: int) -> StackSignals:
+        return StackSignals(
+            params=self._parameters.signals, channel=self._channel, num_envs=num_envs
+        )
 
     def _evaluated_in(self) -> EnvironmentParameters:
         environment = self._parameters.evaluation_environment or self._parameters.environment

@@ -120,6 +120,11 @@ class GraphManager:
         return self.graph.tracker.faults
 
     @property
+    def signals(self) -> Mapping[str, float]:
+        """The last report of the signals of training, as in the record of kind `signals`."""
+        return self._progress.signals
+
+    @property
     def solved_at(self) -> int | None:
         """Environment steps of the first evaluation that reached the target; None if none has.
 
@@ -378,6 +383,8 @@ class GraphManager:
                 self._standstill.look(clock, graph.tracker.lengths)
                 levels = level_metrics(graph.training, "level")
                 records += progress.speed_records(clock, levels, graph.training.metrics())
+                records += progress.signal_records(clock, graph.training.signals.drain("signals"))
+                graph.training.signals.warn_once()
             yield from self._settling(records)
 
     def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:

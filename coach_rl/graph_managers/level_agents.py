@@ -10,6 +10,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.signals import SignalChannel, Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
 from coach_rl.graph_managers.parameters import GraphParameters
@@ -25,6 +26,7 @@ class LevelAgents:
         acts_only: Whether the agents act in a process that learns nothing.
         group: The processes that learn together.
         on_activity: Called with what takes agents long.
+        channel: The way of what they note; None leads nowhere.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class LevelAgents:
         acts_only: bool = False,
         group: ProcessGroup = ONE_PROCESS,
         on_activity: OnActivity = ignore_activity,
+        channel: SignalChannel | None = None,
     ) -> None:
         self.built: dict[str, AnyAgent] = {}
         """The agents built so far, by their level's name."""
         self._parameters, self._task = parameters, task
         self._acts_only, self._on_activity, self._group = acts_only, on_activity, group
+        self._channel = channel
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
@@ -64,6 +68,7 @@ class LevelAgents:
                     acts_only=self._acts_only,
                     on_activity=self._on_activity,
                     group=self._group,
+                    signals=Signals(self._channel, level.name),
                 )
                 self.built[level.name] = level.agent.build(context)
         return self.built[level.name]

@@ -23,6 +23,7 @@ from coach_rl.core.steps import (
 )
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
+from coach_rl.graph_managers.stack_signals import SignalParameters
 
 
 @parameter_class
@@ -174,6 +175,8 @@ class GraphParameters:
     """The response to losses, gradients and parameters that are not finite, of all levels."""
     collection: CollectionParameters = field(default_factory=CollectionParameters)
     """Workers that collect the experience; by default the run's own process does."""
+    signals: SignalParameters = field(default_factory=SignalParameters)
+    """The infos of the environment that are logged."""
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]

@@ -10,6 +10,7 @@ from coach_rl.core.records import Array, Fault
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
+from coach_rl.graph_managers.thinning import FREQUENT, Thinning
 from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 
 SOLVED = "solved"
@@ -24,6 +25,7 @@ _SAVED = (
     "training_seconds",
     "wall_seconds",
     "solved",
+    "signals",
 )
 
 
@@ -60,6 +62,9 @@ class Progress:
         self.solved: State | None = None
         """The target, and the environment steps of the evaluation that reached it; None as long as
         none has."""
+        self.signals: dict[str, float] = {}
+        """The last report of the signals."""
+        self._thinning = Thinning()
         self._progress_interval = schedule.progress_interval.count
         self.go_on()
 
@@ -148,6 +153,11 @@ class Progress:
             arrays: Arrays; None for none.
         """
         self.wall_seconds = time.perf_counter() - self._since
+        is_in_files, scalars = True, metrics or {}
+        if kind in FREQUENT and phase is None:
+            stride, is_in_files = self._thinning.stride(f"{kind}/{level}/{agent}")
+            if stride > 1:
+                scalars = {**scalars, "log/thinned": float(stride)}
         return LogRecord(
             kind=kind,
             phase=phase or clock.phase,
@@ -157,8 +167,9 @@ class Progress:
             wall_seconds=self.wall_seconds,
             level=level,
             agent=agent,
-            scalars=metrics or {},
+            scalars=scalars,
             arrays=arrays or {},
+            is_in_files=is_in_files,
         )
 
     def episode_records(
@@ -214,14 +225,23 @@ class Progress:
         for name, metrics in levels.items():
             yield self.record("level", clock, metrics, level=name)
 
+    def signal_records(self, clock: Clock, metrics: Mapping[str, float]) -> Iterator[LogRecord]:
+        """A record of the signals since the last, where there are any."""
+        if metrics:
+            self.signals = dict(metrics)
+            yield self.record("signals", clock, metrics)
+
     def state_dict(self) -> State:
         """Everything but the interval, which belongs to the parameters."""
-        return {name: getattr(self, name) for name in _SAVED}
+        saved = {name: getattr(self, name) for name in _SAVED}
+        return saved | {"thinning": self._thinning.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         for name in _SAVED:
-            setattr(self, name, state.get(name))  # `solved` is not in those of earlier versions
+            setattr(self, name, state.get(name))  # some are not in those of earlier versions
+        self.signals = dict(self.signals or {})
+        self._thinning.load_state_dict(state.get("thinning", {}))
         if self.solved is not None:
             target = {} if self._target is None else self._target.wanted()
             is_same = target.items() <= self.solved.items()

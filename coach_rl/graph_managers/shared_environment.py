@@ -4,7 +4,7 @@ Rows keep their numbers, seeds and order, so levels and agents see what they wou
 process. Processes answer together: what one has heard, all have.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,7 +13,15 @@ import numpy as np
 from coach_rl.core.errors import CheckpointError, CoachError, EnvironmentFault
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.process_group import Order, ProcessGroup
-from coach_rl.core.records import Action, Array, Directive, EnvResponse, IntArray, joined, take
+from coach_rl.core.records import (
+    Action,
+    Directive,
+    EnvResponse,
+    IntArray,
+    infos_with_same_keys,
+    joined,
+    take,
+)
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 
@@ -91,7 +99,7 @@ class SharedEnvironment:
             faults = tuple(replace(each, row=each.row + first) for each in part.faults)
             parts.append(replace(part, rows=part.rows + first, faults=faults))
         faults = tuple(fault for part in parts for fault in part.faults)
-        infos = _with_same_keys([part.info for part in parts], [len(part) for part in parts])
+        infos = infos_with_same_keys([part.info for part in parts], [len(part) for part in parts])
         parts = [replace(part, info=info) for part, info in zip(parts, infos, strict=True)]
         return joined(parts, faults=faults)
 
@@ -110,17 +118,3 @@ class SharedEnvironment:
             if message is not None:
                 raise kind(f"process {rank} of {self._group.size}: {message}")
         return [value for value, _ in answers]
-
-
-def _with_same_keys(
-    infos: Sequence[Mapping[str, Array]], sizes: Sequence[int]
-) -> list[dict[str, Array]]:
-    """Infos with zeros where only other processes' rows report something, as in one process."""
-    known = {key: values for info in infos for key, values in info.items()}
-    return [
-        {
-            key: info[key] if key in info else np.zeros((size, *like.shape[1:]), like.dtype)
-            for key, like in known.items()
-        }
-        for info, size in zip(infos, sizes, strict=True)
-    ]

@@ -14,6 +14,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.levels.level_manager import LevelManager
 from coach_rl.levels.spaces import agent_spaces, check_level
 
@@ -28,6 +29,7 @@ class Stack:
     levels: tuple[LevelManager, ...]
     """Top first."""
     clock: Clock
+    signals: StackSignals
 
     @property
     def simulators(self) -> Environment:
@@ -57,9 +59,11 @@ class Stack:
 
     def tick_of(self, among: BoolArray | None) -> EnvResponse:
         """A tick of these rows [N] alone; None for all."""
+        self.signals.listen()
         for level in self.levels:  # decisions go down ...
             level.decide(among)
         heard = answer = self.simulators.recv()
+        self.signals.note(heard)
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.take_in(answer)
         if not self.clock.samples:  # schedules of exploration stand still where nothing learns
@@ -67,13 +71,15 @@ class Stack:
         return heard
 
     def begin_counting(self, rows: BoolArray) -> None:
-        """Forget how sub-episodes have gone, and continue with those of the rows [N] alone."""
+        """Forget signals and sub-episodes so far, and continue with those of the rows [N] alone."""
         for level in self.levels:
             level.sub_episodes.drain()
+        self.signals.forget()
         self.count_only(rows)
 
     def count_only(self, rows: BoolArray) -> None:
-        """Leave out the sub-episodes of other rows than these, [N]."""
+        """Leave out the sub-episodes and infos of other rows than these, [N]."""
+        self.signals.count_only(rows)
         for level in self.levels:
             level.sub_episodes.count_only(rows)
 
@@ -86,7 +92,11 @@ class Stack:
         state = self.simulators.state_dict() if with_simulators else None
         for level in reversed(self.levels):
             state = {"environment": state, **level.own_state_dict()}
-        return {"top": state, "clock": self.clock.state_dict()}
+        return {
+            "top": state,
+            "clock": self.clock.state_dict(),
+            "signals": self.signals.state_dict(),
+        }
 
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
         """Go on from a saved state; without the simulators, `restart` must follow."""
@@ -97,6 +107,8 @@ class Stack:
         if with_simulators:
             self._load_simulators(below)
         self.clock.load_state_dict(state["clock"])
+        if "signals" in state:  # not in checkpoints of earlier versions
+            self.signals.load_state_dict(state["signals"])
 
     def _load_simulators(self, state: State) -> None:
         if "workers" in state:
@@ -122,6 +134,7 @@ def build_stack(
     clock: Clock,
     seed: int,
     purpose: str,
+    signals: StackSignals | None = None,
     discount: float = 1.0,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
@@ -133,6 +146,7 @@ def build_stack(
         clock: The stack's clock.
         seed: The run's seed.
         purpose: Names the random streams of the rows, e.g. `training`.
+        signals: Collects the stack's signals; None: nobody asks for any.
         discount: Of rewards per simulator step, when a level adds them up for the one above.
     """
     built: list[LevelManager] = []
@@ -151,4 +165,6 @@ def build_stack(
         )
         built.append(level)
         below = level
-    return Stack(levels=tuple(reversed(built)), clock=clock)
+    if signals is None:
+        signals = StackSignals(num_envs=environment.num_envs)
+    return Stack(levels=tuple(reversed(built)), clock=clock, signals=signals)

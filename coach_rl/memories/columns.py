@@ -49,6 +49,8 @@ TESTS, KEEPS = f"{INTERNAL}hindsight/tests", f"{INTERNAL}hindsight/keeps_action"
 _EVERYONES = (OBSERVATIONS, NEXT_OBSERVATIONS)
 _EVERYONES_TOO = (REWARDS, TERMINATED, TRUNCATED, DURATIONS, ROWS, FOLLOWS)
 _OF_BATCHES = (POSITIONS, WEIGHTS, DISCOUNTS)
+INFOS = "infos/"
+"""Extras under this prefix are infos of the environment."""
 _Column = TypeVar("_Column")
 
 
@@ -98,7 +100,7 @@ def columns_of(transition: Transition) -> dict[str, Array]:
 def shown_as(path: str, agent: str) -> str:
     """The name under which a memory's `trajectories` show a column.
 
-    Observations, rewards, ends, durations and rows keep their paths. What belongs to an agent
+    Observations, infos, rewards, ends, durations and rows keep theirs. What belongs to an agent
     stands under its name: `/agents/<name>/actions` (or `/agents/<name>/actions/<part>`) and, for
     every extra it keeps, `/agents/<name>/artifacts/<extra>`.
 
@@ -106,7 +108,7 @@ def shown_as(path: str, agent: str) -> str:
         path: The column's path.
         agent: The agent's name.
     """
-    if path.startswith(_EVERYONES) or path in _EVERYONES_TOO:
+    if path.startswith((*_EVERYONES, extra(INFOS))) or path in _EVERYONES_TOO:
         return path
     if _is_action(path):
         return f"/agents/{agent}{path}"

@@ -16,6 +16,7 @@ FILES = {
     "evaluation": "evaluations",
     "final_evaluation": "final_evaluation",
     "progress": "progress",
+    "signals": "signals",
     "gap": "gaps",
     "roll_back": "roll_backs",
 }

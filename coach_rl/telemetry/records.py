@@ -17,6 +17,7 @@ Kind = Literal[
     "episode",
     "train",
     "level",
+    "signals",
     "fault",
     "evaluation",
     "final_evaluation",
@@ -31,7 +32,8 @@ Kind = Literal[
 
 phase: a phase begins. progress: speed and time, about every thousand environment steps. episode: a
 training episode has ended. train: an agent's `train` was due and has learned. level: how a level's
-sub-episodes have gone, after a progress and before an evaluation record. fault: the simulator of a
+sub-episodes have gone, after a progress and before an evaluation record. signals: what was noted
+since the last. fault: the simulator of a
 row has failed and was restarted. evaluation: an evaluation is over. final_evaluation: the one at a
 run's end is over. checkpoint: one is being written. checkpoint_failed: that could not be written.
 gap: records before it could not be written here. roll_back: the run has diverged and is back at
@@ -66,6 +68,8 @@ class LogRecord:
     """An account of the event, in one line; empty where the numbers say it all."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
     """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode."""
+    is_in_files: bool = True
+    """False if the run's files leave it out because a long run has too many of its kind."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from rich.table import Table
 
 from coach_rl.telemetry.records import Evaluation, LogRecord
+from coach_rl.telemetry.signal_windows import by_signal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class Summary:
     """Environment steps of the first evaluation that reached the target; None if none has."""
     faults: Mapping[str, int] = field(default_factory=dict)
     """Number of failures of training environments, whose rows were restarted, by cause."""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """The last report of the signals of training."""
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
@@ -57,6 +60,10 @@ class Summary:
             "levels": {
                 level.level: {_short(name): value for name, value in level.scalars.items()}
                 for level in record.levels
+            },
+            "signals": {
+                "training": by_signal(self.signals, "signals"),
+                "evaluation": by_signal(scalars, "evaluation_signals"),
             },
             "ending": self.ending,
             "target": self.target or None,

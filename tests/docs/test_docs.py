@@ -34,7 +34,12 @@ from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.exploration_policies import ParameterNoise
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    ScheduleParameters,
+    SignalParameters,
+)
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from tests.notebooks import stand_in_for_ipython
 
@@ -43,8 +48,12 @@ DOCS = CHECKOUT / "docs"
 PAGES = sorted([*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")])
 ROOMS = (
     "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
+    "|log"
 )
-METRIC = re.compile(rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z]+")
+METRIC = re.compile(
+    rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z]+"
+    r"|(?:evaluation_)?signals/<signal>/[a-z]+"
+)
 
 
 @dataclass(frozen=True)
@@ -250,8 +259,12 @@ def experiments_with_metrics():
         yield agent, OneStepParameters(continuous=True)
 
 
+def infos_of(environment):
+    return ("is_success",) if isinstance(environment, GoalPointMassParameters) else ()
+
+
 def metrics_of_runs():
-    """The names of every scalar and array of small runs, those of inspectors as documented."""
+    """The names of every scalar and array of small runs, those with a name inside as documented."""
     names = set()
     for agent, environment in experiments_with_metrics():
         parameters = BasicGraphParameters(
@@ -264,6 +277,7 @@ def metrics_of_runs():
                 progress_interval=EnvironmentSteps(64),
             ),
             num_envs=4,
+            signals=SignalParameters(infos=infos_of(environment)),
         )
         with BasicRLGraphManager(parameters) as graph_manager:
             for record in graph_manager.improve():
@@ -273,7 +287,8 @@ def metrics_of_runs():
     ) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
-    return {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
+    names = {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
+    return {re.sub("signals/.+/", "signals/<signal>/", name) for name in names}
 
 
 def test_every_metric_is_documented():
@@ -289,6 +304,8 @@ def test_every_metric_is_documented():
         "exploration/parameter_scale",
         "memory/beta",
         "inspect/<point>/<column>/std",
+        "signals/<signal>/std",
+        "evaluation_signals/<signal>/count",
     } <= emitted
     assert all(METRIC.fullmatch(name) for name in emitted), emitted
     documented = set(METRIC.findall((DOCS / "metrics.md").read_text()))

@@ -101,6 +101,10 @@ class WalkGraphManager(GraphManager):
     def faults(self) -> dict[str, int]:
         return {}
 
+    @property
+    def signals(self) -> dict[str, float]:
+        return {}
+
     def create_graph(
         self,
         task: TaskParameters | None = None,

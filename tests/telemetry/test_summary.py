@@ -43,6 +43,7 @@ def summary(best="checkpoints/step_90000", levels=(), **scalars):
         ending="environment steps",
         target="mean reward 475.0 within 100,000 steps: reached at step 90,000",
         solved_at=90_000,
+        signals={"signals/speed/mean": 2.0},
     )
 
 
@@ -69,6 +70,10 @@ def test_the_keys_of_summary_json():
             "success_any_rate": None,
         },
         "levels": {},
+        "signals": {
+            "training": {"speed": {"mean": 2.0}},
+            "evaluation": {"main/gap": {"mean": 0.5}},
+        },
         "ending": "environment steps",
         "target": "mean reward 475.0 within 100,000 steps: reached at step 90,000",
         "solved_at": 90_000,
@@ -77,8 +82,9 @@ def test_the_keys_of_summary_json():
         "incidents": [],
         "faults": {},
     }
-    assert summary().as_json() == document
-    assert json.loads(json.dumps(summary().as_json())) == document
+    told = summary(**{"evaluation_signals/main/gap/mean": 0.5})
+    assert told.as_json() == document
+    assert json.loads(json.dumps(told.as_json())) == document
 
 
 def test_success_where_it_is_reported():

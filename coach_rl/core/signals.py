@@ -1,0 +1,73 @@
+"""Signals: numbers that an agent or a filter wants to see in the logs.
+
+context.signals.note("q_gap", gap)      # anywhere, as often as you like; a number or an array
+
+What is noted is logged as mean, standard deviation, minimum, maximum and count since the last
+report: see docs/signals.md.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from numpy.typing import ArrayLike
+
+Listener = Callable[[str, ArrayLike], None]
+"""Takes a signal's name and its values in."""
+
+
+class SignalChannel:
+    """The way from all who note signals to the one who listens now: training or an evaluation."""
+
+    def __init__(self) -> None:
+        self.listener: Listener | None = None
+        """The one who listens; None for nobody."""
+
+
+class Signals:
+    """Takes signals of one agent, and costs next to nothing where nobody listens.
+
+    Args:
+        channel: Where they go; None leads nowhere.
+        owner: First part of their names, e.g. the name of the agent's level.
+    """
+
+    def __init__(self, channel: SignalChannel | None = None, owner: str = "") -> None:
+        self._channel = SignalChannel() if channel is None else channel
+        self._owner = owner
+
+    @property
+    def are_heard(self) -> bool:
+        """True if somebody listens: ask before values are computed only to be noted."""
+        return self._channel.listener is not None
+
+    def note(self, name: str, values: Any) -> None:
+        """Add values to a signal.
+
+        Args:
+            name: The signal's name, e.g. `q_gap`; it is logged as `signals/<level>/q_gap/mean`.
+            values: A number, or an array or tensor of any shape, of which every element counts.
+                A tensor on a GPU is waited for.
+        """
+        listener = self._channel.listener
+        if listener is None:
+            return
+        if hasattr(values, "detach"):  # a tensor of torch, which this room does without
+            values = values.detach().cpu().numpy()
+        listener(f"{self._owner}/{name}" if self._owner else name, values)
+
+    def of(self, part: str) -> "Signals":
+        """The same for a part of the owner, e.g. a member of a group of agents."""
+        return Signals(self._channel, f"{self._owner}/{part}" if self._owner else part)
+
+
+SILENT = Signals()
+"""Signals that nobody hears."""
+
+
+@runtime_checkable
+class SignalSource(Protocol):
+    """A filter that notes signals, or has parts that do."""
+
+    def note_to(self, signals: Signals) -> None:
+        """Note signals there from now on."""
+        ...

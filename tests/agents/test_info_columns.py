@@ -1,0 +1,81 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.info_columns import InfoColumns
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.errors import CoachWarning, SpaceError
+from coach_rl.core.records import Outcome
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.memories import ReplayMemoryParameters
+
+INFO = "/infos/x_velocity"
+
+
+def trajectories(agent, steps=48, then=lambda agent: None):
+    parameters = BasicGraphParameters(
+        agent=agent,
+        environment=MujocoParameters(level="half_cheetah"),
+        num_envs=4,
+        schedule=ScheduleParameters(training=EnvironmentSteps(steps), evaluation_interval=None),
+    )
+    with BasicRLGraphManager(parameters) as graph_manager:
+        graph_manager.run()
+        agent = graph_manager.graph.agents["main"]
+        then(agent)
+        return agent.trajectories()
+
+
+def test_replay_keeps_infos_and_shows_them_in_batches():
+    def check(agent):
+        batch = agent.memory.sample(8)
+        assert batch.extras["infos/x_velocity"].shape == (8,)
+        assert np.isin(batch.extras["infos/x_velocity"], agent.trajectories()[INFO]).all()
+
+    agent = DDPGAgentParameters(
+        infos=("x_velocity",),
+        memory=ReplayMemoryParameters(capacity=200),
+        learning=LearningParameters(batch=4, learning_starts=16),
+    )
+    shown = trajectories(agent, then=check)
+    assert shown[INFO].shape == (4, 12)
+    assert shown[INFO].std() > 0
+    without = trajectories(replace(agent, infos=()))
+    assert INFO not in without
+    np.testing.assert_array_equal(shown["/rewards"], without["/rewards"])
+
+
+def test_rollouts_keep_infos():
+    algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(64))
+    agent = PPOAgentParameters(algorithm=algorithm, infos=("reward_forward",))
+    shown = trajectories(agent, steps=96)
+    control = shown["/rewards"] - shown["/infos/reward_forward"]
+    assert (control < 0).all()  # the reward is forward minus control
+
+
+def outcome(**info):
+    rows = np.arange(2)
+    flags = np.zeros(2, np.bool_)
+    return Outcome(
+        rows=rows, observation={}, reward=np.zeros(2), terminated=flags, truncated=flags,
+        duration=np.ones(2, np.int64), end=np.zeros(2, np.uint8), below=np.zeros(2, np.uint8),
+        tested=flags, info=info,
+    )  # fmt: skip
+
+
+def test_an_info_that_is_not_reported_is_said_once():
+    columns = InfoColumns(("cost",), agent="ppo")
+    with pytest.warns(CoachWarning, match=r"keep the info 'cost'.*It reports speed") as said:
+        kept = [columns.of(outcome(speed=np.ones(2)), slice(None)) for _ in range(2)]
+    assert len(said) == 1
+    assert kept[1]["infos/cost"].tolist() == [0, 0]
+
+
+def test_an_info_that_is_no_number_is_refused():
+    with pytest.raises(SpaceError, match=r"the info 'place'.*not one number a row"):
+        InfoColumns(("place",), agent="ppo").of(outcome(place=np.ones((2, 3))), slice(None))
