@@ -134,6 +134,7 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach resume RUN [flags]         or  coach -crd RUN [flags]
        coach fork RUN[@STEP] --as NAME [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
+       coach play RUN [--to FILE] [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
        coach study run|status|report FILE

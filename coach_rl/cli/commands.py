@@ -218,7 +218,7 @@ def _evaluate(evaluate: Evaluate) -> int:
     evaluation, file = evaluate_run(
         _newest(evaluate.run),
         episodes=EnvironmentEpisodes(evaluate.episodes),
-        overrides=_environment_of(evaluate.changes),
+        overrides=environment_of(evaluate.changes),
         num_envs=evaluate.changes.num_envs,
         **vars(evaluate.opening),
         sampling=evaluate.sampling,
@@ -229,7 +229,9 @@ def _evaluate(evaluate: Evaluate) -> int:
     if file is not None:
         print(f"written to {short(file)}")
         for kind in () if video is None else video.formats:
-            print(f"filmed as  {short(evaluation_film(file))}.{kind}")
+            film = evaluation_film(file).with_suffix(f".{kind}")
+            if film.exists():  # not where nothing can be drawn
+                print(f"filmed as  {short(film)}")
     return 0
 
 
@@ -313,7 +315,7 @@ def _conclude(output: Output, result: RunResult, group: ProcessGroup) -> int:
         print(f"profile:    {short(result.folder.path)}/profile.json; trace.json for Perfetto")
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
-    if _video(output.film) is not None:
+    if _video(output.film) is not None and result.folder.videos.is_dir():
         print(f"videos:     {short(result.folder.videos)}")
     if not output.no_tensorboard:
         print(f"curves:     {coach} dashboard {word(result.folder.path.parent)}")
@@ -349,7 +351,7 @@ def overrides_of(
     return overrides
 
 
-def _environment_of(changes: Changes) -> dict[str, object]:
+def environment_of(changes: Changes) -> dict[str, object]:
     """`-cp` and `-lvl` as changes of the environment that a run is evaluated in."""
     level = {} if changes.level is None else {"environment.level": changes.level}
     return _once(parse_overrides(changes.custom_parameter), level)
@@ -407,9 +409,17 @@ def _video(film: Film) -> VideoParameters | None:
     formats = tuple(kind for kind, is_asked in asked if is_asked)
     if not formats:
         return None
-    given = {"frame_skip": film.video_skip, "max_frames": film.video_frames}
+    given = {
+        "frame_skip": film.video_skip,
+        "max_frames": film.video_frames,
+        "of": film.video_of,
+        "episodes": film.video_episodes,
+        "every": film.video_every,
+        "row": film.video_row,
+    }
     return VideoParameters(
-        formats=formats, **{name: value for name, value in given.items() if value is not None}
+        formats=formats,
+        **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
 
 

@@ -232,6 +232,30 @@ def _add_videos(group: argparse._ArgumentGroup) -> None:
         type=positive,
         help="steps from one frame to the next (default: 1)",
     )
+    group.add_argument(
+        "--video_of",
+        metavar="WHAT",
+        choices=("evaluation", "training"),
+        help="film evaluations (default) or training episodes",
+    )
+    group.add_argument(
+        "--video_episodes",
+        metavar="WHICH",
+        choices=("first", "best", "worst", "longest"),
+        help="film the first episode (default), the best, worst or longest",
+    )
+    group.add_argument(
+        "--video_every",
+        metavar="N",
+        type=positive,
+        help="film every Nth evaluation, or one of N training episodes (default: 1)",
+    )
+    group.add_argument(
+        "--video_row",
+        metavar="ROW",
+        type=whole,
+        help="film the environment of this number (default: 0; best, worst and longest: of all)",
+    )
 
 
 def _add_machine(group: argparse._ArgumentGroup) -> None:

@@ -74,6 +74,10 @@ class Film:
     dump_mp4: bool = False
     video_frames: int | None = None
     video_skip: int | None = None
+    video_of: str | None = None
+    video_episodes: str | None = None
+    video_every: int | None = None
+    video_row: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, SpaceError
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    ConfigurationError,
+    SpaceError,
+    require,
+)
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.experiment.checkpoint import Checkpoint
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
@@ -22,7 +29,7 @@ from coach_rl.experiment.provenance import now
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.spaces_json import spaces_from_json
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, EvaluationWatcher
 from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -73,34 +80,6 @@ def live_graph(
             graph_manager.close()
 
 
-class Videos:
-    """Films each evaluation of a graph manager, and writes the last one on request.
-
-    Args:
-        graph_manager: Whose; its graph is not yet created.
-        parameters: How.
-
-    Raises:
-        ConfigurationError: A format needs a package that is not installed.
-    """
-
-    def __init__(self, graph_manager: GraphManager, parameters: VideoParameters) -> None:
-        self._parameters = parameters
-        self._recorder = EpisodeRecorder(parameters)
-        graph_manager.watch_evaluations(self._recorder)
-
-    def write(self, path: Path) -> list[Path]:
-        """Write the film of the last evaluation.
-
-        Args:
-            path: Where to, without the format's ending.
-
-        Returns:
-            A file for each format.
-        """
-        return write_video(self._recorder.shots, path, self._parameters)
-
-
 def evaluate_run(
     run: Path,
     *,
@@ -144,24 +123,27 @@ def evaluate_run(
         ConfigurationError: There is no such run, or a change cannot be made.
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
     """
-    opened = open_run(
-        run, device=device, threads=threads, learns=False, last_good=last_good, trust=trust
+    require(
+        video is None or video.of == "evaluation",
+        "an evaluation has no training episodes to film; leave out of='training' (--video_of)",
     )
-    folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
-    if checkpoint is None:
-        raise CheckpointError(
-            f"the run {folder.path} has no checkpoint yet that could be evaluated"
-        )
-    graph_manager = opened.graph_manager
-    if overrides:
-        graph_manager = _elsewhere(opened, overrides)
-    videos = None if video is None else Videos(graph_manager, video)
+    recorder = None if video is None else EpisodeRecorder(video)
     if num_envs is None and episodes > FINAL_EPISODES:
         num_envs = min(episodes.count, MAX_EVALUATION_ENVS)
-    with live_graph(graph_manager, task, training=False, evaluation_envs=num_envs):
-        with fitting(checkpoint, said(overrides or {})):
-            graph_manager.load_agents(checkpoint.state, elsewhere=bool(overrides))
-        evaluation = final_evaluation(graph_manager, task, episodes, seed=seed, sampling=sampling)
+    with trained_graph(
+        run,
+        overrides=overrides,
+        num_envs=num_envs,
+        device=device,
+        threads=threads,
+        last_good=last_good,
+        trust=trust,
+        watcher=recorder,
+    ) as (graph_manager, opened, checkpoint):
+        evaluation = final_evaluation(
+            graph_manager, opened.task, episodes, seed=seed, sampling=sampling
+        )
+    folder = opened.folder
     document = {
         "created": now(),
         "checkpoint": checkpoint.path.name,
@@ -181,9 +163,58 @@ def evaluate_run(
             stacklevel=2,
         )
         return evaluation, None
-    if videos is not None:
-        videos.write(evaluation_film(file))
+    film = None if recorder is None else recorder.take_film()
+    if film is not None and video is not None:
+        write_video(film.shots, evaluation_film(file), video)
     return evaluation, file
+
+
+@contextmanager
+def trained_graph(
+    run: Path,
+    *,
+    overrides: Mapping[str, object] | None = None,
+    num_envs: int | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    last_good: bool = False,
+    trust: Collection[str] = (),
+    watcher: EvaluationWatcher | None = None,
+) -> Iterator[tuple[GraphManager, OpenedRun, Checkpoint]]:
+    """A run's agents as they were at a checkpoint, in environments to evaluate in.
+
+    Args:
+        run: As of `evaluate_run`, and so are the other arguments.
+        overrides: Changes of the environment.
+        num_envs: Environments in parallel.
+        device: Where networks live.
+        threads: Threads of one tensor operation.
+        last_good: Whether to take the newest checkpoint that can be read.
+        trust: Modules whose code may be run.
+        watcher: What looks at evaluations; None for nothing.
+
+    Yields:
+        The graph manager, whose graph is built; the run; the checkpoint.
+
+    Raises:
+        CheckpointError: The run has no checkpoint yet, or it is damaged.
+    """
+    opened = open_run(
+        run, device=device, threads=threads, learns=False, last_good=last_good, trust=trust
+    )
+    checkpoint, graph_manager = opened.checkpoint, opened.graph_manager
+    if checkpoint is None:
+        raise CheckpointError(
+            f"the run {opened.folder.path} has no checkpoint yet that could be evaluated"
+        )
+    if overrides:
+        graph_manager = _elsewhere(opened, overrides)
+    if watcher is not None:
+        graph_manager.watch_evaluations(watcher)
+    with live_graph(graph_manager, opened.task, training=False, evaluation_envs=num_envs):
+        with fitting(checkpoint, said(overrides or {})):
+            graph_manager.load_agents(checkpoint.state, elsewhere=bool(overrides))
+        yield graph_manager, opened, checkpoint
 
 
 def evaluation_film(file: Path) -> Path:

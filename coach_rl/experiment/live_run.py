@@ -30,7 +30,6 @@ from coach_rl.experiment.checkpoint import (
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import (
     FINAL_EPISODES,
-    Videos,
     evaluation_json,
     final_evaluation,
 )
@@ -45,6 +44,7 @@ from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.experiment.run_sinks import RunSinks, trouble
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
+from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -75,7 +75,7 @@ class RunSettings:
     """Steps from one set of histograms to the next, of parameters, gradients, actions and
     observations, for TensorBoard; None makes none."""
     video: VideoParameters | None = None
-    """Settings of a video of every evaluation; None films none."""
+    """Settings of videos of its episodes; None films none."""
     evaluate_aside: bool = False
     """If True, evaluations while training are made in a process of their own, and training does not
     wait for them. A run that is resumed with evaluations to come does so in any case."""
@@ -88,7 +88,7 @@ class RunSettings:
             "histograms are for TensorBoard, which is off; leave out one of them",
         )
         require(
-            self.video is None or not self.evaluate_aside,
+            self.video is None or self.video.of == "training" or not self.evaluate_aside,
             "evaluate_aside and video exclude each other: evaluations are filmed in the run's own "
             "process; leave out one of them",
         )
@@ -168,6 +168,8 @@ class LiveRun:
         summary = None
         sinks = RunSinks(self.folder.path, self._files(), self.audience.sinks)
         with closing(sinks), ExitStack() as opened, self.stop.patient():
+            if self.videos is not None:
+                opened.enter_context(closing(self.videos))
             if self.settings.profile:
                 opened.enter_context(self._profiled(sinks))
             if self.settings.evaluate_aside or self.graph_manager.awaits_evaluations:
@@ -278,8 +280,8 @@ class LiveRun:
                 if histograms is not None:
                     for each in histograms.due_at(record):
                         sinks.write(each)
-                if self.videos is not None and record.kind == "evaluation":
-                    self._film(f"step_{record.environment_steps}", sinks)
+                if self.videos is not None:
+                    self._film(self.videos, record, sinks)
                 is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
                 if stop.is_requested() and self.graph_manager.is_settled:
                     break
@@ -330,16 +332,26 @@ class LiveRun:
         else:
             self.saved_at, self.unsaved = steps, None
 
-    def _film(self, name: str, sinks: RunSinks) -> None:
-        """Write the film of the last evaluation; a run continues without it."""
-        assert self.videos is not None
-        try:
-            for file in self.videos.write(self.folder.videos / name):
-                path = str(file.relative_to(self.folder.path))
-                sinks.write(replace(self._record("video"), text=path))
-        except Exception as error:  # of whatever library encodes it
-            what = f"the video {name}: {trouble(error, self.folder.path)}"
-            self._note_failure("videos", what)
+    def _film(
+        self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False
+    ) -> None:
+        """Write what was filmed until a record; a run continues without what fails."""
+        name = f"step_{record.environment_steps}"
+        if record.kind == "episode" or is_final:
+            path = self.folder.videos / f"{name}_training"
+            videos.write_training(path, is_last=is_final)
+        if record.kind == "evaluation":
+            videos.write(self.folder.videos / (f"{name}_final" if is_final else name))
+        if is_final:
+            videos.close()
+        for path, error in videos.failures():
+            assert isinstance(error, Exception)
+            self._note_failure(
+                "videos", f"the video {path.name}: {trouble(error, self.folder.path)}"
+            )
+        for file in videos.written():
+            path = str(file.relative_to(self.folder.path))
+            sinks.write(replace(self._record("video"), text=path))
 
     def _note_failure(self, what: str, message: str) -> None:
         """Count what could not be written; the first of a kind is said."""
@@ -388,7 +400,7 @@ class LiveRun:
         for record in (*evaluation.levels, evaluation):
             sinks.write(_as_final(record))
         if self.videos is not None:
-            self._film(f"step_{evaluation.environment_steps}_final", sinks)
+            self._film(self.videos, evaluation, sinks, is_final=True)
         checkpoints, best = self.folder.checkpoints, self.keeper.best
         seconds = self.graph_manager.training_seconds
         target, ending = self.graph_manager.parameters.validation, self.graph_manager.ending

@@ -18,10 +18,7 @@ from coach_rl.experiment.checkpoint import Checkpoint, put_aside
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.data_parallel import check_group, own_device
 from coach_rl.experiment.disk_space import check_disk_space
-from coach_rl.experiment.evaluation import (
-    Videos,
-    live_graph,
-)
+from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import (
@@ -43,6 +40,7 @@ from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
+from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, resolved_device

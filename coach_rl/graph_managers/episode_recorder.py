@@ -1,190 +1,281 @@
-"""Filming one episode of an evaluation, with the sub-goals of every level drawn in the scene.
+"""Filming chosen episodes of evaluations or of training; see `filmed_row` for what is drawn.
 
-recorder = EpisodeRecorder(VideoParameters())
+recorder = EpisodeRecorder(VideoParameters(episodes="best"))
 graph_manager.watch_evaluations(recorder)       # before create_graph
 for record in graph_manager.improve():
-    if record.kind == "evaluation":
-        write_video(recorder.shots, folder / f"step_{record.environment_steps}", parameters)
+    if record.kind == "evaluation" and (film := recorder.take_film()):
+        write_video(film.shots, folder / f"step_{record.environment_steps}", recorder.parameters)
+
+Nothing a recorder does changes a run's numbers: it looks at levels and draws frames. Where a frame
+cannot be drawn or kept, a `CoachWarning` says so and nothing more is filmed.
 """
 
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.interfaces import MarkRenderable, Renderable
-from coach_rl.core.marks import Mark
-from coach_rl.core.records import Array, EnvResponse
-from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import numpy as np
+
+from coach_rl.core.errors import CoachWarning, RunError, in_one_line
+from coach_rl.core.records import EnvResponse
+from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
+from coach_rl.graph_managers.filmed_row import Camera, FilmedRow, Take
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.telemetry.video import RGB, CaptionLine, Film, Shot, VideoParameters, require_writable
-
-LEVEL_COLOURS: tuple[RGB, ...] = (
-    (230, 60, 50),
-    (60, 200, 80),
-    (200, 90, 230),
-    (255, 150, 40),
-    (60, 210, 220),
-)
-"""Colours of the goals of the levels below the top, the highest first; they repeat."""
-
-_ROW = 0
+from coach_rl.telemetry.film import Film, Reel, Shot
+from coach_rl.telemetry.video import VideoParameters, require_writable
 
 
-class EpisodeRecorder:
-    """Films the first episode of the first row of each evaluation.
+class EvaluationWatcher(Protocol):
+    """Looks at a stack while evaluations are played in it."""
 
-    Nothing it does changes an evaluation's numbers: it looks at levels and draws frames.
+    def prepare(self, stack: Stack) -> None:
+        """The stack was built, and reset for the first time."""
+        ...
+
+    @property
+    def every(self) -> int:
+        """It looks at every n-th evaluation while training, and at all others."""
+        ...
+
+    def begin(self, stack: Stack) -> None:
+        """An evaluation begins; its stack was just reset."""
+        ...
+
+    def note_tick(self, answer: EnvResponse) -> None:
+        """The stack has done a tick, in which the simulators answered this."""
+        ...
+
+    def looks_again(self, episodes: FinishedEpisodes, /) -> bool:
+        """The evaluation is over; return whether the same episodes are to be played once more."""
+        ...
+
+
+class _Recorder:
+    """What recorders of evaluations and training have in common.
 
     Args:
-        parameters: How many frames are kept, and in what format they will be written.
+        parameters: As of `EpisodeRecorder`.
+    """
+
+    def __init__(self, parameters: VideoParameters) -> None:
+        require_writable(parameters)
+        self.parameters = parameters
+        self._filmed: FilmedRow | None = None
+        self._is_blind = False
+        """True once something could not be drawn or kept."""
+
+    def prepare(self, stack: Stack) -> None:
+        """Make sure that the stack's environment can be drawn, by drawing a frame.
+
+        Raises:
+            ConfigurationError: It has no pictures, or no such row.
+        """
+        with self._drawing():
+            Camera(stack, self.parameters.row or 0).frame()
+
+    def note_tick(self, answer: EnvResponse) -> None:
+        """The stack has done a tick, in which the simulators answered this."""
+        if self._filmed is not None:
+            with self._drawing():
+                self._filmed.note_tick(answer)
+
+    def _new_film(self) -> Film:
+        parameters = self.parameters
+        return Film(
+            frame_skip=parameters.frame_skip,
+            max_frames=parameters.max_frames,
+            max_side=parameters.max_side,
+        )
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """What cannot be drawn or kept inside ends the filming, and nothing else."""
+        try:
+            yield
+        except (RunError, OSError) as error:
+            self._is_blind, self._filmed = True, None
+            why = str(error) if isinstance(error, RunError) else in_one_line(error)
+            warnings.warn(f"nothing is filmed: {why}", CoachWarning, stacklevel=4)
+
+
+class EpisodeRecorder(_Recorder):
+    """Films one episode of each evaluation.
+
+    Args:
+        parameters: Which episode, how many frames are kept, and in what format they will be
+            written.
 
     Raises:
         ConfigurationError: A format needs a package that is not installed.
     """
 
     def __init__(self, parameters: VideoParameters) -> None:
-        require_writable(parameters)
-        self._parameters = parameters
-        self._take: _Take | None = None
+        super().__init__(parameters)
+        self._chosen: tuple[int, int] | None = None
+        """Row and number of the episode to film, where it is chosen by its outcome."""
+        self._film: Film | None = None
 
     @property
-    def shots(self) -> list[Shot]:
+    def shots(self) -> Sequence[Shot]:
         """The film of the last evaluation; empty before the first."""
-        return [] if self._take is None else self._take.film.shots
+        return () if self._film is None else self._film.shots
 
-    def prepare(self, stack: Stack, seed: int) -> None:
-        """Make sure that the stack's environment can be drawn, by drawing a frame.
+    def take_film(self) -> Film | None:
+        """Return the film of the last evaluation, and forget it; None if it was not filmed."""
+        film, self._film, self._filmed = self._film, None, None
+        return None if self._is_blind else film
+
+    @property
+    def every(self) -> int:
+        """It looks at every n-th evaluation while training, and at all others."""
+        return self.parameters.every
+
+    def begin(self, stack: Stack) -> None:
+        """An evaluation begins; its stack was just reset."""
+        self._film = self._filmed = None
+        is_known = self.parameters.episodes == "first" or self._chosen is not None
+        if self._is_blind or not is_known:
+            return
+        row, number = self._chosen or (self.parameters.row or 0, 0)
+        self._chosen = None
+        with self._drawing():
+            self._filmed = FilmedRow(
+                stack, row, wants=lambda of: of == number, new_reel=self._keep_film
+            )
+
+    def looks_again(self, episodes: FinishedEpisodes, /) -> bool:
+        """The evaluation is over; return whether its best, worst or longest is to be filmed now."""
+        rows, row = episodes.rows, self.parameters.row
+        if self.parameters.episodes == "first" or self._filmed is not None or self._is_blind:
+            return False
+        scores = np.array(
+            [
+                self.parameters.score_of(float(reward), int(length))
+                for reward, length in zip(episodes.reward, episodes.length, strict=True)
+            ]
+        )
+        if row is not None and (rows == row).any():
+            scores[rows != row] = -np.inf
+        best = int(scores.argmax())
+        self._chosen = int(rows[best]), int(np.count_nonzero(rows[:best] == rows[best]))
+        return True
+
+    def _keep_film(self) -> Film:
+        self._film = self._new_film()
+        return self._film
+
+
+class TrainingRecorder(_Recorder):
+    """Films one of every so many training episodes of a row.
+
+    Args:
+        parameters: As of `EpisodeRecorder`.
+
+    Raises:
+        ConfigurationError: A format needs a package that is not installed.
+    """
+
+    def __init__(self, parameters: VideoParameters) -> None:
+        super().__init__(parameters)
+        self._best: tuple[float, Film] | None = None
+        """Score and film of the best of the episodes among which one is chosen."""
+        self._films: list[Film] = []
+
+    @property
+    def is_filming(self) -> bool:
+        """True once it follows a stack, or cannot film."""
+        return self._filmed is not None or self._is_blind
+
+    def take_films(self, *, is_last: bool = False) -> list[Film]:
+        """Return the films that were chosen since the last call.
 
         Args:
-            stack: The evaluation's.
-            seed: What to reset the stack with first; an evaluation resets it once more.
+            is_last: Whether no more episodes follow: the best so far is chosen, too.
+        """
+        films, self._films = self._films, []
+        if is_last and self._best is not None:
+            films.append(self._best[1])
+            self._best = None
+        return films
+
+    def begin(self, stack: Stack, *, is_midway: Sequence[bool]) -> None:
+        """Follow the stack where agents train from now on.
+
+        Args:
+            stack: Which.
+            is_midway: For each row, whether an episode is under way; it is not filmed.
+        """
+        row, every = self.parameters.row or 0, self.parameters.every
+        takes_all = self.parameters.episodes != "first"
+        with self._drawing():
+            self._filmed = FilmedRow(
+                stack,
+                row,
+                wants=lambda number: takes_all or number % every == 0,
+                new_reel=self._new_film,
+                on_end=self._choose,
+                is_midway=is_midway[row],
+            )
+
+    def forget(self) -> None:
+        """The stack has been led to another state: begin anew."""
+        self._filmed = self._best = None
+
+    def _choose(self, take: Take) -> None:
+        score = self.parameters.score_of(take.reward, take.step)
+        assert isinstance(take.reel, Film)
+        if self._best is None or score > self._best[0]:
+            self._best = score, take.reel
+        if self.parameters.episodes == "first" or (take.number + 1) % self.parameters.every == 0:
+            self._films.append(self._best[1])
+            self._best = None
+
+
+class EpisodePlayer:
+    """Shows the first episodes of an evaluation's first row.
+
+    Args:
+        episodes: How many.
+        new_reel: Makes what takes the frames of an episode.
+        on_end: Called with each episode that is over.
+    """
+
+    def __init__(
+        self, episodes: int, new_reel: Callable[[], Reel], on_end: Callable[[Take], None]
+    ) -> None:
+        self._episodes, self._new_reel, self._on_end = episodes, new_reel, on_end
+        self._filmed: FilmedRow | None = None
+
+    def prepare(self, stack: Stack) -> None:
+        """Make sure that the stack's environment can be drawn, by drawing a frame.
 
         Raises:
             ConfigurationError: It has no pictures.
             RunError: It cannot be drawn on this machine.
         """
-        camera = _Camera(stack)
-        stack.reset(seed)
-        camera.frame()
+        Camera(stack, 0).frame()
+
+    @property
+    def every(self) -> int:
+        """It looks at every evaluation."""
+        return 1
 
     def begin(self, stack: Stack) -> None:
         """An evaluation begins; its stack was just reset."""
-        film = Film(frame_skip=self._parameters.frame_skip, max_frames=self._parameters.max_frames)
-        self._take = _Take(film, stack)
+        self._filmed = FilmedRow(
+            stack,
+            0,
+            wants=lambda number: number < self._episodes,
+            new_reel=self._new_reel,
+            on_end=self._on_end,
+        )
 
     def note_tick(self, answer: EnvResponse) -> None:
         """The stack has done a tick, in which the simulators answered this."""
-        assert self._take is not None
-        self._take.note_tick(answer)
+        assert self._filmed is not None
+        self._filmed.note_tick(answer)
 
-
-class _Camera:
-    """Draws row 0 of a stack's environment, with the goals of its levels where it can.
-
-    Args:
-        stack: Whose.
-
-    Raises:
-        ConfigurationError: The environment has no pictures.
-    """
-
-    def __init__(self, stack: Stack) -> None:
-        environment = stack.simulators
-        if not isinstance(environment, Renderable):
-            raise ConfigurationError(
-                f"evaluations cannot be filmed: a {type(environment).__name__} has no pictures; "
-                "ask for no videos (-dg, -dm)"
-            )
-        self._plain: Renderable = environment
-        self._marking = environment if isinstance(environment, MarkRenderable) else None
-        self._levels = stack.levels[1:]
-
-    def frame(self) -> Array:
-        """Render the current state."""
-        if self._marking is None:
-            return self._plain.render(_ROW)
-        return self._marking.render(_ROW, self._marks(self._marking))
-
-    def ended_frame(self) -> Array | None:
-        """The end of the episode that the last tick ended; None where it can't be seen any more."""
-        if self._marking is None:
-            return None
-        return self._marking.render_ended(_ROW, self._marks(self._marking))
-
-    def _marks(self, environment: MarkRenderable) -> list[Mark]:
-        marks = []
-        for index, level in enumerate(self._levels):
-            goals = level.goals
-            if goals is None or not goals.given[_ROW]:
-                continue
-            space = goals.goal_space
-            place = environment.goal_place(space.key, space.elements, goals.goal[_ROW])
-            if place is not None:
-                red, green, blue = (part / 255 for part in level_colour(index))
-                # Names are written on top of everything: seen where a goal lies inside a wall.
-                colour = (red, green, blue, 1.0)
-                marks.append(Mark(place=place, colour=colour, label=level.name))
-        return marks
-
-
-class _Take:
-    """One episode being filmed.
-
-    Args:
-        film: Takes the frames.
-        stack: Just reset.
-    """
-
-    def __init__(self, film: Film, stack: Stack) -> None:
-        self.film = film
-        self._camera, self._levels = _Camera(stack), stack.levels[1:]
-        self._tracker = EpisodeTracker(stack.num_envs)
-        self._step = 0
-        self._reward = 0.0
-        self._is_over = False
-        self._numbers = [0] * len(self._levels)
-        """Number of goals that each level below the top has received."""
-        self._has_goal = [False] * len(self._levels)
-        """True for each of these levels that keeps its goal in the next tick."""
-        self.film.add(self._camera.frame(), self._caption())
-
-    def note_tick(self, answer: EnvResponse) -> None:
-        """Film what a tick led to, until the episode is over."""
-        if self._is_over or not (mine := answer.rows == _ROW).any():
-            return
-        self._step += int(answer.duration[mine][0])
-        self._reward += float(answer.reward[mine][0])
-        for index, level in enumerate(self._levels):
-            self._numbers[index] += not self._has_goal[index]
-            self._has_goal[index] = level.goals is not None and bool(level.goals.open[_ROW])
-        ended = self._tracker.note(answer)
-        if answer.faults and answer.lost[mine][0]:
-            self._is_over = True
-            self.film.end(self.film.shots[-1].frame, self._caption())
-        elif ended is not None and (ended.rows == _ROW).any():
-            self._is_over = True
-            frame = self._camera.ended_frame()
-            shown = self.film.shots[-1].frame if frame is None else frame
-            self.film.end(shown, self._caption(ended))
-        elif self.film.wants(self._step):
-            self.film.add(self._camera.frame(), self._caption())
-
-    def _caption(self, ended: FinishedEpisodes | None = None) -> list[CaptionLine]:
-        """Step and reward; the number of its goal for each level that has one."""
-        words = [f"step {self._step}", f"reward {self._reward:.5g}"]
-        if ended is not None:
-            words.append(self._ending(ended))
-        lines = [CaptionLine(", ".join(words))]
-        for index, level in enumerate(self._levels):
-            if level.goals is None:
-                continue
-            text = f"{level.name}: goal {self._numbers[index]}"
-            lines.append(CaptionLine(text, level_colour(index), has_dot=True))
-        return lines
-
-    def _ending(self, ended: FinishedEpisodes) -> str:
-        if not self._tracker.reports_success:
-            return "the end"
-        return "success" if ended.success[ended.rows == _ROW][0] else "no success"
-
-
-def level_colour(index: int) -> RGB:
-    """The colour of the goals of a level below the top; 0 is the one right below."""
-    return LEVEL_COLOURS[index % len(LEVEL_COLOURS)]
+    def looks_again(self, _episodes: FinishedEpisodes, /) -> bool:
+        """The evaluation is over, and has been shown."""
+        return False

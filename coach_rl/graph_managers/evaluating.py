@@ -14,7 +14,7 @@ from coach_rl.core.errors import EnvironmentFault
 from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+from coach_rl.graph_managers.episode_recorder import EvaluationWatcher
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
@@ -96,7 +96,7 @@ def play(
     *,
     seed: int,
     step_limit: int | None = None,
-    recorder: EpisodeRecorder | None = None,
+    watcher: EvaluationWatcher | None = None,
     is_stopped: Callable[[], bool] = never,
     on_activity: OnActivity = ignore_activity,
 ) -> Scores:
@@ -110,7 +110,7 @@ def play(
         episodes: How many.
         seed: Seed of their starts.
         step_limit: Steps after which an episode is cut off and counts as truncated; None: never.
-        recorder: What films the first of them; None for nothing.
+        watcher: What looks at them; None for nothing.
         is_stopped: Asked at every step whether to give up.
         on_activity: Called with how many episodes are over.
 
@@ -122,8 +122,8 @@ def play(
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
     due[:rest] += 1
     stack.reset(seed)
-    if recorder is not None:
-        recorder.begin(stack)
+    if watcher is not None:
+        watcher.begin(stack)
     tracker, cut_short = EpisodeTracker(stack.num_envs), 0
     played: list[FinishedEpisodes] = []
     stuck = np.zeros(stack.num_envs, np.bool_)  # [N] in an episode that was cut off
@@ -137,8 +137,8 @@ def play(
         if answer.faults:
             cut_short += int(np.count_nonzero(answer.lost))
             _require_whole_episodes(answer.faults, cut_short, episodes)
-        if recorder is not None:
-            recorder.note_tick(answer)
+        if watcher is not None:
+            watcher.note_tick(answer)
         ended = answer.terminated | answer.truncated
         if step_limit is not None:
             answer = _limited(answer, tracker.lengths, step_limit)
@@ -155,7 +155,7 @@ def play(
             over = episodes.count - due.sum()
             on_activity(f"evaluating, {over} of {episodes.count} episodes")
         if due.any() and stuck[due > 0].all():  # nobody left who could play the rest
-            seed, recorder = integer_seed(seed, "after the step limit"), None
+            seed, watcher = integer_seed(seed, "after the step limit"), None
             stack.reset(seed)
             tracker.restart()
             stuck[:] = False

@@ -36,7 +36,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.collected_stack import Blocks, CollectedStack, check_collection
 from coach_rl.graph_managers.description import describe_stack
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
@@ -71,7 +71,8 @@ class Graph:
         training: Whether there are environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
-        recorder: What films evaluations; None for nothing.
+        watcher: What looks at evaluations; None for nothing.
+        recorder: What films training episodes; None for nothing.
         on_activity: Called with what takes long: compiling, evaluating.
         group: The processes that train it together.
 
@@ -86,7 +87,8 @@ class Graph:
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
-        recorder: EpisodeRecorder | None = None,
+        watcher: EvaluationWatcher | None = None,
+        recorder: TrainingRecorder | None = None,
         on_activity: OnActivity = ignore_activity,
         group: ProcessGroup = ONE_PROCESS,
     ) -> None:
@@ -97,7 +99,6 @@ class Graph:
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
-        self.recorder = recorder
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
         self._channel = SignalChannel()
@@ -114,7 +115,7 @@ class Graph:
                     if parameters.collection.workers
                     else self._stack(
                         "training",
-                        parameters.environment,
+                        _drawn(parameters.environment, is_drawn=recorder is not None),
                         parameters.num_envs,
                         self.clock,
                         opened,
@@ -123,7 +124,10 @@ class Graph:
                 )
             self.evaluation = self._stack(
                 "evaluation",
-                self._evaluated_in(),
+                _drawn(
+                    parameters.evaluation_environment or parameters.environment,
+                    is_drawn=watcher is not None,
+                ),
                 evaluation_envs
                 or min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
                 Clock(phase=Phase.TEST, planned=planned),
@@ -132,8 +136,11 @@ class Graph:
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
                 self._training.reset(integer_seed(task.seed, "training", "environment"))
-            if recorder is not None:
-                recorder.prepare(self.evaluation, self.evaluation_seed)
+            if recorder is not None and self._training is not None:
+                recorder.prepare(self._training)
+            if watcher is not None:
+                self.evaluation.reset(self.evaluation_seed)  # an evaluation resets it once more
+                watcher.prepare(self.evaluation)
             self._opened = opened.pop_all()
 
     @property
@@ -392,11 +399,12 @@ class Graph:
             params=self._parameters.signals, channel=self._channel, num_envs=num_envs
         )
 
-    def _evaluated_in(self) -> EnvironmentParameters:
-        environment = self._parameters.evaluation_environment or self._parameters.environment
-        if self.recorder is not None and isinstance(environment, DrawableParameters):
-            return environment.drawable()
-        return environment
+
+def _drawn(environment: EnvironmentParameters, *, is_drawn: bool) -> EnvironmentParameters:
+    """The environment, made so that it can be drawn if it will be."""
+    if is_drawn and isinstance(environment, DrawableParameters):
+        return environment.drawable()
+    return environment
 
 
 def _check_same_spaces(training: Stack, evaluation: Stack) -> None:

@@ -8,6 +8,8 @@ graph_manager.graph.agents["main"]
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
@@ -18,7 +20,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength
 from coach_rl.core.typed_values import describe_value
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
+from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.evaluating import (
     EvaluationStopped,
     Scores,
@@ -66,7 +68,8 @@ class GraphManager:
         )
         self.parameters = parameters
         self._graph: Graph | None = None
-        self._recorder: EpisodeRecorder | None = None
+        self._watcher: EvaluationWatcher | None = None
+        self._recorder: TrainingRecorder | None = None
         self._progress = Progress(parameters.schedule, parameters.validation)
         self._is_settled = True
         self._standstill = StandstillWatch(parameters)
@@ -132,10 +135,16 @@ class GraphManager:
         """
         return self._progress.solved_at
 
-    def watch_evaluations(self, recorder: EpisodeRecorder) -> None:
-        """Let a recorder film evaluations from now on; before `create_graph`."""
+    def watch_evaluations(self, watcher: EvaluationWatcher) -> None:
+        """Let someone look at evaluations, e.g. to film them; before `create_graph`."""
         if self._graph is not None:
             raise ConfigurationError("the graph is built; call watch_evaluations() before that")
+        self._watcher = watcher
+
+    def watch_training(self, recorder: TrainingRecorder) -> None:
+        """Let a recorder film training episodes; before `create_graph`."""
+        if self._graph is not None:
+            raise ConfigurationError("the graph is built; call watch_training() before that")
         self._recorder = recorder
 
     def create_graph(
@@ -168,6 +177,7 @@ class GraphManager:
             task or TaskParameters(),
             training=training,
             evaluation_envs=evaluation_envs,
+            watcher=self._watcher,
             recorder=self._recorder,
             on_activity=on_activity,
             group=group,
@@ -277,7 +287,7 @@ class GraphManager:
             EvaluationStopped: `is_stopped` said so.
         """
         scores = self._play(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
-        return self._evaluation(scores, self.clock, success_is_reported=self._success_is_reported())
+        return self._evaluation_now(scores)
 
     def scores_of(
         self, policies: Mapping[str, State], *, is_stopped: Callable[[], bool] = never
@@ -319,6 +329,8 @@ class GraphManager:
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         """Go on from a state saved by an equally built graph; see `Graph.load_state_dict`."""
         self.graph.load_state_dict(state, restart_episodes=restart_episodes)
+        if self._recorder is not None:
+            self._recorder.forget()
         self._load_progress(state["progress"])
         self._asked = [AskedEvaluation(**each) for each in state.get("asked_evaluations", ())]
         self._is_settled = True
@@ -357,8 +369,10 @@ class GraphManager:
         return lambda: length.counted(clock) >= until
 
     def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
-        graph, progress = self.graph, self._progress
+        graph, progress, recorder = self.graph, self._progress, self._recorder
         clock = graph.clock
+        if recorder is not None and not recorder.is_filming:
+            recorder.begin(graph.training, is_midway=graph.tracker.lengths > 0)
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)
@@ -368,6 +382,8 @@ class GraphManager:
             now = time.perf_counter()
             progress.training_seconds += now - started
             clock.wall_seconds = progress.seconds_at(now)
+            if recorder is not None:
+                recorder.note_tick(tick.answer)
             # All of the tick's state is settled before the first record leaves.
             records: list[LogRecord] = []
             if tick.answer.faults:
@@ -391,7 +407,8 @@ class GraphManager:
         """Evaluate at every interval and at the end of training, once each, or ask for it."""
         schedule, progress, clock = self.parameters.schedule, self._progress, self.clock
         is_over = progress.ending(clock) is not None
-        if schedule.evaluation_interval is None or clock.environment_steps == progress.evaluated_at:
+        interval = schedule.evaluation_interval
+        if interval is None or clock.environment_steps == progress.evaluated_at:
             return
         if is_stopped():
             return
@@ -408,7 +425,11 @@ class GraphManager:
         if progress.announced_at != clock.environment_steps:
             progress.announced_at = clock.environment_steps
             yield self.evaluation_begins()
-        evaluation = self.evaluate(schedule.evaluation_episodes, is_stopped=is_stopped)
+        number = int(interval.counted(clock) // interval.count)
+        is_watched = is_over or self._watcher is None or number % self._watcher.every == 0
+        evaluation = self._evaluation_now(
+            self._play(schedule.evaluation_episodes, is_stopped=is_stopped, is_watched=is_watched)
+        )
         clock.wall_seconds = progress.seconds_at(time.perf_counter())
         progress.note_evaluated(clock)
         progress.note_result(evaluation)
@@ -474,19 +495,37 @@ class GraphManager:
         seed: int | None = None,
         sampling: bool = False,
         is_stopped: Callable[[], bool],
+        is_watched: bool = True,
     ) -> Scores:
-        graph = self.graph
+        """Play an evaluation; once more if a watcher looks again at the same episodes."""
+        graph, stack = self.graph, self.graph.evaluation
+        watcher = self._watcher if is_watched else None
         graph.sample_in_evaluations(sampling)
-        with torch_settings(graph.task):
+        before = None if watcher is None else deepcopy(stack.state_dict(with_simulators=False))
+
+        def played() -> Scores:
             return play(
-                graph.evaluation,
+                stack,
                 episodes,
                 seed=graph.evaluation_seed if seed is None else seed,
                 step_limit=self.parameters.schedule.evaluation_step_limit,
-                recorder=self._recorder,
+                watcher=watcher,
                 is_stopped=is_stopped,
                 on_activity=graph.on_activity,
             )
+
+        with torch_settings(graph.task):
+            scores = played()
+            if watcher is not None and watcher.looks_again(scores.episodes):
+                assert before is not None
+                stack.load_state_dict(before, with_simulators=False)
+                with suppress(EvaluationStopped):  # the evaluation itself is complete
+                    played()
+        return scores
+
+    def _evaluation_now(self, scores: Scores) -> Evaluation:
+        """The record of an evaluation of the agents as they are."""
+        return self._evaluation(scores, self.clock, success_is_reported=self._success_is_reported())
 
     def _evaluation(self, scores: Scores, clock: Clock, *, success_is_reported: bool) -> Evaluation:
         """The record of an evaluation.

@@ -46,6 +46,8 @@ class LevelGoals:
     """[N] a goal was given since the last reset."""
     open: BoolArray
     """[N] the level is still after it."""
+    decisions: IntArray
+    """[N] decisions of the level since it was given."""
 
 
 class LevelManager:
@@ -131,6 +133,7 @@ class LevelManager:
             goal=_read_only(rows.goal),
             given=_read_only(rows.open | (rows.decisions > 0)),
             open=_read_only(rows.open),
+            decisions=_read_only(rows.decisions),
         )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:

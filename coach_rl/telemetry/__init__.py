@@ -2,8 +2,9 @@
 
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
 `statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
-run takes of the machine, `profiler` where its time goes; `video` writes what an episode looked
-like. `figures` keeps the newest numbers of a run, `live_panel` shows them. Start with `records`.
+run takes of the machine, `profiler` where its time goes; `film` and `video` keep and write what an
+episode looked like, `window` shows it. `figures` keeps the newest numbers of a run, `live_panel`
+shows them. Start with `records`.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.console import ConsoleSink
     from coach_rl.telemetry.csv import CsvSink
     from coach_rl.telemetry.figures import Figures
+    from coach_rl.telemetry.film import Film
     from coach_rl.telemetry.jsonl import JsonlReader, JsonlSink
     from coach_rl.telemetry.notebook import NotebookSink
     from coach_rl.telemetry.profiler import Profile, Profiler
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.telemetry.summary import Summary, evaluation_table
     from coach_rl.telemetry.tensorboard import TensorBoardSink
-    from coach_rl.telemetry.video import Film, VideoParameters, write_video
+    from coach_rl.telemetry.video import VideoParameters, write_video
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

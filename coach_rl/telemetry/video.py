@@ -1,19 +1,16 @@
 """Videos: what an episode looked like, small enough to keep.
 
-film = Film(max_frames=200)
-if film.wants(step):
-    film.add(frame, caption)
-write_video(film.shots, folder / "step_2048.gif", parameters)
+write_video(film.shots, folder / "step_2048", VideoParameters())    # step_2048.gif
 """
 
 import importlib
 import importlib.util
-import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, overload
 
 import numpy as np
 from annotated_types import Ge
@@ -21,15 +18,15 @@ from PIL import Image, ImageDraw, ImageFont
 
 from coach_rl.core.errors import ConfigurationError, RunError, how_to_install
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonEmpty, Positive
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Array
+from coach_rl.telemetry.film import RGB, Shot, scaled
 
 Format = Literal["gif", "mp4"]
-RGB = tuple[int, int, int]
-"""Red, green and blue, each from 0 to 255."""
+Choice = Literal["first", "best", "worst", "longest"]
+"""Which of several episodes is filmed: by its number, its return or its length."""
 
 FORMATS = ("gif", "mp4")
-WHITE: RGB = (235, 235, 235)
 
 _BACKGROUND: RGB = (20, 20, 24)
 _LINE = 15
@@ -47,10 +44,22 @@ _MP4_QUALITY = 7
 
 @parameter_class
 class VideoParameters:
-    """Settings of an evaluation's video."""
+    """Settings of videos: which episodes, and how they are written."""
 
     formats: NonEmpty[tuple[Format, ...]] = ("gif",)
     """gif, mp4 or both."""
+    of: Literal["evaluation", "training"] = "evaluation"
+    """evaluation: one episode of an evaluation. training: one of several training episodes of a
+    row, with the exploration of training; those of the heat-up are among them."""
+    episodes: Choice = "first"
+    """Which of them: the first, or that with the highest return, the lowest, or the most steps.
+    Evaluations whose episode is chosen by its outcome are played twice, to film the right one."""
+    every: Positive[int] = 1
+    """Every n-th evaluation is filmed, and the last in any case; in training, one of every n
+    episodes of the row."""
+    row: NonNegative[int] | None = None
+    """The row whose episodes are looked at. None: the first row, or all of an evaluation's where
+    the episode is chosen by its outcome."""
     frame_skip: Positive[int] = 1
     """Steps from one frame to the next; doubled whenever an episode is too long for
     `max_frames`."""
@@ -63,60 +72,11 @@ class VideoParameters:
     frames_per_second: Positive[int] = 25
     """Speed of playing."""
 
-
-class CaptionLine(NamedTuple):
-    """A line under a frame."""
-
-    text: str
-    colour: RGB = WHITE
-    has_dot: bool = False
-    """True if a dot of that colour stands in front, as in a legend."""
-
-
-class Shot(NamedTuple):
-    """A frame and what stands under it."""
-
-    frame: Array
-    """uint8 [height, width, 3]."""
-    caption: tuple[CaptionLine, ...]
-
-
-class Film:
-    """The frames of one episode, evenly spread over it and never more than `max_frames`.
-
-    How long an episode will be is not known while it lasts: when the film is full, every second
-    frame goes, and half as many are taken from then on.
-
-    Args:
-        frame_skip: Steps from one frame to the next, at first.
-        max_frames: Frames kept at most, 2 or more.
-    """
-
-    def __init__(self, *, frame_skip: int = 1, max_frames: int = 200) -> None:
-        self.shots: list[Shot] = []
-        self.frame_skip = frame_skip
-        """Steps from one frame to the next, by now."""
-        self._max_frames = max_frames
-
-    def wants(self, step: int) -> bool:
-        """Return whether the film includes the frame after that many steps of the episode."""
-        return step % self.frame_skip == 0
-
-    def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
-        """Take a frame; the first is that of step 0."""
-        if len(self.shots) == self._max_frames:
-            fits = len(self.shots) % 2 == 0
-            self.shots = self.shots[::2]
-            self.frame_skip *= 2
-            if not fits:
-                return
-        self.shots.append(Shot(frame, tuple(caption)))
-
-    def end(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
-        """Take the episode's last frame, which belongs in the film at whatever step it is."""
-        if len(self.shots) == self._max_frames:
-            self.shots.pop()
-        self.shots.append(Shot(frame, tuple(caption)))
+    def score_of(self, reward: float, length: int) -> float:
+        """How much an episode is what `episodes` names; of equal ones the first is filmed."""
+        return {"first": 0.0, "best": reward, "worst": -reward, "longest": float(length)}[
+            self.episodes
+        ]
 
 
 def require_writable(parameters: VideoParameters) -> None:
@@ -142,7 +102,7 @@ def write_video(shots: Sequence[Shot], path: Path, parameters: VideoParameters) 
     Raises:
         RunError: A file cannot be written.
     """
-    images = [_image(shot, parameters.max_side) for shot in shots]
+    images = _Images(shots, parameters.max_side)
     files = []
     for kind in parameters.formats:
         file = path.with_name(f"{path.name}.{kind}")
@@ -156,33 +116,55 @@ def write_video(shots: Sequence[Shot], path: Path, parameters: VideoParameters) 
     return files
 
 
-def _write_gif(images: list[Image.Image], path: Path, parameters: VideoParameters) -> None:
+class _Images(Sequence[Image.Image]):
+    """Frames above their captions, each made when it is asked for.
+
+    Args:
+        shots: The frames.
+        max_side: Width and height at most.
+    """
+
+    def __init__(self, shots: Sequence[Shot], max_side: int) -> None:
+        self._shots, self._max_side = shots, max_side
+
+    def __len__(self) -> int:
+        return len(self._shots)
+
+    @overload
+    def __getitem__(self, index: int) -> Image.Image: ...
+    @overload
+    def __getitem__(self, index: slice) -> "_Images": ...
+    def __getitem__(self, index: int | slice) -> "Image.Image | _Images":
+        if isinstance(index, slice):
+            return _Images(self._shots[index], self._max_side)
+        return captioned(self._shots[index], self._max_side)
+
+
+def _write_gif(images: Sequence[Image.Image], path: Path, parameters: VideoParameters) -> None:
     """All frames share one set of colours: theirs would flicker, and take more room."""
     colours = _colours(images)
+    # One byte a pixel; Pillow holds what it encodes.
     reduced = [image.quantize(palette=colours, dither=Image.Dither.NONE) for image in images]
-    encoded = _gif(reduced, parameters)
-    while len(encoded) > parameters.max_megabytes * 1e6 and len(reduced) > 2:
+    _save_gif(reduced, path, parameters)
+    while path.stat().st_size > parameters.max_megabytes * 1e6 and len(reduced) > 2:
         reduced = [*reduced[:-1:2], reduced[-1]]
-        encoded = _gif(reduced, parameters)
-    path.write_bytes(encoded)
+        _save_gif(reduced, path, parameters)
 
 
-def _gif(images: list[Image.Image], parameters: VideoParameters) -> bytes:
+def _save_gif(images: list[Image.Image], path: Path, parameters: VideoParameters) -> None:
     milliseconds = [round(1000 / parameters.frames_per_second)] * len(images)
     milliseconds[-1] = round(1000 * _LAST_FRAME_SECONDS)
-    file = io.BytesIO()
     images[0].save(
-        file,
+        path,
         format="GIF",
         save_all=True,
         append_images=images[1:],
         duration=milliseconds,
         loop=0,
     )
-    return file.getvalue()
 
 
-def _colours(images: list[Image.Image]) -> Image.Image:
+def _colours(images: Sequence[Image.Image]) -> Image.Image:
     """An image whose palette suits the whole film.
 
     Most colours go to what there is much of, so that a large floor is smooth; the others are spread
@@ -204,7 +186,7 @@ def _palette(pixels: Array, colours: int, method: Image.Quantize) -> list[int]:
     return list(reduced.getpalette() or ())
 
 
-def _write_mp4(images: list[Image.Image], path: Path, parameters: VideoParameters) -> None:
+def _write_mp4(images: Sequence[Image.Image], path: Path, parameters: VideoParameters) -> None:
     require_writable(parameters)
     # Not at the top: an optional package.
     ffmpeg = importlib.import_module("imageio_ffmpeg")
@@ -220,7 +202,7 @@ def _write_mp4(images: list[Image.Image], path: Path, parameters: VideoParameter
     )
     writer.send(None)
     held = round(parameters.frames_per_second * _LAST_FRAME_SECONDS)
-    for image in [*images, *images[-1:] * held]:
+    for image in chain(images, repeat(images[-1], held)):
         writer.send(np.ascontiguousarray(np.asarray(image)[:height, :width]))
     writer.close()
 
@@ -228,13 +210,9 @@ def _write_mp4(images: list[Image.Image], path: Path, parameters: VideoParameter
 _WRITERS = {"gif": _write_gif, "mp4": _write_mp4}
 
 
-def _image(shot: Shot, max_side: int) -> Image.Image:
+def captioned(shot: Shot, max_side: int) -> Image.Image:
     """The frame, scaled down where it is too large, above its caption."""
-    frame = Image.fromarray(np.ascontiguousarray(shot.frame))
-    scale = min(1.0, max_side / max(frame.size))
-    if scale < 1:
-        width, height = (max(1, round(side * scale)) for side in frame.size)
-        frame = frame.resize((width, height), Image.Resampling.BOX)
+    frame = Image.fromarray(scaled(shot.frame, max_side))
     image = Image.new("RGB", (frame.width, frame.height + _LINE * len(shot.caption)), _BACKGROUND)
     image.paste(frame, (0, 0))
     draw = ImageDraw.Draw(image)

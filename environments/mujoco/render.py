@@ -3,6 +3,7 @@
 import importlib
 import os
 import platform
+import warnings
 from collections.abc import Sequence
 
 import mujoco
@@ -39,9 +40,7 @@ class FrameRenderer:
         model.vis.global_.offheight = max(model.vis.global_.offheight, task.height)
         self._model = model
         self._camera = _camera(model, task)
-        self._gl = _gl_context(task.width, task.height)
-        self._gl.make_current()
-        self._context = mujoco.MjrContext(model, _FONT_SCALE)
+        self._gl, self._context = _contexts(model, task.width, task.height)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
         self._scene = mujoco.MjvScene(model, task.max_geom)
         self._options = mujoco.MjvOption()
@@ -122,18 +121,27 @@ def _camera(model: mujoco.MjModel, task: MujocoTask) -> mujoco.MjvCamera:
     return camera
 
 
-def _gl_context(width: int, height: int) -> mujoco.GLContext:
-    """An OpenGL context: of the kind MUJOCO_GL names, or the first kind that works here."""
+def _contexts(
+    model: mujoco.MjModel, width: int, height: int
+) -> tuple[mujoco.GLContext, mujoco.MjrContext]:
+    """OpenGL's context, and MuJoCo's on it: of the kind MUJOCO_GL names, or the first that works.
+
+    Raises:
+        RunError: None works.
+    """
     asked = os.environ.get("MUJOCO_GL", "").lower()
     usual = ("cgl",) if platform.system() == "Darwin" else ("egl", "glfw", "osmesa")
     kinds = (asked,) if asked in ("egl", "glfw", "osmesa", "cgl") else usual
     reasons = []
-    for kind in kinds:
-        try:
-            return importlib.import_module(f"mujoco.{kind}").GLContext(width, height)
-        # Each library fails in its own way, from ImportError to errors of its own while it loads.
-        except Exception as error:
-            reasons.append(f"{kind}: {type(error).__name__} {error}".strip())
+    with warnings.catch_warnings(action="ignore"):  # GLFW's, of what fails next
+        for kind in kinds:
+            try:
+                gl = importlib.import_module(f"mujoco.{kind}").GLContext(width, height)
+                gl.make_current()
+                return gl, mujoco.MjrContext(model, _FONT_SCALE)
+            # Each library fails in its own way, from ImportError to errors of its own.
+            except Exception as error:
+                reasons.append(f"{kind}: {type(error).__name__} {error}".strip())
     raise RunError(
         f"cannot draw: no OpenGL on this machine ({'; '.join(reasons)}); "
         "install Mesa's EGL or OSMesa library, or set MUJOCO_GL to egl, osmesa or glfw"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.errors import ConfigurationError, RunError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -22,7 +22,8 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
-from coach_rl.graph_managers.episode_recorder import LEVEL_COLOURS
+from coach_rl.graph_managers.episode_recorder import TrainingRecorder
+from coach_rl.graph_managers.filmed_row import LEVEL_COLOURS
 from coach_rl.telemetry.video import VideoParameters
 
 EPISODES = EnvironmentEpisodes(3)
@@ -77,8 +78,8 @@ def test_each_frame_shows_the_goal_that_was_acted_for(easel):
     for shot, (number, steps) in zip(
         recorder.shots[1:], zip(np.cumsum(starts), range(1, 999), strict=False), strict=False
     ):
-        assert shot.caption[0].text.startswith(f"step {steps}, reward -")
-        assert shot.caption[1].text == f"low: goal {number}"
+        assert shot.caption[0].text.startswith(f"step {steps}, return -")
+        assert shot.caption[1].text.startswith(f"low: goal {number}")
     assert len(marks) in record.arrays["episode/length"]
     assert length > 10
 
@@ -92,7 +93,7 @@ def test_the_last_frame_is_of_the_goal_reached_and_not_of_the_next_episode(easel
     words = recorder.shots[-1].caption[0].text
     lengths, rewards = record.arrays["episode/length"], record.arrays["episode/reward"]
     assert words in {
-        f"step {length:.0f}, reward {reward:.5g}, success"
+        f"step {length:.0f}, return {reward:.5g}, success"
         for length, reward in zip(lengths, rewards, strict=True)
     }
 
@@ -118,6 +119,62 @@ def test_a_long_episode_is_filmed_whole_in_few_frames(easel):
     assert set(np.diff(steps[:-1])) == {8}
     assert recorder.shots[-1].caption[0].text.endswith("success")
     assert len(easel.drawn) < 60
+
+
+@pytest.mark.parametrize(
+    ("episodes", "row"),
+    [("best", None), ("worst", None), ("longest", None), ("worst", 1), ("best", 0)],
+)
+def test_the_episode_filmed_is_the_one_asked_for(easel, episodes, row):
+    recorder, _, record = film(maze_walkers.maze_experiment(), episodes=episodes, row=row)
+    lengths, rewards = record.arrays["episode/length"], record.arrays["episode/reward"]
+    last = recorder.shots[-1].caption[0].text
+    step, reward = (float(word.split()[1]) for word in last.split(", ")[:2])
+    assert last.endswith("success")
+    if row is None:
+        wanted = {"best": rewards.max(), "worst": rewards.min()}.get(episodes, reward)
+        assert reward == wanted
+        assert step == (lengths.max() if episodes == "longest" else step)
+        assert len(set(rewards)) > 1
+    assert (step, reward) in set(zip(lengths, rewards, strict=True))
+    assert len(recorder.shots) == 1 + step, "one episode, from its first step on"
+
+
+def test_what_cannot_be_drawn_is_said_and_nothing_else_fails(easel, monkeypatch):
+    def no_frame(self, data, marks=()):
+        raise RunError("cannot draw: no OpenGL; set MUJOCO_GL to egl or osmesa")
+
+    plain = film(maze_walkers.maze_experiment())[2]
+    monkeypatch.setattr(Easel, "frame", no_frame)
+    with pytest.warns(CoachWarning, match="nothing is filmed: .* MUJOCO_GL"):
+        recorder, _, record = film(maze_walkers.maze_experiment(), episodes="best")
+    assert recorder.take_film() is None
+    assert record.scalars["evaluation/reward_mean"] == plain.scalars["evaluation/reward_mean"]
+
+
+def test_a_row_that_is_not_there_is_said_at_once(easel):
+    with pytest.raises(ConfigurationError, match="no row 99 to film: there are"):
+        film(maze_walkers.maze_experiment(), row=99)
+
+
+@pytest.mark.parametrize(
+    ("episodes", "every", "filmed"),
+    [("first", 1, [1, 2, 3, 4, 5, 6]), ("first", 3, [1, 4]), ("longest", 3, [3, 6])],
+)
+def test_training_episodes_are_chosen_among_every_few(lamp, episodes, every, filmed):
+    experiment = replace(learning(), environment=GymnasiumParameters(level=lamp))
+    recorder = TrainingRecorder(VideoParameters(of="training", episodes=episodes, every=every))
+    with BasicRLGraphManager(experiment) as manager:
+        manager.watch_training(recorder)
+        manager.create_graph(TaskParameters(device="cpu"))
+        films = []
+        for _ in manager.train_and_act(EnvironmentSteps(2 * 5 * 6)):
+            for each in recorder.take_films():
+                films.append((manager.clock.environment_steps // 10, each))
+    assert [number for number, _ in films] == filmed
+    for _, each in films:
+        shades = [int(shot.frame[0, 0, 0]) for shot in each.shots]
+        assert shades == [0, 1, 2, 3, 4, 4]
 
 
 def learning():
@@ -221,8 +278,8 @@ def test_a_gymnasium_environment_is_made_to_be_drawn(lamp):
     recorder, _, _ = film(experiment)
     assert [int(shot.frame[0, 0, 0]) for shot in recorder.shots] == [0, 1, 2, 3, 4, 4]
     assert [shot.caption[0].text for shot in recorder.shots][-2:] == [
-        "step 4, reward 8",
-        "step 5, reward 10, the end",
+        "step 4, return 8",
+        "step 5, return 10, the end",
     ]
     assert len(recorder.shots[0].caption) == 1
 

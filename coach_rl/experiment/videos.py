@@ -1,0 +1,69 @@
+"""The videos of a run: what films its episodes, and what writes them into its folder.
+
+videos = Videos(graph_manager, VideoParameters(episodes="best"))    # before its graph is created
+videos.write(folder / "step_2048")                                  # after an evaluation
+videos.close()
+"""
+
+from pathlib import Path
+
+from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, TrainingRecorder
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.telemetry.video import VideoParameters
+from coach_rl.telemetry.video_writer import VideoWriter
+
+
+class Videos:
+    """Films what the parameters say, and writes it while the run goes on.
+
+    Args:
+        graph_manager: Whose episodes; its graph is not yet created.
+        parameters: Which, and how.
+
+    Raises:
+        ConfigurationError: A format needs a package that is not installed.
+    """
+
+    def __init__(self, graph_manager: GraphManager, parameters: VideoParameters) -> None:
+        self._evaluations: EpisodeRecorder | None = None
+        self._training: TrainingRecorder | None = None
+        if parameters.of == "evaluation":
+            self._evaluations = EpisodeRecorder(parameters)
+            graph_manager.watch_evaluations(self._evaluations)
+        else:
+            self._training = TrainingRecorder(parameters)
+            graph_manager.watch_training(self._training)
+        self._writer = VideoWriter(parameters)
+
+    def write(self, path: Path) -> None:
+        """Begin to write the film of the last evaluation, if it was filmed.
+
+        Args:
+            path: Where to, without the format's ending.
+        """
+        film = None if self._evaluations is None else self._evaluations.take_film()
+        if film is not None:
+            self._writer.write(film, path)
+
+    def write_training(self, path: Path, *, is_last: bool = False) -> None:
+        """Begin to write the film of a training episode, if one was chosen.
+
+        Args:
+            path: Where to, without the format's ending.
+            is_last: Whether no more episodes follow.
+        """
+        films = () if self._training is None else self._training.take_films(is_last=is_last)
+        for film in films:
+            self._writer.write(film, path)
+
+    def written(self) -> list[Path]:
+        """Return the files that have been written since the last call."""
+        return self._writer.written()
+
+    def failures(self) -> list[tuple[Path, BaseException]]:
+        """Return what could not be written since the last call, and why."""
+        return self._writer.failures()
+
+    def close(self) -> None:
+        """Wait until everything is written; harmless when repeated."""
+        self._writer.close()
