@@ -350,8 +350,8 @@ class LiveRun:
                 "videos", f"the video {path.name}: {trouble(error, self.folder.path)}"
             )
         for file in videos.written():
-            path = str(file.relative_to(self.folder.path))
-            sinks.write(replace(self._record("video"), text=path))
+            name = str(file.relative_to(self.folder.path))
+            sinks.write(replace(self._record("video"), text=name))
 
     def _note_failure(self, what: str, message: str) -> None:
         """Count what could not be written; the first of a kind is said."""
