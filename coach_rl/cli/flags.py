@@ -8,7 +8,7 @@ from pathlib import Path
 
 import coach_rl
 from coach_rl.cli.flag_values import hours, modules, positive, seconds, seeds, target, whole
-from coach_rl.cli.settings import DEFAULT_EPISODES
+from coach_rl.cli.settings import DEFAULT_EPISODES, DEFAULT_HISTOGRAM_STEPS
 from coach_rl.cli.subcommands import Parser
 
 
@@ -181,6 +181,15 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
+    )
+    group.add_argument(
+        "--histograms",
+        metavar="STEPS",
+        nargs="?",
+        type=positive,
+        const=DEFAULT_HISTOGRAM_STEPS,
+        help="for TensorBoard: parameters, gradients, actions and observations every STEPS "
+        f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
     )
     _add_videos(group)
     _add_machine(group)

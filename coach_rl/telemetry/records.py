@@ -25,6 +25,8 @@ Kind = Literal[
     "checkpoint_failed",
     "gap",
     "roll_back",
+    "video",
+    "histogram",
 ]
 """The subject of a record.
 
@@ -35,7 +37,9 @@ since the last. fault: the simulator of a
 row has failed and was restarted. evaluation: an evaluation is over. final_evaluation: the one at a
 run's end is over. checkpoint: one is being written. checkpoint_failed: that could not be written.
 gap: records before it could not be written here. roll_back: the run has diverged and is back at
-this checkpoint.
+this checkpoint. video: an evaluation has been filmed; `text` is the file's path in the run.
+histogram: parameters, gradients, actions and observations of an agent, where asked for, as arrays
+[bins, 3] of left edge, right edge and count.
 """
 
 
