@@ -26,6 +26,7 @@ from coach_rl.core.agents import (
     AnyAgent,
     ExploringAgent,
     HoldingAgent,
+    Learning,
     NetworkOwner,
     PacedAgent,
     RowState,
@@ -424,6 +425,16 @@ class AgentGroup:
                     f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
             agent.load_policy(state[name])
+
+    def learned(self) -> dict[str, Array]:
+        """Parameters and gradients of the members, theirs after their name."""
+        return {
+            f"{kind}/{name}/{rest}": values
+            for name, agent in self.members.items()
+            if isinstance(agent, Learning)
+            for path, values in agent.learned().items()
+            for kind, _, rest in [path.partition("/")]
+        }
 
     @property
     def modules(self) -> dict[str, Mapping[str, object]]:

@@ -362,6 +362,10 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
 
+    def learned(self) -> dict[str, Array]:
+        """Parameters and mean gradients; see `core.agents.Learning`."""
+        return self.learner.engine.learned()
+
     @property
     def modules(self) -> dict[str, Module]:
         """The learner's networks; their targets are no modules of their own."""

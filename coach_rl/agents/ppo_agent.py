@@ -329,6 +329,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.network.load_state_dict(state["network"])
         self.returns.load_state_dict(state["returns"])
 
+    def learned(self) -> dict[str, Array]:
+        """Parameters and mean gradients; see `core.agents.Learning`."""
+        return self.engine.learned()
+
     @property
     def modules(self) -> dict[str, ActorCritic]:
         """The policy and the value on top of what they share."""

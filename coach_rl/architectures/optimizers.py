@@ -80,6 +80,10 @@ class Adam:
         self._second.copy_(second)
         return norm
 
+    def mean_gradient(self) -> Tensor:
+        """The mean gradient [P] of about the last ten steps, after clipping; 0 before the first."""
+        return self._first / (1 - self._powers[0]).clamp(min=1e-8)
+
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor that `step` writes to."""
         return self.network.online, self._first, self._second, self._powers

@@ -48,7 +48,7 @@ from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.profiling import TimedCall
-from coach_rl.core.records import FloatArray
+from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
@@ -191,6 +191,17 @@ class UpdateEngine(Generic[Batch]):
         if not math.isfinite(np.vdot(outputs, outputs)) and not np.isfinite(outputs).all():
             raise self._diverged(answer=float(outputs[~np.isfinite(outputs)][0]))
         return outputs
+
+    def learned(self) -> dict[str, Array]:
+        """Online parameters and mean gradients by name, see `core.agents.Learning`."""
+        found = {}
+        for each, adam in self._learners:
+            flats = {"parameters": each.network.online, "gradients": adam.mean_gradient()}
+            for kind, flat in flats.items():
+                path = f"{kind}/{each.name}/" if each.name else f"{kind}/"
+                for name, tensor in each.network.named(flat).items():
+                    found[f"{path}{name}"] = tensor.cpu().numpy().copy()
+        return found
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows; it can't look into a recorded step."""

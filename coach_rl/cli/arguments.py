@@ -141,6 +141,7 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach report STUDY.py
        coach compare FOLDER FOLDER ...  or  coach compare STUDY.py
        coach plot FOLDER ...            or  coach plot STUDY.py
+       coach dashboard [FOLDER ...]
        coach runs [FOLDER]              or  coach runs rm RUN ...
        coach sweep -p PRESET [--search SPACE] [flags]
        coach watch [RUN]

@@ -326,7 +326,7 @@ def _conclude(output: Output, result: RunResult, group: ProcessGroup) -> int:
     if _video(output.film) is not None and result.folder.videos.is_dir():
         print(f"videos:     {short(result.folder.videos)}")
     if not output.no_tensorboard:
-        print(f"curves:     {program('tensorboard')} --logdir {word(result.folder.path.parent)}")
+        print(f"curves:     {coach} dashboard {word(result.folder.path.parent)}")
     return 0
 
 
@@ -417,6 +417,7 @@ def _run_changes(length: Length, keeping: Keeping) -> dict[str, object]:
 def _run_settings(output: Output) -> RunSettings:
     return RunSettings(
         tensorboard=not output.no_tensorboard,
+        histograms=None if output.histograms is None else EnvironmentSteps(output.histograms),
         evaluate_aside=output.evaluate_aside,
         profile=output.profile,
         video=_video(output.film),

@@ -17,7 +17,7 @@ from coach_rl.cli.flag_values import (
     tracker,
     whole,
 )
-from coach_rl.cli.settings import DEFAULT_EPISODES
+from coach_rl.cli.settings import DEFAULT_EPISODES, DEFAULT_HISTOGRAM_STEPS
 from coach_rl.cli.subcommands import Parser
 
 
@@ -197,6 +197,15 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
         type=tracker,
         help="also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), "
         "instead of the preset's own sinks; off: to none; a resumed run continues there",
+    )
+    group.add_argument(
+        "--histograms",
+        metavar="STEPS",
+        nargs="?",
+        type=positive,
+        const=DEFAULT_HISTOGRAM_STEPS,
+        help="for TensorBoard: parameters, gradients, actions and observations every STEPS "
+        f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
     )
     _add_videos(group)
     _add_machine(group)

@@ -78,7 +78,7 @@ def train_seeds(train: TrainSeeds) -> int:
     for each in seed_tables(done) if done else ():
         console.print(each)
     if done and not train.no_tensorboard:
-        print(f"curves:     {program('tensorboard')} --logdir {word(folder)}")
+        print(f"curves:     {program('coach')} dashboard {word(folder)}")
     _require_done(results)
     return 0
 

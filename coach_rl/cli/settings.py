@@ -10,6 +10,9 @@ from typing import Literal
 DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
 
+DEFAULT_HISTOGRAM_STEPS = 10_000
+"""Environment steps from one set of histograms to the next, where none are given."""
+
 MatmulPrecision = Literal["highest", "high", "medium"]
 
 
@@ -82,6 +85,8 @@ class Output:
     """The output of a run: what it writes and shows."""
 
     no_tensorboard: bool = False
+    histograms: int | None = None
+    """Environment steps from one set to the next; None for none."""
     evaluate_aside: bool = False
     profile: bool = False
     film: Film = field(default_factory=Film)

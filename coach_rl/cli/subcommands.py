@@ -13,6 +13,7 @@ from coach_rl.core.errors import ConfigurationError
 
 SUBCOMMANDS = {
     "compare": "coach_rl.cli.compare",
+    "dashboard": "coach_rl.cli.dashboard",
     "play": "coach_rl.cli.play",
     "plot": "coach_rl.cli.plot",
     "report": "coach_rl.cli.report",

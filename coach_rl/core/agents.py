@@ -187,6 +187,18 @@ class NetworkOwner(Protocol):
 
 
 @runtime_checkable
+class Learning(Protocol):
+    """An agent whose parameters and gradients can be looked at."""
+
+    def learned(self) -> Mapping[str, Array]:
+        """Its parameters and gradients: `parameters/<name>`, `gradients/<name>`; copies.
+
+        Gradients are means over about the last ten steps, as Adam keeps them.
+        """
+        ...
+
+
+@runtime_checkable
 class InfoReader(Protocol):
     """An agent that reads arrays of the environment's info."""
 

@@ -167,5 +167,7 @@ def _inherited(
         "seed": parent["task"]["seed"],
         "changes": overrides_json(changes if seed is None else {**changes, "seed": seed}),
     }
-    inherited = {key: parent[key] for key in ("preset", "panel", "loaded") if key in parent}
+    inherited = {
+        key: parent[key] for key in ("preset", "panel", "differences", "loaded") if key in parent
+    }
     return {**inherited, "ancestry": [*parent.get("ancestry", []), step]}

@@ -17,7 +17,7 @@ from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, CoachWarning, DivergedError, RunError, require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.best_evaluation import Best
 from coach_rl.experiment.checkpoint import (
     BEST,
@@ -36,6 +36,7 @@ from coach_rl.experiment.evaluation import (
 )
 from coach_rl.experiment.evaluation_process import EvaluationProcess
 from coach_rl.experiment.evidence import write_evidence
+from coach_rl.experiment.introduction import introduction
 from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.provenance import now
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
@@ -49,8 +50,9 @@ from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.histograms import Histograms
 from coach_rl.graph_managers.task import TaskParameters
-from coach_rl.telemetry.csv import CsvSink
+from coach_rl.telemetry.csv import CsvSink, logged_names
 from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.profiler import Profile
 from coach_rl.telemetry.records import Kind, LogRecord
@@ -71,6 +73,9 @@ class RunSettings:
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
+    histograms: EnvironmentSteps | None = None
+    """Steps from one set of histograms to the next, of parameters, gradients, actions and
+    observations, for TensorBoard; None makes none."""
     video: VideoParameters | None = None
     """Settings of videos of its episodes; None films none."""
     evaluate_aside: bool = False
@@ -80,6 +85,10 @@ class RunSettings:
     """If True, calls are timed, and profile.json and trace.json written at the end."""
 
     def __post_init__(self) -> None:
+        require(
+            self.tensorboard or self.histograms is None,
+            "histograms are for TensorBoard, which is off; leave out one of them",
+        )
         require(
             self.video is None or self.video.of == "training" or not self.evaluate_aside,
             "evaluate_aside and video exclude each other: evaluations are filmed in the run's own "
@@ -265,6 +274,8 @@ class LiveRun:
 
     def _train(self, sinks: RunSinks) -> None:
         resources, stop = ResourceSampler(), self.stop
+        every = self.settings.histograms
+        histograms = None if every is None else Histograms(self.graph_manager.graph, every)
         is_going_on = is_saved = True
         while is_going_on:
             for record in self.graph_manager.improve(
@@ -273,8 +284,11 @@ class LiveRun:
                 evaluator=self.evaluator,
             ):
                 sinks.write(_with_resources(record, resources))
+                if histograms is not None:
+                    for each in histograms.due_at(record):
+                        sinks.write(each)
                 if self.videos is not None:
-                    self._film(self.videos, record)
+                    self._film(self.videos, record, sinks)
                 if record.kind != "note":  # what callbacks add comes after what it is about
                     subject = record
                 is_saved = self.graph_manager.is_settled and self._save_if_due(subject, sinks)
@@ -334,7 +348,9 @@ class LiveRun:
         else:
             self.saved_at, self.unsaved = steps, None
 
-    def _film(self, videos: Videos, record: LogRecord, *, is_final: bool = False) -> None:
+    def _film(
+        self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False
+    ) -> None:
         """Write what was filmed until a record; a run continues without what fails."""
         name = f"step_{record.environment_steps}"
         if record.kind == "episode" or is_final:
@@ -349,6 +365,9 @@ class LiveRun:
             self._note_failure(
                 "videos", f"the video {path.name}: {trouble(error, self.folder.path)}"
             )
+        for file in videos.written():
+            name = str(file.relative_to(self.folder.path))
+            sinks.write(replace(self._record("video"), text=name))
 
     def _note_failure(self, what: str, message: str) -> None:
         """Count what could not be written; the first of a kind is said."""
@@ -397,7 +416,7 @@ class LiveRun:
         for record in (*evaluation.levels, evaluation):
             sinks.write(_as_final(record))
         if self.videos is not None:
-            self._film(self.videos, evaluation, is_final=True)
+            self._film(self.videos, evaluation, sinks, is_final=True)
         checkpoints, best = self.folder.checkpoints, self.keeper.best
         seconds = self.graph_manager.training_seconds
         target, ending = self.graph_manager.parameters.validation, self.graph_manager.ending
@@ -431,14 +450,18 @@ class LiveRun:
 
     def _files(self) -> dict[str, Callable[[], Sink]]:
         """Makers of the sinks that write into the run's folder, by the files' names for people."""
-        folder, clock = self.folder.path, self.graph_manager.clock
+        folder, graph_manager = self.folder.path, self.graph_manager
         files: dict[str, Callable[[], Sink]] = {
             "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
             "the CSV files": lambda: CsvSink(folder),
         }
         if self.settings.tensorboard:
+            about = introduction(self.folder, graph_manager.description())
             files["TensorBoard's file"] = lambda: TensorBoardSink(
-                folder, resumed_at=clock.environment_steps or None
+                folder,
+                resumed_at=graph_manager.clock.environment_steps or None,
+                introduction=about,
+                known=logged_names(folder),
             )
         return files
 

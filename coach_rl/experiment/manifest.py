@@ -17,6 +17,8 @@ from coach_rl.core.level_name import shown_level
 from coach_rl.core.steps import RunLength
 from coach_rl.experiment.adaptations import moved, without_memories
 from coach_rl.experiment.checkpoint import list_checkpoints
+from coach_rl.experiment.introduction import differences
+from coach_rl.experiment.panel import REQUIRED
 from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
 from coach_rl.experiment.preset_file import (
     Preset,
@@ -88,10 +90,28 @@ def make_manifest(
         **({} if origin.job is None else {"job": dict(origin.job)}),
         "preset": None if origin.preset is None else _preset_entry(origin.preset),
         "panel": encode(dict(origin.panel), "panel"),
+        "differences": _differences(graph_manager, origin),
         "graph_manager": reference(type(graph_manager), "graph_manager"),
         **experiment_json(graph_manager, task, policy),
         **made_with(),
         "resumes": [],
+    }
+
+
+def _differences(graph_manager: GraphManager, origin: Origin) -> dict[str, list[Json]]:
+    """Differences from the preset's defaults: panel values, and parameters set by their path."""
+    preset = origin.preset
+    if preset is None:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the preset has been built, and has warned, before
+        panel = {name: origin.panel[name] for name in preset.panel if name in origin.panel}
+        of_panel = preset.build(panel).parameters
+    defaults = {name: each.default for name, each in preset.panel.items()}
+    known = {name: value for name, value in defaults.items() if value is not REQUIRED}
+    return {
+        **differences(encode(known, "panel"), encode(panel, "panel")),
+        **differences(encode(of_panel), encode(graph_manager.parameters)),
     }
 
 

@@ -56,6 +56,10 @@ class Videos:
         for film in films:
             self._writer.write(film, path)
 
+    def written(self) -> list[Path]:
+        """Return the files that have been written since the last call."""
+        return self._writer.written()
+
     def failures(self) -> list[tuple[Path, BaseException]]:
         """Return what could not be written since the last call, and why."""
         return self._writer.failures()

@@ -1,6 +1,6 @@
 """One level: tells its agent what there is to see, tells its environment what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +86,8 @@ class LevelManager:
         self.params, self.agent, self.environment = params, agent, environment
         self.sub_episodes = SubEpisodes()
         """Statistics of sub-episodes, for the logs."""
+        self.on_decision: Callable[[Observation, Action], None] | None = None
+        """Called with what the agent saw and its actions, [R, ...] each; None for nobody."""
         self._is_top, self._clock = not above, clock
         self._discount = discount if above else None  # nothing goes up from the top
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
@@ -191,6 +193,8 @@ class LevelManager:
             greedy=tested,
         )
         action = self.agent.act(self._agent_rows, request, self._agent_clock)
+        if self.on_decision is not None:
+            self.on_decision(shown, action)
         if self._followed is not None:
             tested = self._followed[waiting]
         elif self._tests_now:

@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from coach_rl.telemetry.line_file import LineFile
 from coach_rl.telemetry.records import LogRecord
@@ -56,6 +56,15 @@ class CsvSink:
         for table in self._tables.values():
             table.close()
         self._tables.clear()
+
+
+def logged_names(folder: Path) -> set[str]:
+    """The scalars in a folder's tables, an agent's as `<level>/<agent>/<name>`."""
+    names = set()
+    for path in folder.glob("*.csv"):
+        speaker = "" if path.stem in FILES.values() else unquote(path.stem.replace(".", "/")) + "/"
+        names |= {f"{speaker}{name}" for name in _header(path) if name not in COUNTERS}
+    return names
 
 
 class _Table:

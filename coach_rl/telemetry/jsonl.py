@@ -1,4 +1,4 @@
-"""Every log record as a line of JSON, written and read again."""
+"""Log records as lines of JSON, written and read again."""
 
 import json
 import math
@@ -14,7 +14,7 @@ _TAIL = 4096
 
 
 class JsonlSink:
-    """Appends a line per record, so a killed run keeps its lines.
+    """Appends a line per record, so a killed run keeps its lines; histograms would be too large.
 
     Strict JSON: a number that is not finite is written as null.
 
@@ -28,6 +28,8 @@ class JsonlSink:
 
     def write(self, record: LogRecord) -> None:
         """One line."""
+        if record.kind == "histogram":
+            return
         line: dict[str, object] = {
             "kind": record.kind,
             "phase": record.phase.value,

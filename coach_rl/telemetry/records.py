@@ -26,6 +26,8 @@ Kind = Literal[
     "gap",
     "roll_back",
     "note",
+    "video",
+    "histogram",
 ]
 """The subject of a record.
 
@@ -36,7 +38,10 @@ since the last. fault: the simulator of a
 row has failed and was restarted. evaluation: an evaluation is over. final_evaluation: the one at a
 run's end is over. checkpoint: one is being written. checkpoint_failed: that could not be written.
 gap: records before it could not be written here. roll_back: the run has diverged and is back at
-this checkpoint. note: a callback of the user's has added it.
+this checkpoint. video: an evaluation has been filmed; `text` is the file's path in the run.
+histogram: parameters, gradients, actions and observations of an agent, where asked for, as arrays
+[bins, 3] of left edge, right edge and count.
+note: a callback of the user's has added it.
 """
 
 

@@ -65,3 +65,18 @@ def bootstrap_interval(
     tail = (1 - confidence) / 2
     low, high = np.quantile(statistic(drawn), [tail, 1 - tail])
     return float(low), float(high)
+
+
+def histogram(values: Array, bins: int = 30) -> FloatArray:
+    """A histogram of all numbers that are finite, [bins, 3]: left edge, right edge, count.
+
+    Args:
+        values: Numbers, of any shape.
+        bins: Number of bins of equal width; none at all where there is no number.
+    """
+    finite = np.asarray(values, np.float64).ravel()
+    finite = finite[np.isfinite(finite)]
+    if not len(finite):
+        return np.zeros((0, 3))
+    counts, edges = np.histogram(finite, bins=bins)
+    return np.stack([edges[:-1], edges[1:], counts.astype(np.float64)], axis=1)

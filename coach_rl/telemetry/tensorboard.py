@@ -1,10 +1,12 @@
-"""Scalars for TensorBoard, by environment steps."""
+"""A run for TensorBoard: scalars by environment steps, and what explains them."""
 
 import contextlib
 import os
 import re
 import socket
 import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]  # has no types
@@ -21,16 +23,37 @@ from tensorboard.summary.writer.record_writer import (  # type: ignore[import-un
 
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.sinks import scalars_by_tag
+from coach_rl.telemetry.tensorboard_layout import layout
+from coach_rl.telemetry.tensorboard_values import (
+    Setting,
+    film_value,
+    finished_value,
+    histogram_value,
+    layout_value,
+    settings_values,
+    text_value,
+)
 
 FLUSH_SECONDS = 10.0
 FORMAT = "brain.Event:2"
 _PREFIX = "events.out.tfevents."
 
 
-class TensorBoardSink:
-    """Writes every scalar of every record; on disk at a record after ten seconds, or a checkpoint.
+@dataclass(frozen=True, kw_only=True)
+class Introduction:
+    """The introduction of a run, shown before it has said anything."""
 
-    An agent's scalars stand under `<level>/<agent>/`, so a hierarchy's levels lie side by side.
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts in Markdown, by title."""
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    """Hyper-parameters by name."""
+
+
+class TensorBoardSink:
+    """Writes what records hold; on disk at a record after ten seconds, or a checkpoint.
+
+    An agent's scalars stand under `<level>/<agent>/`, so a hierarchy's levels lie side by side. The
+    layout of the charts is written anew whenever a metric is the first of its chart.
     TensorBoard's own writer has a thread, whose errors nobody could take.
 
     Args:
@@ -38,29 +61,50 @@ class TensorBoardSink:
         resumed_at: Environment steps at which a resumed run continues; None for a new one. A
             TensorBoard that has been open since before is made to forget what the stopped run
             logged after them. On disk that must be gone already, see `experiment.run_folder`.
+        introduction: Written before everything else, where no file is there yet; None for nothing.
+        known: Tags of the scalars that the run has had before, which the charts cover from the
+            beginning.
     """
 
-    def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        resumed_at: int | None = None,
+        introduction: Introduction | None = None,
+        known: Iterable[str] = (),
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        self._forgotten_from = None if resumed_at is None else resumed_at + 1
+        self._folder, self._resumed_at = folder, resumed_at
+        self._introduction = introduction or Introduction()
+        self._tags, self._layout = dict.fromkeys(known), layout(())
         self._events: _EventFile | None = None
-        """None until the first scalars: a run without any has no event file."""
+        """None until the first record with something to show: a run without any has no file."""
 
     def write(self, record: LogRecord) -> None:
-        """Its scalars."""
-        if not record.scalars:
+        """All that TensorBoard can show of it."""
+        prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
+        scalars = scalars_by_tag(record)
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+        if record.kind == "video" and record.text.endswith(".gif"):
+            file = self._folder / record.text
+            kind = re.sub(r"^step_\d+_?", "", file.stem) or "evaluation"
+            values.append(film_value(f"videos/{kind}", file.read_bytes()))
+        if record.kind == "histogram":
+            values += [
+                histogram_value(f"{prefix}{name}", bins.reshape(-1, 3))
+                for name, bins in record.arrays.items()
+            ]
+        if not values:
             return
         if self._events is None:
-            self._events = _EventFile(self._folder, self._forgotten_from)
-        summary = Summary(
-            value=[
-                Summary.Value(tag=tag, simple_value=value)
-                for tag, value in scalars_by_tag(record).items()
-            ]
-        )
+            self._events = self._begun()
+        if scalars.keys() - self._tags.keys() or self._layout is None:
+            self._lay_out(scalars)
+        if record.kind == "final_evaluation":
+            values.append(finished_value(time.time()))
         # One event a record takes half the time of one for each of three scalars.
-        self._events.add(Event(step=record.environment_steps, summary=summary))
+        self._events.add(Event(step=record.environment_steps, summary=Summary(value=values)))
         if record.kind == "checkpoint":  # which notes how long the file is
             self._events.flush()
 
@@ -69,6 +113,27 @@ class TensorBoardSink:
         if self._events is not None:
             self._events.close()
             self._events = None
+
+    def _begun(self) -> "_EventFile":
+        """A new file; a run's first begins with the introduction."""
+        is_first = not any(self._folder.glob(f"{_PREFIX}*"))
+        step = self._resumed_at
+        events = _EventFile(self._folder, None if step is None else step + 1)
+        texts, settings = self._introduction.texts, self._introduction.settings
+        values = [text_value(f"run/{title}", text) for title, text in texts.items()]
+        values += settings_values(settings, time.time()) if settings else []
+        if is_first and values:
+            events.add(Event(summary=Summary(value=values)))
+        return events
+
+    def _lay_out(self, scalars: Iterable[str]) -> None:
+        """Write the layout if these scalars change it."""
+        assert self._events is not None
+        self._tags |= dict.fromkeys(scalars)
+        charts = layout(self._tags)
+        if charts is not None and charts != self._layout:
+            self._events.add(Event(summary=Summary(value=[layout_value(charts)])))
+            self._layout = charts
 
 
 class _EventFile:

@@ -25,6 +25,7 @@ class VideoWriter:
         self._parameters = parameters
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="videos")
         self._writing: list[tuple[Path, Future[list[Path]]]] = []
+        self._written: list[Path] = []
 
     def write(self, film: Film, path: Path) -> None:
         """Write a film that is complete as soon as those before it are written.
@@ -36,10 +37,18 @@ class VideoWriter:
         future = self._thread.submit(write_video, film.shots, path, self._parameters)
         self._writing.append((path, future))
 
+    def written(self) -> list[Path]:
+        """Return the files that have been written since the last call, as `failures` has seen."""
+        files, self._written = self._written, []
+        return files
+
     def failures(self) -> list[tuple[Path, BaseException]]:
         """Return what could not be written since the last call, and why."""
         done = [(path, future) for path, future in self._writing if future.done()]
         self._writing = [(path, future) for path, future in self._writing if not future.done()]
+        self._written += [
+            file for _, each in done if not each.exception() for file in each.result()
+        ]
         return [(path, error) for path, future in done if (error := future.exception())]
 
     def close(self) -> None:

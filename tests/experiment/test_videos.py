@@ -63,8 +63,9 @@ def frames(path: Path) -> int:
 
 
 def log_of(run: Path) -> list[dict[str, Any]]:
-    """The log without what is measured in seconds."""
+    """The log without what is measured in seconds, and without the names of videos."""
     lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    lines = [line for line in lines if line["kind"] != "video"]
     for line in lines:
         line["scalars"] = {
             name: value
