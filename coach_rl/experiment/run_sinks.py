@@ -77,7 +77,7 @@ class _File:
     """A sink that writes into the run's folder, opened when it is needed."""
 
     errors: ClassVar[type[Exception]] = OSError
-    """What counts as being unable to write."""
+    """Errors that count as being unable to write."""
 
     def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
         self._folder, self.name, self._make = folder, name, make

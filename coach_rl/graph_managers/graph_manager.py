@@ -447,7 +447,7 @@ class GraphManager:
         graph, progress, recorder = self.graph, self._progress, self._recorder
         clock = graph.clock
         if recorder is not None and not recorder.is_filming:
-            recorder.begin(graph.training, is_midway=graph.tracker.lengths > 0)
+            recorder.begin(graph.training, is_midway=(graph.tracker.lengths > 0).tolist())
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)

@@ -32,7 +32,7 @@ class SinkRun:
     folder: Path
     """The run's folder; a resumed run has the same."""
     manifest: Mapping[str, Any]
-    """What the run was made from: name, seed, parameters, panel, versions; see manifest.json."""
+    """The run's origin: name, seed, parameters, panel, versions; see manifest.json."""
 
 
 SinkMaker: TypeAlias = Callable[..., Sink]
