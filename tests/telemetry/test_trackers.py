@@ -174,6 +174,7 @@ def tensorboard_points(folder, records):
         (value.tag, event.step, value.tensor.float_val[0])
         for event in EventFileLoader(str(file)).Load()
         for value in event.summary.value
+        if value.tensor.float_val  # no charts, texts or settings
     ]
 
 
