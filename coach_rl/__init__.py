@@ -173,7 +173,7 @@ if TYPE_CHECKING:
         ReplayMemoryParameters,
     )
     from coach_rl.studies import Needs, Published, Study, Variant, watch
-    from coach_rl.telemetry import NotebookSink, VideoParameters
+    from coach_rl.telemetry import NotebookSink, TrackerParameters, VideoParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -209,10 +209,10 @@ __all__ = [
     "SACAgentParameters", "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters",
     "SignalParameters", "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters",
     "TD3AgentParameters", "TD3AlgorithmParameters", "TargetSync", "TaskParameters",
-    "TorsoParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise", "UnknownNameError",
-    "ValidationParameters", "Variant", "VideoParameters", "__version__", "evaluate_run",
-    "find_preset", "fork_experiment", "load", "load_preset", "resume_experiment", "run_experiment",
-    "watch",
+    "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
+    "UnknownNameError", "ValidationParameters", "Variant", "VideoParameters", "__version__",
+    "evaluate_run", "find_preset", "fork_experiment", "load", "load_preset", "resume_experiment",
+    "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

@@ -3,8 +3,9 @@
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 from rich.console import Console
 
@@ -56,6 +57,7 @@ from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.summary import evaluation_table
+from coach_rl.telemetry.tracker import Service, TrackerParameters
 from coach_rl.telemetry.video import Format, VideoParameters
 
 _FLAGS = {
@@ -122,7 +124,10 @@ def run_command(settings: Settings, words: Sequence[str]) -> int:
 
 def _train(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
     preset = load_preset(find_preset(train.preset))
-    overrides = overrides_of(train.changes, preset, train.length, train.keeping, train.collecting)
+    overrides = tracked(
+        overrides_of(train.changes, preset, train.length, train.keeping, train.collecting),
+        train.tracker,
+    )
     graph_manager = _configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
     task = TaskParameters(
@@ -158,7 +163,7 @@ def _train(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
 
 def _resume(resume: Resume, command: tuple[str, ...], group: ProcessGroup) -> int:
     run = _newest(resume.run)
-    changes = _run_changes(resume.length, resume.keeping)
+    changes = tracked(_run_changes(resume.length, resume.keeping), resume.tracker)
     if resume.on is not None:
         changes["collection.on"] = resume.on
     going_on = _GoingOn(group, run)
@@ -200,8 +205,11 @@ def _fork(fork: Fork, command: tuple[str, ...]) -> int:
             _newest(fork.run),
             name=fork.experiment_name,
             root=fork.experiment_path,
-            overrides=_once(
-                parse_overrides(fork.custom_parameter), _run_changes(fork.length, fork.keeping)
+            overrides=tracked(
+                _once(
+                    parse_overrides(fork.custom_parameter), _run_changes(fork.length, fork.keeping)
+                ),
+                fork.tracker,
             ),
             seed=fork.seed,
             **vars(fork.opening),
@@ -349,6 +357,18 @@ def overrides_of(
             raise ConfigurationError(f"{target} is given twice, by {flag} and by -cp; give one")
         overrides[target] = value
     return overrides
+
+
+def tracked(overrides: dict[str, object], tracker: str | None) -> dict[str, object]:
+    """Overrides and `--tracker`, which replaces the sinks of the preset, or of the run."""
+    if tracker is None:
+        return overrides
+    service, _, project = tracker.partition(":")
+    if service == "off":
+        return _once(overrides, {"sinks": ()})
+    described = TrackerParameters(service=cast(Service, service))
+    described = replace(described, project=project) if project else described
+    return _once(overrides, {"sinks": (described,)})
 
 
 def environment_of(changes: Changes) -> dict[str, object]:

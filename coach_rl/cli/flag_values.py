@@ -61,6 +61,17 @@ def target(text: str) -> str:
     return text
 
 
+def tracker(text: str) -> str:
+    """A tracker and its project, `wandb:walking`, or `off`."""
+    service, has_project, project = text.partition(":")
+    is_known = service in ("wandb", "trackio", "mlflow") and (project or not has_project)
+    if not is_known and text != "off":
+        raise argparse.ArgumentTypeError(
+            f"must be wandb, trackio or mlflow, each also with :PROJECT, or off, got '{text}'"
+        )
+    return text
+
+
 def modules(text: str) -> tuple[str, ...]:
     """Names of modules, separated by commas."""
     return tuple(text.split(","))

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from rich.console import Console
 
-from coach_rl.cli.commands import overrides_of
+from coach_rl.cli.commands import overrides_of, tracked
 from coach_rl.cli.settings import TrainSeeds
 from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import RunError
@@ -34,7 +34,9 @@ def train_seeds(train: TrainSeeds) -> int:
     name = train.experiment_name or preset.reference.name
     check_name(name)
     check_place(train.on)
-    overrides = overrides_of(train.changes, preset, train.length, train.keeping)
+    overrides = tracked(
+        overrides_of(train.changes, preset, train.length, train.keeping), train.tracker
+    )
     parameters = preset.configure(overrides).parameters
     jobs = [
         Job(

@@ -103,6 +103,7 @@ class Train:
     collecting: Collecting
     length: Length
     keeping: Keeping
+    tracker: str | None = None
     inspect: str | None = None
     seed: int = 0
     device: str = "auto"
@@ -121,6 +122,7 @@ class TrainSeeds:
     changes: Changes
     length: Length
     keeping: Keeping
+    tracker: str | None = None
     seeds: tuple[int, ...] = ()
     jobs: int | None = None
     """Runs at once; None: as many as the machine carries."""
@@ -143,6 +145,7 @@ class Resume:
     on: str | None = None
     length: Length
     keeping: Keeping
+    tracker: str | None = None
     opening: Opening
     drop_later: bool = False
     restart_episodes: bool = False
@@ -159,6 +162,7 @@ class Fork:
     custom_parameter: str = ""
     length: Length
     keeping: Keeping
+    tracker: str | None = None
     opening: Opening
     seed: int | None = None
     restart_episodes: bool = False

@@ -10,6 +10,7 @@ CoachError
     ├── NonFiniteError      NaN or infinity where a number was needed
     │   └── DivergedError   what an agent has learned is not finite any more
     ├── ActionError         an action outside its space, or for a row that cannot take one
+    ├── CallbackError       a callback of the user's failed
     └── CheckpointError     a checkpoint that cannot be written or read
 
 A message says what is wrong, the value received, what is allowed, and what to do next. What the
@@ -93,6 +94,10 @@ class DivergedError(NonFiniteError):
 
 class ActionError(RunError):
     """An action outside its space, or for a row that cannot take one now."""
+
+
+class CallbackError(RunError):
+    """A callback of the user's failed."""
 
 
 class CheckpointError(RunError):

@@ -34,9 +34,10 @@ from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.telemetry.records import LogRecord
 
-Reason = Literal["best", "periodic", "last", "awaited"]
+Reason = Literal["best", "periodic", "last", "awaited", "asked"]
 """Reason for a checkpoint; a periodic one may stay once it is neither best nor last, an awaited one
-stays until the evaluation of its agents is over, which may find that it is the best."""
+stays until the evaluation of its agents is over, which may find that it is the best, and one that a
+callback has asked for stays in any case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,5 +295,7 @@ class CheckpointKeeper:
             return True
         if "periodic" not in notes:  # of an earlier version, under which all of them stayed
             return bool(notes["reason"] == "periodic")
+        if "asked" in notes["reasons"]:
+            return True
         number = notes["periodic"]
         return number is not None and self._policy.stays(number, self._periodic.number)

@@ -31,7 +31,7 @@ from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
 from coach_rl.experiment.resuming import require_work
 from coach_rl.experiment.run_folder import check_name, create_run_folder
 from coach_rl.experiment.run_lock import locked
-from coach_rl.experiment.runner import check_room, policy_of, videos_of
+from coach_rl.experiment.runner import check_room, check_sinks, follow_with, policy_of, videos_of
 from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json, read_text
@@ -92,6 +92,7 @@ def fork_experiment(
     graph_manager, changes = _changed(opened, dict(overrides or {}), steps)
     task = opened.task if seed is None else replace(opened.task, seed=seed)
     videos = videos_of(graph_manager, settings)
+    follow_with(graph_manager, audience)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
     with stop, live_graph(graph_manager, task, on_activity=on_activity):
@@ -114,6 +115,7 @@ def fork_experiment(
         manifest |= _inherited(opened, checkpoint, changes, seed)
         root = opened.folder.path.parent.parent if root is None else root
         check_room(graph_manager, root / name, policy)
+        check_sinks(graph_manager)
         is_preset = opened.manifest["preset"] is not None
         source = read_text(opened.folder.preset) if is_preset else None
         folder = create_run_folder(root, name, manifest, source)

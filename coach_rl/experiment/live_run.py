@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Phase
@@ -38,13 +39,14 @@ from coach_rl.experiment.evidence import write_evidence
 from coach_rl.experiment.introduction import introduction
 from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.provenance import now
-from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.experiment.run_sinks import RunSinks, trouble
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.experiment.videos import Videos
+from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -55,7 +57,7 @@ from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.profiler import Profile
 from coach_rl.telemetry.records import Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
-from coach_rl.telemetry.sinks import Sink
+from coach_rl.telemetry.sinks import Sink, SinkRun, made_sink, sink_name
 from coach_rl.telemetry.summary import Summary
 from coach_rl.telemetry.tensorboard import TensorBoardSink
 from coach_rl.telemetry.video import VideoParameters
@@ -103,8 +105,8 @@ class RunResult:
     environment_steps: int
     """Environment steps at the end of the run."""
     ending: str | None
-    """Reason why training was over: `solved`, or the unit whose count was full, such as `hours`;
-    None when it was stopped before."""
+    """Reason why training was over: `solved`, the unit whose count was full, such as `hours`, or
+    what a callback gave; None when it was stopped before."""
     solved_at: int | None
     """Environment steps of the evaluation that reached the target; None if none has, or if there
     is no target."""
@@ -128,6 +130,9 @@ class Audience:
 
     sinks: tuple[Sink, ...] = ()
     """Further takers of log records; closed by whoever made them."""
+    callbacks: tuple[Callback | CallbackParameters, ...] = ()
+    """Further callbacks, after those of the experiment's parameters; not in the manifest, so that a
+    resumed run is given them again."""
     on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
@@ -166,7 +171,9 @@ class LiveRun:
         if self.audience.on_start is not None:
             self.audience.on_start(self.graph_manager, self.task, self.folder)
         summary = None
-        sinks = RunSinks(self.folder.path, self._files(), self.audience.sinks)
+        sinks = RunSinks(
+            self.folder.path, self._files(), self.audience.sinks, services=self._services()
+        )
         with closing(sinks), ExitStack() as opened, self.stop.patient():
             if self.videos is not None:
                 opened.enter_context(closing(self.videos))
@@ -282,15 +289,18 @@ class LiveRun:
                         sinks.write(each)
                 if self.videos is not None:
                     self._film(self.videos, record, sinks)
-                is_saved = self.graph_manager.is_settled and self._save_if_due(record, sinks)
+                if record.kind != "note":  # what callbacks add comes after what it is about
+                    subject = record
+                is_saved = self.graph_manager.is_settled and self._save_if_due(subject, sinks)
                 if stop.is_requested() and self.graph_manager.is_settled:
                     break
             if self.evaluator is not None and not self.graph_manager.awaits_evaluations:
                 self.keeper.await_no_more()
             is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
             done = self.graph_manager.clock.environment_steps
-            if (not is_saved or self.saved_at != done) and self.keeper.is_enabled:
-                self._save({"last"}, self._record("checkpoint"), sinks)
+            is_saved &= self.saved_at == done and not self.graph_manager.wants_checkpoint
+            if not is_saved and self.keeper.is_enabled:
+                self._save({"last", *self._asked()}, self._record("checkpoint"), sinks)
 
     def _save_if_due(self, record: LogRecord, sinks: RunSinks) -> bool:
         if self.evaluator is not None and record.kind == "evaluation":
@@ -302,9 +312,15 @@ class LiveRun:
         is_asked = record.kind == "phase" and record.phase is Phase.TEST
         if self.evaluator is not None and is_asked and self.keeper.is_enabled:
             reasons |= {"last", "awaited"}
+        reasons |= self._asked()
         if reasons:
             self._save(reasons, record, sinks)
         return bool(reasons)
+
+    def _asked(self) -> set[Reason]:
+        """The reason for a checkpoint that a callback has asked for, which counts as granted."""
+        is_asked, self.graph_manager.wants_checkpoint = self.graph_manager.wants_checkpoint, False
+        return {"asked"} if is_asked and self.keeper.is_enabled else set()
 
     def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
         """Say it, then do it, so that the line is among those the checkpoint keeps.
@@ -448,6 +464,13 @@ class LiveRun:
                 known=logged_names(folder),
             )
         return files
+
+    def _services(self) -> dict[str, Callable[[], Sink]]:
+        """Makers of the experiment's own sinks, by their names for people."""
+        described = self.graph_manager.parameters.sinks
+        manifest = read_manifest(self.folder) if described else {}
+        run = SinkRun(folder=self.folder.path, manifest=manifest)
+        return {sink_name(each): partial(made_sink, each, run) for each in described}
 
 
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:

@@ -272,8 +272,10 @@ def _warn_of_changes(folder: RunFolder, manifest: Json, task: TaskParameters) ->
 def _in_evaluations(document: Json) -> Json:
     """Parameters, as JSON, whose environment is that of evaluations, where it has its own.
 
-    So a run can be evaluated where its environment of training does not exist any more.
+    So a run can be evaluated where its environment of training does not exist any more. Callbacks
+    and sinks belong to training.
     """
+    document = {key: [] if key in ("callbacks", "sinks") else of for key, of in document.items()}
     own = document.get("evaluation_environment")
     return (
         document

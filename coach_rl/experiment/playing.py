@@ -14,7 +14,7 @@ from coach_rl.graph_managers.episode_recorder import EpisodePlayer
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.filmed_row import Take
 from coach_rl.telemetry.film import Film, Reel, Shot
-from coach_rl.telemetry.video import FORMATS, Format, VideoParameters, require_writable, write_video
+from coach_rl.telemetry.video import Format, VideoParameters, require_writable, write_video
 
 
 class Screen(Reel, Protocol):
@@ -98,12 +98,12 @@ def play_run(
 
 
 def video_of(file: Path, slow: float) -> VideoParameters:
-    """How to write a video to a file of that name.
+    """The settings by which a video is written to a file of that name.
 
     Raises:
         ConfigurationError: It is no GIF or MP4, or MP4s need a package that is not installed.
     """
-    kinds: dict[str, Format] = {f".{kind}": kind for kind in FORMATS}
+    kinds: dict[str, Format] = {".gif": "gif", ".mp4": "mp4"}
     kind = kinds.get(file.suffix.lower())
     if kind is None:
         raise ConfigurationError(

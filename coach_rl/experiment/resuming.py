@@ -17,8 +17,11 @@ CHANGEABLE = (
     "validation",
     "checkpoints",
     "collection.on",
+    "callbacks",
+    "sinks",
 )
-"""Parameters that may change: how long a run trains, what it keeps, and where its workers are."""
+"""Parameters that may change: how long a run trains, what it keeps, where its workers are, and who
+follows it."""
 
 
 def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> GraphManager:
@@ -66,6 +69,11 @@ def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude:
         why = (
             f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
             f"of environment steps above {clock.environment_steps} with --steps"
+        )
+    elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
+        why = (
+            f"a callback has stopped the run ({ending}); train on with another total of "
+            "environment steps (--steps) or hours (--hours)"
         )
     else:
         why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"

@@ -1,4 +1,4 @@
-"""The sinks of a run: its own files, which may fail, and the audience's."""
+"""The sinks of a run: its own files and services, which may fail, and the audience's."""
 
 import contextlib
 import shutil
@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
-from coach_rl.core.errors import CoachWarning
+from coach_rl.core.errors import CoachWarning, in_one_line
 from coach_rl.core.profiling import TimedCall
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.sinks import Sink
@@ -17,8 +18,12 @@ RETRY_SECONDS = 10.0
 """Time before a file that could not be written is tried again."""
 
 
+SERVICE_RETRY_SECONDS = 300.0
+"""The same for a service, whose attempts may take as long as its network's time-outs."""
+
+
 class RunSinks:
-    """Writes records to all sinks. A file that cannot be written costs its lines, not the run.
+    """Writes records to all sinks. One that cannot be written costs its lines, not the run.
 
     It is said once, tried again, and marked by a `gap` record where the lines continue.
 
@@ -26,6 +31,8 @@ class RunSinks:
         folder: The run's folder.
         files: What makes each sink that writes into it, by the file's name for people.
         audience: Further sinks, closed by whoever made them.
+        services: What makes each of the experiment's own sinks, by its name for people. Any error
+            of theirs is one of writing.
     """
 
     def __init__(
@@ -33,8 +40,12 @@ class RunSinks:
         folder: Path,
         files: Mapping[str, Callable[[], Sink]],
         audience: Sequence[Sink] = (),
+        *,
+        services: Mapping[str, Callable[[], Sink]] | None = None,
     ) -> None:
         self._files = [_File(folder, name, make) for name, make in files.items()]
+        for name, make in (services or {}).items():
+            self._files.append(_Service(folder, name, make))
         self._audience = audience
 
     @property
@@ -57,13 +68,16 @@ class RunSinks:
             sink.write(record)
 
     def close(self) -> None:
-        """Close the run's own files; a later record opens them again."""
+        """Close the run's own files and services; a later record opens them again."""
         for each in self._files:
             each.close()
 
 
 class _File:
     """A sink that writes into the run's folder, opened when it is needed."""
+
+    errors: ClassVar[type[Exception]] = OSError
+    """Errors that count as being unable to write."""
 
     def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
         self._folder, self.name, self._make = folder, name, make
@@ -80,7 +94,7 @@ class _File:
         return f"{self.name} lost {self.lost_in_all:,} records ({self._reason})"
 
     def write(self, record: LogRecord) -> None:
-        if self._lost and time.monotonic() < self._retry_at and record.kind != "checkpoint":
+        if self._lost and not self._is_tried_again(record):
             self._count()
             return
         try:
@@ -93,36 +107,60 @@ class _File:
                 self._sink.write(gap)
                 self._lost = 0
             self._sink.write(record)
-        except OSError as error:
+        except self.errors as error:
             self._fail(error)
 
     def close(self) -> None:
         if self._sink is not None:
             try:
                 self._sink.close()
-            except OSError as error:
+            except self.errors as error:
                 self._fail(error)
             self._sink = None
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         failed, self._sink = self._sink, None
         if failed is not None:
-            with contextlib.suppress(OSError):  # the same error once more
+            with contextlib.suppress(self.errors):  # the same error once more
                 failed.close()
-        self._reason = error.strerror or str(error)
+        self._reason = getattr(error, "strerror", None) or in_one_line(error)
         if not self.lost_in_all:
             warnings.warn(
-                f"{self.name} cannot be written: {trouble(error, self._folder)}; the run "
+                f"{self.name} cannot be written: {self._trouble(error)}; the run "
                 "continues and its records are lost there until it can",
                 CoachWarning,
                 stacklevel=2,
             )
         self._count()
-        self._retry_at = time.monotonic() + RETRY_SECONDS
+        self._retry_at = time.monotonic() + self._retry_seconds()
+
+    def _is_tried_again(self, record: LogRecord) -> bool:
+        return time.monotonic() >= self._retry_at or record.kind == "checkpoint"
+
+    def _retry_seconds(self) -> float:
+        return RETRY_SECONDS
+
+    def _trouble(self, error: Exception) -> str:
+        return trouble(error, self._folder)
 
     def _count(self) -> None:
         self._lost += 1
         self.lost_in_all += 1
+
+
+class _Service(_File):
+    """A sink of the experiment's own, of which nothing is known."""
+
+    errors = Exception
+
+    def _is_tried_again(self, record: LogRecord) -> bool:  # noqa: ARG002 (a checkpoint is no reason)
+        return time.monotonic() >= self._retry_at
+
+    def _retry_seconds(self) -> float:
+        return SERVICE_RETRY_SECONDS
+
+    def _trouble(self, error: Exception) -> str:
+        return in_one_line(error)
 
 
 def trouble(error: BaseException, folder: Path) -> str:

@@ -90,6 +90,7 @@ def run_experiment(
     check_group(graph_manager, task, group)
     own_task = own_device(task, group)
     videos = videos_of(graph_manager, settings)
+    follow_with(graph_manager, audience)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
     with stop, live_graph(graph_manager, own_task, on_activity=on_activity, group=group):
@@ -103,6 +104,7 @@ def run_experiment(
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         manifest |= {"processes": group.size}
         check_room(graph_manager, root / name, policy)
+        check_sinks(graph_manager)
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
         folder = create_run_folder(root, name, manifest, preset.source if preset else None)
@@ -180,6 +182,7 @@ def resume_experiment(
     check_group(graph_manager, task, group)
     own_task = own_device(task, group)
     videos = videos_of(graph_manager, settings)
+    follow_with(graph_manager, audience)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
     with (
@@ -207,6 +210,7 @@ def resume_experiment(
             summarised = folder.summary.exists()
             require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
         check_room(graph_manager, folder.checkpoints, policy)
+        check_sinks(graph_manager)
         cuts = planned_cuts(folder.path, checkpoint)
         if last_good:
             put_aside(opened.later)
@@ -263,6 +267,19 @@ def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointPara
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
         state = graph_manager.state_dict()
         check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
+
+
+def check_sinks(graph_manager: GraphManager) -> None:
+    """Refuse a run one of whose sinks says that it cannot work here."""
+    for each in graph_manager.parameters.sinks:
+        if not callable(each):
+            each.check()
+
+
+def follow_with(graph_manager: GraphManager, audience: Audience) -> None:
+    """Add the audience's callbacks to those of the experiment."""
+    if audience.callbacks:
+        graph_manager.add_callbacks(*audience.callbacks)
 
 
 def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:

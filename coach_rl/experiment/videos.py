@@ -14,7 +14,7 @@ from coach_rl.telemetry.video_writer import VideoWriter
 
 
 class Videos:
-    """Films what the parameters say, and writes it while the run goes on.
+    """Films what the parameters say, and writes it while the run continues.
 
     Args:
         graph_manager: Whose episodes; its graph is not yet created.

@@ -52,7 +52,7 @@ class EvaluationWatcher(Protocol):
 
 
 class _Recorder:
-    """What recorders of evaluations and training have in common.
+    """The parts shared by recorders of evaluations and of training.
 
     Args:
         parameters: As of `EpisodeRecorder`.
@@ -90,7 +90,7 @@ class _Recorder:
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
-        """What cannot be drawn or kept inside ends the filming, and nothing else."""
+        """Let what cannot be drawn or kept inside end the filming, and nothing else."""
         try:
             yield
         except (RunError, OSError) as error:

@@ -133,7 +133,7 @@ class FilmedRow:
         return Take(self._number, self._new_reel(), self._stack, self._camera, self._row)
 
     def _ending(self, ended: FinishedEpisodes | None) -> str:
-        """How the row's episode ended, in a word; empty where it goes on."""
+        """The way the row's episode ended, in a word; empty where it continues."""
         if ended is None or not (mine := ended.rows == self._row).any():
             return ""
         if not self._tracker.reports_success:
@@ -157,7 +157,7 @@ class Take:
         self.step, self.reward = 0, 0.0
         """Steps of the episode so far, and the sum of their raw rewards."""
         self.ending = ""
-        """How it ended, in a word or two; empty while it lasts."""
+        """The way it ended, in a word or two; empty while it lasts."""
         self._camera = camera
         self._levels = [
             _LevelState(level, level_colour(index), row)
@@ -172,7 +172,7 @@ class Take:
 
         Args:
             answer: Of the row alone.
-            ending: How the episode ended; empty where it goes on.
+            ending: How the episode ended; empty where it continues.
         """
         self.ending = ending
         self.step += int(answer.duration[0])
@@ -193,7 +193,7 @@ class Take:
 
 
 class _LevelState:
-    """What there is to say about a level below the top.
+    """The line about a level below the top.
 
     Args:
         level: The level.

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import replace
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
@@ -20,6 +21,12 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength
 from coach_rl.core.typed_values import describe_value
+from coach_rl.graph_managers.callbacks import (
+    Callback,
+    CallbackParameters,
+    Callbacks,
+    require_callbacks,
+)
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.evaluating import (
     EvaluationStopped,
@@ -59,6 +66,8 @@ class GraphManager:
 
     described_by: ClassVar[type[GraphParameters]] = GraphParameters
     """The class of parameters that describes an experiment of this kind."""
+    wants_checkpoint: bool = False
+    """True if a callback has asked for a checkpoint; whoever iterates writes it, and resets it."""
 
     def __init__(self, parameters: GraphParameters) -> None:
         require(
@@ -75,6 +84,8 @@ class GraphManager:
         self._standstill = StandstillWatch(parameters)
         self._asked: list[AskedEvaluation] = []
         self._evaluator: Evaluator | None = None
+        self._added: list[Callback | CallbackParameters] = []
+        self._callbacks = Callbacks()
 
     @property
     def graph(self) -> Graph:
@@ -114,7 +125,10 @@ class GraphManager:
 
     @property
     def ending(self) -> str | None:
-        """The reason why training is over: `solved`, or the unit that is full; None if it isn't."""
+        """The reason why training is over; None if it isn't.
+
+        `solved`, the unit that is full, such as `hours`, or what was given to `stop`.
+        """
         return self._progress.ending(self.clock)
 
     @property
@@ -146,6 +160,16 @@ class GraphManager:
         if self._graph is not None:
             raise ConfigurationError("the graph is built; call watch_training() before that")
         self._recorder = recorder
+
+    def add_callbacks(self, *callbacks: Callback | CallbackParameters) -> None:
+        """Add callbacks after those of the parameters; before `create_graph`.
+
+        They are not recorded in a manifest: whoever resumes the run adds them again.
+        """
+        require_callbacks(callbacks)
+        if self._graph is not None:
+            raise ConfigurationError("the graph is built; call add_callbacks() before that")
+        self._added += callbacks
 
     def create_graph(
         self,
@@ -184,6 +208,7 @@ class GraphManager:
         )
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
         self._is_settled, self._asked = True, []
+        self._callbacks = Callbacks((*self.parameters.callbacks, *self._added) if training else ())
 
     def improve(
         self,
@@ -209,6 +234,52 @@ class GraphManager:
         if self._graph is None:
             self.create_graph()
         self._ask_through(evaluator)
+        for record in self._scheduled(is_stopped, is_paused):
+            # The callbacks' state is settled as well before the first of these leaves.
+            is_settled = self._is_settled
+            records = self._callbacks.with_added(record, self)
+            for number, each in enumerate(records, start=1):
+                self._is_settled = is_settled and number == len(records)
+                yield each
+
+    def stop(self, reason: str) -> None:
+        """End training once the records of this moment have left; for callbacks.
+
+        The evaluation at the end of training is made, and the run's summary says the reason.
+        """
+        require(
+            isinstance(reason, str) and bool(reason),
+            f"stop() needs the reason, for the summary, got {reason!r}",
+        )
+        self._progress.stop(reason)
+
+    def request_checkpoint(self) -> None:
+        """Ask for a checkpoint of this moment, one that stays; for callbacks."""
+        self.wants_checkpoint = True
+
+    def note(
+        self, scalars: Mapping[str, float], *, text: str = "", level: str = "", agent: str = ""
+    ) -> LogRecord:
+        """A record of one's own, with the counters of now; for callbacks.
+
+        Args:
+            scalars: Numbers by `room/quantity`.
+            text: An account of it, in one line.
+            level: The level it belongs to.
+            agent: The agent it belongs to.
+        """
+        numbers = {name: float(value) for name, value in scalars.items()}
+        record = self._progress.record("note", self.clock, numbers, level=level, agent=agent)
+        return replace(record, text=text)
+
+    def policies(self) -> dict[str, State]:
+        """The agents' knowledge, by their level's name; what `scores_of` takes."""
+        return {name: agent.policy_state_dict() for name, agent in self.graph.agents.items()}
+
+    def _scheduled(
+        self, is_stopped: Callable[[], bool], is_paused: Callable[[], bool]
+    ) -> Iterator[LogRecord]:
+        """The records of the experiment, before the callbacks."""
         clock, progress = self.graph.training.clock, self._progress
         heatup = self.parameters.schedule.heatup
 
@@ -227,7 +298,7 @@ class GraphManager:
             )
             if is_left():
                 return
-            if not heatup.is_reached(clock):
+            if not heatup.is_reached(clock) and progress.stopped is None:
                 warn_of_endless_heatup(self.parameters.schedule)
         progress.training_begins(clock)
         try:
@@ -324,6 +395,8 @@ class GraphManager:
         state = {**self.graph.state_dict(), "progress": progress}
         if self._asked:
             state["asked_evaluations"] = [vars(each).copy() for each in self._asked]
+        if callbacks := self._callbacks.state_dict():
+            state["callbacks"] = callbacks
         return state
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
@@ -333,6 +406,7 @@ class GraphManager:
             self._recorder.forget()
         self._load_progress(state["progress"])
         self._asked = [AskedEvaluation(**each) for each in state.get("asked_evaluations", ())]
+        self._callbacks.load_state_dict(state.get("callbacks", {}))
         self._is_settled = True
 
     def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
@@ -350,6 +424,7 @@ class GraphManager:
     def close(self) -> None:
         """Close the environments; harmless when repeated or when nothing was built."""
         if self._graph is not None:
+            self._callbacks.close()
             self._graph.close()
             self._graph = None
 
@@ -372,7 +447,7 @@ class GraphManager:
         graph, progress, recorder = self.graph, self._progress, self._recorder
         clock = graph.clock
         if recorder is not None and not recorder.is_filming:
-            recorder.begin(graph.training, is_midway=graph.tracker.lengths > 0)
+            recorder.begin(graph.training, is_midway=(graph.tracker.lengths > 0).tolist())
         if clock.phase is not phase or not progress.has_begun:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)
@@ -483,7 +558,7 @@ class GraphManager:
     def _asked_now(self) -> AskedEvaluation:
         """An evaluation of the agents as they are."""
         return AskedEvaluation(
-            policies={name: agent.policy_state_dict() for name, agent in self.graph.agents.items()},
+            policies=self.policies(),
             clock=self.clock.state_dict(),
             success_is_reported=self._success_is_reported(),
         )

@@ -21,9 +21,11 @@ from coach_rl.core.steps import (
     RunLength,
     TrainingSteps,
 )
+from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
 from coach_rl.graph_managers.stack_signals import SignalParameters
+from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
 
 @parameter_class
@@ -175,10 +177,16 @@ class GraphParameters:
     """The response to losses, gradients and parameters that are not finite, of all levels."""
     collection: CollectionParameters = field(default_factory=CollectionParameters)
     """Workers that collect the experience; by default the run's own process does."""
+    callbacks: tuple[Callback | CallbackParameters, ...] = ()
+    """Functions that see every record and may add records, save, or stop the run, in their order;
+    see docs/record_stream.md."""
+    sinks: tuple[SinkMaker | SinkParameters, ...] = ()
+    """Further takers of its records besides the files in its folder, such as a tracker."""
     signals: SignalParameters = field(default_factory=SignalParameters)
     """The infos of the environment that are logged."""
 
     def __post_init__(self) -> None:
+        require_callbacks(self.callbacks)
         names = [level.name for level in self.levels]
         require(len(set(names)) == len(names), f"levels need different names, got {names}")
         for level in self.levels[1:]:

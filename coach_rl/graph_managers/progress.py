@@ -25,6 +25,7 @@ _SAVED = (
     "training_seconds",
     "wall_seconds",
     "solved",
+    "stopped",
     "signals",
 )
 
@@ -62,6 +63,9 @@ class Progress:
         self.solved: State | None = None
         """The target, and the environment steps of the evaluation that reached it; None as long as
         none has."""
+        self.stopped: State | None = None
+        """The reason why a callback has ended training, and the length that was planned then; None
+        if none has."""
         self.signals: dict[str, float] = {}
         """The last report of the signals."""
         self._thinning = Thinning()
@@ -81,9 +85,23 @@ class Progress:
         """Environment steps of the first evaluation that reached the target; None if none has."""
         return None if self.solved is None else int(self.solved["environment_steps"])
 
+    def stop(self, reason: str) -> None:
+        """Training is over; the first reason counts."""
+        if self.stopped is None:
+            self.stopped = {"reason": reason, "planned": self._planned}
+
+    @property
+    def _planned(self) -> str:
+        return f"{self._schedule.training}, {self._schedule.stop_after}"
+
     def ending(self, clock: Clock) -> str | None:
-        """Return why training is over: `solved`, or the unit whose count is full; None if not."""
+        """Return why training is over; None if it isn't.
+
+        What was given to `stop`, `solved`, or the unit whose count is full.
+        """
         schedule = self._schedule
+        if self.stopped is not None:
+            return str(self.stopped["reason"])
         if schedule.until_solved and self.solved is not None:
             return SOLVED
         if schedule.training.is_reached(clock):
@@ -239,11 +257,13 @@ class Progress:
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         for name in _SAVED:
-            setattr(self, name, state.get(name))  # some are not in those of earlier versions
+            setattr(self, name, state.get(name))  # earlier versions lack some
         self.signals = dict(self.signals or {})
         self._thinning.load_state_dict(state.get("thinning", {}))
         if self.solved is not None:
             target = {} if self._target is None else self._target.wanted()
             is_same = target.items() <= self.solved.items()
             self.solved = self.solved if target and is_same else None
+        if self.stopped is not None and self.stopped["planned"] != self._planned:
+            self.stopped = None  # the user asks for another length
         self.go_on()

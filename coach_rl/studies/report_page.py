@@ -33,7 +33,7 @@ from coach_rl.studies.study import Study
 from coach_rl.studies.study_groups import variant_groups, variant_scores
 from coach_rl.studies.study_runs import StudyRun
 from coach_rl.studies.study_tables import missing_lines, version_lines, why_missing
-from coach_rl.telemetry.console import duration_text
+from coach_rl.telemetry.live_panel import duration_text
 
 _PICTURES = ("curves", "seeds", "improvement", "profiles")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.profiler import Profile, Profiler
     from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
     from coach_rl.telemetry.resources import ResourceSampler
-    from coach_rl.telemetry.sinks import Sink
+    from coach_rl.telemetry.sinks import Sink, SinkParameters, SinkRun
     from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.telemetry.summary import Summary, evaluation_table
     from coach_rl.telemetry.tensorboard import TensorBoardSink
+    from coach_rl.telemetry.tracker import TrackerParameters
     from coach_rl.telemetry.video import VideoParameters, write_video
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "ConsoleSink", "CsvSink", "Evaluation", "Figures", "Film", "JsonlReader", "JsonlSink", "Kind",
-    "LogRecord", "NotebookSink", "Profile", "Profiler", "ResourceSampler", "Sink", "Summary",
-    "TensorBoardSink", "VideoParameters", "bootstrap_interval", "evaluation_table",
-    "interquartile_mean", "write_video",
+    "LogRecord", "NotebookSink", "Profile", "Profiler", "ResourceSampler", "Sink", "SinkParameters",
+    "SinkRun", "Summary", "TensorBoardSink", "TrackerParameters", "VideoParameters",
+    "bootstrap_interval", "evaluation_table", "interquartile_mean", "write_video",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ FILES = {
     "signals": "signals",
     "gap": "gaps",
     "roll_back": "roll_backs",
+    "note": "notes",
 }
 """Files of the records about the whole graph."""
 

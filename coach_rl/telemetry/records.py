@@ -25,6 +25,7 @@ Kind = Literal[
     "checkpoint_failed",
     "gap",
     "roll_back",
+    "note",
     "video",
     "histogram",
 ]
@@ -40,6 +41,7 @@ gap: records before it could not be written here. roll_back: the run has diverge
 this checkpoint. video: an evaluation has been filmed; `text` is the file's path in the run.
 histogram: parameters, gradients, actions and observations of an agent, where asked for, as arrays
 [bins, 3] of left edge, right edge and count.
+note: a callback of the user's has added it.
 """
 
 

@@ -22,6 +22,7 @@ from tensorboard.summary.writer.record_writer import (  # type: ignore[import-un
 )
 
 from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.sinks import scalars_by_tag
 from coach_rl.telemetry.tensorboard_layout import layout
 from coach_rl.telemetry.tensorboard_values import (
     Setting,
@@ -83,7 +84,7 @@ class TensorBoardSink:
     def write(self, record: LogRecord) -> None:
         """All that TensorBoard can show of it."""
         prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
-        scalars = {f"{prefix}{name}": value for name, value in record.scalars.items()}
+        scalars = scalars_by_tag(record)
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         if record.kind == "video" and record.text.endswith(".gif"):
             file = self._folder / record.text

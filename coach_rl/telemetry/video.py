@@ -24,7 +24,7 @@ from coach_rl.telemetry.film import RGB, Shot, scaled
 
 Format = Literal["gif", "mp4"]
 Choice = Literal["first", "best", "worst", "longest"]
-"""Which of several episodes is filmed: by its number, its return or its length."""
+"""The episode that is filmed of several: by its number, its return or its length."""
 
 FORMATS = ("gif", "mp4")
 
@@ -52,7 +52,8 @@ class VideoParameters:
     """evaluation: one episode of an evaluation. training: one of several training episodes of a
     row, with the exploration of training; those of the heat-up are among them."""
     episodes: Choice = "first"
-    """Which of them: the first, or that with the highest return, the lowest, or the most steps.
+    """The one that is filmed: the first, or that with the highest return, the lowest, or the most
+    steps.
     Evaluations whose episode is chosen by its outcome are played twice, to film the right one."""
     every: Positive[int] = 1
     """Every n-th evaluation is filmed, and the last in any case; in training, one of every n
@@ -73,7 +74,7 @@ class VideoParameters:
     """Speed of playing."""
 
     def score_of(self, reward: float, length: int) -> float:
-        """How much an episode is what `episodes` names; of equal ones the first is filmed."""
+        """The degree to which an episode is what `episodes` names; of equal ones, the first."""
         return {"first": 0.0, "best": reward, "worst": -reward, "longest": float(length)}[
             self.episodes
         ]

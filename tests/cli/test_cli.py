@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import coach_rl
+from coach_rl.cli import commands
 from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
@@ -24,6 +25,7 @@ from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.tracker import TrackerParameters
 
 HERE = Path(__file__).parent
 FAKE = HERE.parent / "experiment" / "fake_preset.py"
@@ -490,3 +492,15 @@ def test_only_our_own_warnings_are_lines_of_ours(
     ours, theirs, *_ = capsys.readouterr().err.splitlines()
     assert ours == "coach: warning: ours"
     assert re.fullmatch(r".+test_cli\.py:\d+: UserWarning: theirs", theirs)
+
+
+def test_a_tracker_replaces_the_sinks_of_the_preset() -> None:
+    wandb = commands.tracked({}, "wandb:walking")["sinks"]
+    assert wandb == (TrackerParameters(service="wandb", project="walking"),)
+    assert commands.tracked({}, "off") == {"sinks": ()}
+    assert commands.tracked({"num_envs": 2}, None) == {"num_envs": 2}
+    with pytest.raises(ConfigurationError, match="given twice"):
+        commands.tracked({"sinks": ()}, "mlflow")
+    for wrong in ("comet", "wandb:", ""):
+        with pytest.raises(ConfigurationError, match="must be wandb, trackio or mlflow"):
+            parse_arguments(["train", "CartPole_PPO", "--tracker", wrong])

@@ -52,6 +52,7 @@ class WalkParameters:
     divergence: DivergenceParameters = STOP
     validation: ValidationParameters | None = None
     checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
+    sinks: tuple[()] = ()
     signal_at: int | None = None
     fail_at: int | None = None
     diverge_at: int | None = None

@@ -1,0 +1,192 @@
+"""Callbacks see every record of a run, add records, and end it; they never change its numbers."""
+
+from dataclasses import replace
+
+import pytest
+from small_runs import parameters
+
+from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError, ParameterError
+from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
+from coach_rl.testing.states import assert_same_state
+
+TASK = TaskParameters(seed=1, device="cpu")
+
+
+class Counting:
+    """Counts evaluations, and says so."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, record, run):
+        if record.kind == "evaluation":
+            self.count += 1
+            yield run.note({"own/count": self.count})
+
+    def state_dict(self):
+        return {"count": self.count}
+
+    def load_state_dict(self, state):
+        self.count = state["count"]
+
+
+def doubled(record, run):
+    if "own/count" in record.scalars:
+        return run.note(
+            {"own/doubled": 2 * record.scalars["own/count"]}, text="twice", level="main"
+        )
+    return None
+
+
+def manager_with(*callbacks, **changed):
+    manager = BasicRLGraphManager(replace(parameters(), **changed))
+    manager.add_callbacks(*callbacks)
+    manager.create_graph(TASK)
+    return manager
+
+
+def said(records):
+    return [(r.kind, r.environment_steps, r.scalars) for r in records if r.kind != "progress"]
+
+
+def test_added_records_follow_theirs_and_are_seen_by_later_callbacks():
+    manager = manager_with(Counting(), doubled)
+    records = list(manager.improve())
+    manager.close()
+    kinds = [r.kind for r in records]
+    first = kinds.index("evaluation")
+    assert kinds[first : first + 3] == ["evaluation", "note", "note"]
+    count, twice = records[first + 1 : first + 3]
+    assert (count.scalars, count.environment_steps) == (
+        {"own/count": 1.0},
+        records[first].environment_steps,
+    )
+    assert (twice.scalars, twice.text, twice.level) == ({"own/doubled": 2.0}, "twice", "main")
+    earlier = manager_with(doubled, Counting())
+    assert not any("own/doubled" in r.scalars for r in earlier.improve()), "it comes too early"
+    earlier.close()
+
+
+def test_callbacks_leave_the_numbers_of_a_run_as_they_are():
+    plain, followed = manager_with(), manager_with(Counting())
+    records, others = list(plain.improve()), list(followed.improve())
+    assert said(records) == said(r for r in others if r.kind != "note")
+    state = followed.state_dict()
+    assert state.pop("callbacks") == {"Counting": {"count": 4}}
+    for each in (state, expected := plain.state_dict()):
+        each.pop("progress")
+    assert_same_state(state, expected)
+    plain.close()
+    followed.close()
+
+
+@pytest.mark.parametrize("stop_at", ["evaluation", "note"])
+def test_a_resumed_callback_continues_where_it_was(stop_at):
+    whole = manager_with(Counting(), doubled)
+    expected = said(whole.improve())
+    whole.close()
+    broken, records = manager_with(Counting(), doubled), []
+    for record in broken.improve():
+        records.append(record)
+        if record.kind == stop_at and broken.is_settled:
+            break
+    if stop_at == "evaluation":
+        assert "note" in [r.kind for r in records], "an evaluation with notes is settled after them"
+    state = broken.state_dict()
+    broken.close()
+    resumed = manager_with(Counting(), doubled)
+    resumed.load_state_dict(state)
+    assert said([*records, *resumed.improve()]) == expected
+    resumed.close()
+
+
+def test_a_stop_ends_training_with_an_evaluation_and_its_reason():
+    def until_20(record, run):
+        if record.environment_steps >= 20 and record.kind == "episode":
+            run.stop("twenty are enough")
+            run.stop("too late")
+
+    manager = manager_with(until_20)
+    records = list(manager.improve())
+    assert manager.ending == "twenty are enough"
+    assert records[-1].kind == "evaluation"
+    steps = manager.clock.environment_steps
+    assert records[-1].environment_steps == steps == 200
+    state = manager.state_dict()
+    manager.close()
+    resumed = manager_with(until_20)
+    resumed.load_state_dict(state)
+    assert (resumed.ending, list(resumed.improve())) == ("twenty are enough", [])
+    resumed.close()
+    schedule = replace(parameters().schedule, training=1_000)
+    longer = manager_with(schedule=schedule)
+    longer.load_state_dict(state)
+    assert longer.ending is None, "another length was asked for"
+    longer.close()
+
+
+def test_an_error_in_a_callback_names_it_and_the_record():
+    def wrong(record, run):
+        if record.kind == "evaluation":
+            raise KeyError("rewrad")
+
+    manager = manager_with(wrong)
+    with pytest.raises(
+        CallbackError,
+        match=r"callback wrong failed at the evaluation record of environment step \d+: "
+        "KeyError: 'rewrad'; correct it",
+    ):
+        list(manager.improve())
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda record, run: ["text"], "'text'"),
+        (lambda record, run: record, "kind 'phase'"),
+        (lambda record, run: run.stop(""), "needs the reason"),
+        (lambda record, run: 3, "TypeError"),
+    ],
+)
+def test_callbacks_add_notes_and_nothing_else(answer, said):
+    manager = manager_with(answer)
+    with pytest.raises(CallbackError, match=said):
+        next(manager.improve())
+    manager.close()
+
+
+def test_wrong_callbacks_are_refused_before_anything_is_built():
+    with pytest.raises(ParameterError, match=r"write Counting\(\.\.\.\), with brackets"):
+        replace(parameters(), callbacks=(Counting,))
+    with pytest.raises(ParameterError, match="callbacks must be"):
+        replace(parameters(), callbacks=(3,))
+    manager = manager_with()
+    with pytest.raises(ConfigurationError, match="before that"):
+        manager.add_callbacks(doubled)
+    manager.close()
+
+
+def test_the_state_of_a_callback_that_is_gone_is_dropped_with_a_warning():
+    manager = manager_with(Counting(), Counting())
+    state = manager.state_dict()
+    manager.close()
+    assert set(state["callbacks"]) == {"Counting", "Counting 2"}
+    fewer = manager_with(Counting())
+    with pytest.warns(CoachWarning, match="callback Counting 2, which this run does not have"):
+        fewer.load_state_dict(state)
+    fewer.close()
+
+
+def test_a_closed_graph_closes_its_callbacks():
+    class Open(Counting):
+        is_closed = False
+
+        def close(self):
+            self.is_closed = True
+
+    callback = Open()
+    manager = manager_with(callback)
+    assert not callback.is_closed
+    manager.close()
+    assert callback.is_closed
