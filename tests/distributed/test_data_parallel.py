@@ -29,12 +29,28 @@ from coach_rl.testing.states import flat_state
 HERE = Path(__file__).parent
 
 
-def torchrun(*words, **options):
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+def python(*words, **options):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)}
+    command = [sys.executable, *words]
     return subprocess.run(
-        [*command, *words], env=environment, capture_output=True, text=True, check=False, **options
+        command, env=environment, capture_output=True, text=True, check=False, **options
     )
+
+
+def torchrun(*words, **options):
+    return python(
+        "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *words, **options
+    )
+
+
+ALONE = """
+import sys
+from pathlib import Path
+from shared_runs import EXPERIMENTS, run
+from coach_rl.core.process_group import ONE_PROCESS
+run(EXPERIMENTS[sys.argv[1]], Path(sys.argv[2]), ONE_PROCESS)
+"""
+"""A run of one process, with as many threads as those of torchrun have."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +78,8 @@ def moments(record):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_two_processes_of_32_rows_equal_one_of_64(two, tmp_path, name):
-    run(EXPERIMENTS[name], tmp_path, ONE_PROCESS)
+    done = python("-c", ALONE, name, str(tmp_path))
+    assert done.returncode == 0, done.stderr
     ours, theirs = records(tmp_path), records(two / name)
     assert [moments(each) for each in ours] == [moments(each) for each in theirs]
     assert sum(each["kind"] == "train" for each in ours) + ours[-1]["training_steps"] > 40
@@ -83,7 +100,8 @@ def test_resuming_in_as_many_processes_is_exact(two, name):
     assert_same_state(final_state(two / name), final_state(two / f"resumed_{name}"))
 
 
-def test_resuming_in_another_number_of_processes_says_what_begins_anew(two):
+def test_resuming_in_another_number_of_processes_says_what_begins_anew(two, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # which the run had
     with pytest.warns(CoachWarning, match="2 processes shared them out .* now one has them all"):
         resume(two / "stopped_sac", ONE_PROCESS)
     state = final_state(two / "stopped_sac")
