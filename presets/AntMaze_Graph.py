@@ -57,16 +57,18 @@ class Panel(GoalPanel):
     steps: int = 1_000_000
     spacing: float = 2.0
     """Distance between neighbouring places of the graph, in metres."""
-    horizon: int = 50
+    horizon: int = 100
     """Environment steps to a way-point, at most."""
     exploring: float = 0.2
     """Fraction of episodes that head for a rarely visited place instead of the goal."""
     epsilon: float = 0.2
     """Fraction of random actions while exploring."""
-    noise: float = 0.2
+    noise: float = 0.1
     """Standard deviation of the noise on its other actions, in half-ranges of the action."""
+    learning_rate: float = 5e-4
+    discount: float = 0.99
     batch: int = 512
-    updates_per_step: float = 0.25
+    updates_per_step: float = 0.5
     upper_updates_per_step: float = 0.0
     layers: tuple[int, ...] = (256, 256)
     evaluation_interval: int = 50_000
