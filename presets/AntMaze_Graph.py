@@ -69,7 +69,6 @@ class Panel(GoalPanel):
     discount: float = 0.99
     batch: int = 512
     updates_per_step: float = 0.5
-    upper_updates_per_step: float = 0.0
     layers: tuple[int, ...] = (256, 256)
     evaluation_interval: int = 50_000
 

@@ -63,8 +63,6 @@ class GoalPanel:
     """Batch size."""
     updates_per_step: float = 0.25
     """Gradient steps per environment step, at the lowest level."""
-    upper_updates_per_step: float
-    """Gradient steps per decision of the level above it."""
     layers: tuple[int, ...]
     """Sizes of the hidden layers."""
     evaluation_interval: int
@@ -102,6 +100,7 @@ class HACPanel(GoalPanel):
     hindsight: bool = True
     """If True, it learns from other goals as well; False is the control, all else equal."""
     upper_updates_per_step: float = 4.0
+    """Gradient steps per decision of the level above it."""
     epsilon: float = 0.2
     """Fraction of random actions while exploring, at the lowest level."""
     noise: float = 0.1
@@ -269,6 +268,8 @@ class HIROPanel(GoalPanel):
     """hiro: two levels. none: TD3 acts alone, all else equal."""
     correction: bool = True
     """If True, sub-goals are corrected; False is the control."""
+    upper_updates_per_step: float
+    """Gradient steps per decision of the level above it."""
     horizon: int = 10
     """Environment steps that a sub-goal holds for."""
     noise: float
