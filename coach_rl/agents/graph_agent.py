@@ -258,6 +258,7 @@ def _goals(place: LevelPlace, name: str) -> tuple[GoalSpace, GoalSpace]:
         ConfigurationError: One has none, or they are not places in the same coordinates.
     """
     owner = place.owner(name)
+    place.require_untimed_sub_goals(owner)
     own, sub_goal = place.goal, place.sub_goal
     if own is None or sub_goal is None:
         raise ConfigurationError(

@@ -71,7 +71,8 @@ class Camera:
             if goals is None or not goals.given[self._row]:
                 continue
             space = goals.goal_space
-            place = environment.goal_place(space.key, space.elements, goals.goal[self._row])
+            goal = goals.goal[self._row, : space.size]
+            place = environment.goal_place(space.key, space.elements, goal)
             if place is not None:
                 red, green, blue = (part / 255 for part in level_colour(index))
                 # Names are written on top of everything: seen where a goal lies inside a wall.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
@@ -15,6 +16,7 @@ from coach_rl.core.records import (
     FloatArray,
     IntArray,
     Observation,
+    missed,
 )
 
 EndBits = npt.NDArray[np.uint8]
@@ -47,6 +49,7 @@ def judged(
     decisions: IntArray,
     outer_spaces: Sequence[GoalSpace],
     outer_goals: Sequence[FloatArray],
+    stops: bool = False,
 ) -> Judgement:
     """Judge the decisions of R rows by what they led to.
 
@@ -57,22 +60,48 @@ def judged(
         decisions: [R] how many the sub-episodes have had, this one included.
         outer_spaces: What the goals of the levels above mean, top first.
         outer_goals: [R, G] each: those goals.
+        stops: Whether the level stops where the one below missed its goal.
     """
     end = answer.end & REAL_ENDS
     if level.horizon is not None:
         end |= end_bits(decisions >= level.horizon, End.HORIZON)
     for space, outer_goal in zip(outer_spaces, outer_goals, strict=True):
-        end |= end_bits(space.reached(outer_goal, answer.observation), End.OUTER)
+        end |= end_bits(space.is_over(outer_goal, answer.observation), End.OUTER)
     reward, terminated, difference = answer.reward, answer.terminated, None
     if isinstance(level.goal_space, GoalSpace):
-        difference = level.goal_space.difference(goal, answer.observation)  # [R, G]
-        reached = level.goal_space.reached_at(difference)
+        difference, reward, reached, is_final = level.goal_space.verdict(goal, answer.observation)
         end |= end_bits(reached, End.GOAL)
-        reward = level.goal_space.reward_at(difference, reached)
+        if is_final is not reached:
+            end |= end_bits(is_final & ~reached, End.HORIZON)
         # A real end is no merit of this level's goal: by default it only cuts the sub-episode off.
-        terminated = reached | answer.terminated if level.real_end_is_terminal else reached
+        terminated = is_final | answer.terminated if level.real_end_is_terminal else is_final
+    if stops:
+        failed = missed(answer.end) & ~terminated
+        end |= end_bits(failed, End.FAILURE)
+        worst = failure_reward(level)
+        if worst is not None:
+            reward = np.where(failed, worst, reward)
+        terminated = terminated | failed
     is_over = end.astype(np.bool_)
     return Judgement(reward, terminated, is_over & ~terminated, end, is_over, difference)
+
+
+def failure_reward(level: LevelDescription) -> float | None:
+    """Return the reward of a failure that a level stops on; None for the environment's.
+
+    Raises:
+        ConfigurationError: Nothing says what is worst under the level's goals.
+    """
+    space = level.goal_space
+    if level.failure_reward is not None or not isinstance(space, GoalSpace):
+        return level.failure_reward
+    if space.reward == "dense" or (level.horizon is None and space.sent_size == space.size):
+        raise ConfigurationError(
+            f"level '{level.name}' stops on failure, which is worth minus its horizon under "
+            "rewards of -1 and 0; it has no horizon or is rewarded by distance: give its "
+            "failure_reward"
+        )
+    return 0.0 if space.sent_size > space.size else -float(level.horizon or 0)
 
 
 def end_bits(where: BoolArray, bit: End) -> EndBits:

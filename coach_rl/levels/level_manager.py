@@ -17,13 +17,13 @@ from coach_rl.core.records import (
     Array,
     BoolArray,
     Directive,
-    End,
     EnvResponse,
     FloatArray,
     IntArray,
     Observation,
     Outcome,
     joined,
+    missed,
     take,
 )
 from coach_rl.core.row_noise import RowNoise
@@ -41,7 +41,7 @@ class LevelGoals:
 
     goal_space: GoalSpace
     goal: FloatArray
-    """[N, G] the goal given last."""
+    """[N, G] the goal given last; with the time left in steps behind it where goals have one."""
     given: BoolArray
     """[N] a goal was given since the last reset."""
     open: BoolArray
@@ -84,7 +84,7 @@ class LevelManager:
     ) -> None:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
-        self.sub_episodes = SubEpisodes()
+        self.sub_episodes = SubEpisodes(stops_on_failure=params.stops_on_failure != "never")
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
         """Called with what the agent saw and its actions, [R, ...] each; None for nobody."""
@@ -94,6 +94,11 @@ class LevelManager:
         self._agent_clock = Clock(phase=Phase.TEST) if params.frozen else clock
         spaces_above = [each.goal_space for each in above]
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
+        self._timed_outer = [
+            depth for depth, each in enumerate(self._outer_spaces) if each.sent_size > each.size
+        ]
+        own = params.goal_space
+        self._is_timed = own is not None and own.sent_size > own.size
         n = environment.num_envs
         self._agent_rows = agent.new_rows(n, seed)
         self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
@@ -101,8 +106,9 @@ class LevelManager:
         """[N] which decisions made elsewhere are tested; None where the level makes its own."""
         self._rows = LevelRows.new(
             n,
-            goal_size=0 if params.goal_space is None else params.goal_space.size,
-            outer_sizes=[each.size for each in self._outer_spaces],
+            goal_size=0 if own is None else own.size,
+            sent_size=0 if own is None else own.sent_size,
+            outer_sizes=[each.sent_size for each in self._outer_spaces],
         )
 
     @property
@@ -217,6 +223,8 @@ class LevelManager:
         rows = self._rows
         index = rows.index(answer.rows)
         rows.add(answer, index, self._discount)
+        if self._is_timed or self._timed_outer:
+            rows.let_time_pass(answer, index, own=self._is_timed, outer=self._timed_outer)
         judgement = self._judged(answer, index)
         outcome = self._outcome(answer, judgement)
         self.agent.observe(self._agent_rows, outcome, self._agent_clock)
@@ -276,6 +284,12 @@ class LevelManager:
         """True if the level tests some of its decisions of its own accord."""
         return bool(self.params.testing_rate) and self._clock.phase is Phase.TRAIN
 
+    @property
+    def _stops_now(self) -> bool:
+        """True if the level stops where the one below misses its goal."""
+        stops = self.params.stops_on_failure
+        return stops == "always" or (stops == "training" and self._clock.phase is not Phase.TEST)
+
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
         """End sub-episodes before the decisions that the simulator's failure made nothing of.
 
@@ -299,6 +313,7 @@ class LevelManager:
             decisions=rows.decisions[index],
             outer_spaces=self._outer_spaces,
             outer_goals=[goal[index] for goal in rows.outer_goals],
+            stops=self._stops_now,
         )
 
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
@@ -329,8 +344,9 @@ class LevelManager:
         rows = self._rows
         rows.own_return[index] += judgement.reward
         if self._tests_now:
-            missed = answer.end == int(End.HORIZON)  # any other end is not this level's fault
-            self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed)
+            self.sub_episodes.note_decisions(
+                rows.decision_tested[answer.rows], missed(answer.end)
+            )
         (over,) = judgement.is_over.nonzero()  # places in the answer
         self._note_ends(answer.rows, over, judgement)
 

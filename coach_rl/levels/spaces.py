@@ -6,6 +6,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import LevelSpace, OptionSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.levels.judging import failure_reward
 
 
 def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
@@ -30,6 +31,8 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         is_top: Whether no level is above.
     """
     name, space = params.name, params.goal_space
+    if params.stops_on_failure != "never":
+        failure_reward(params)
     if space is None:
         if not is_top:
             raise ConfigurationError(

@@ -12,6 +12,7 @@ _ENDS = {
     "outer": End.OUTER,
     "terminated": End.TERMINATED,
     "truncated": End.TRUNCATED,
+    "failure": End.FAILURE,
 }
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
@@ -31,9 +32,15 @@ Differences = tuple[FloatArray, FloatArray]
 
 
 class SubEpisodes:
-    """Sums over the sub-episodes that have ended since they were last asked for."""
+    """Sums over the sub-episodes that have ended since they were last asked for.
 
-    def __init__(self) -> None:
+    Args:
+        stops_on_failure: Whether the level stops where the one below misses its goal; only then is
+            the share of sub-episodes that ended so among the means.
+    """
+
+    def __init__(self, *, stops_on_failure: bool = False) -> None:
+        self._shown = tuple(name for name in _ENDS if name != "failure" or stops_on_failure)
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._new: list[tuple[Array, Differences | None, IntArray, FloatArray]] = []
         """Not yet in the sums: adding up once in a while costs less than at every tick."""
@@ -93,7 +100,7 @@ class SubEpisodes:
         scalars = {}
         if count:
             scalars["sub_episodes"] = count
-            scalars |= {f"{name}_share": sums[name] / count for name in _ENDS}
+            scalars |= {f"{name}_share": sums[name] / count for name in self._shown}
             for name in _MEANS:
                 scalars[name] = sums[name] / count
         if sums["decided"]:
@@ -109,7 +116,7 @@ class SubEpisodes:
 
     def load_state_dict(self, state: State) -> None:
         """Go on with the saved sums."""
-        self._sums, self._new = dict(state), []
+        self._sums, self._new = dict.fromkeys(_SUMS, 0.0) | dict(state), []
 
     def _fold(self) -> None:
         """Bring what is new into the sums."""

@@ -6,7 +6,7 @@ reward what the goal space says of the states that followed. Nothing is stored t
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,9 +17,17 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.records import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    missed,
+)
 from coach_rl.memories.columns import (
     ACHIEVED,
+    FAILED,
     GOALS,
     OBSERVED_GOALS,
     POSITIONS,
@@ -35,6 +43,7 @@ from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
 
 Strategy = Literal["future", "final", "episode", "random"]
+_Goal = TypeVar("_Goal", bound=GoalSpace)
 
 
 @parameter_class
@@ -70,6 +79,7 @@ class HindsightParameters:
             strategy=self.strategy,
             ratio=self.ratio,
             goal_ends_episode=self.goal_ends_episode,
+            stops_on_failure=place.level is not None and place.level.stops_on_failure != "never",
         )
 
 
@@ -85,6 +95,9 @@ class Hindsight:
     """Relabelled transitions for each one left as it was."""
     goal_ends_episode: bool
     """Reaching the goal is terminal."""
+    stops_on_failure: bool = False
+    """If True, the level stops where the one below misses its goal: a failure under any goal that
+    isn't reached there."""
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations have a wanted and an achieved goal."""
@@ -109,20 +122,63 @@ class Hindsight:
     @property
     def ledger(self) -> dict[str, Field]:
         """Columns that a store must keep of every transition for hindsight."""
-        return {
+        fields = {
             ACHIEVED: Field((len(self.goal.low),), np.float32),
             REACHED: Field((), np.bool_),
         }
+        return fields | {FAILED: Field((), np.bool_)} if self.stops_on_failure else fields
 
     def ledger_values(
-        self, observation: Observation, next_observation: Observation
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        terminated: BoolArray,
+        below: Array | None,
     ) -> dict[str, Array]:
-        """The ledger's columns for transitions, [R, ...] each."""
-        wanted = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
-        return {
+        """The ledger's columns for transitions, [R, ...] each.
+
+        Args:
+            observation: Before, [R, ...] each.
+            next_observation: After, [R, ...] each.
+            terminated: Whether their values are final, [R].
+            below: Bits of `End` of the level below, [R]; None: not known.
+        """
+        reached = self.has_ended(observation, next_observation)
+        values: dict[str, Array] = {
             ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
-            REACHED: self.goal.reached(wanted, next_observation),
+            REACHED: reached,
         }
+        if self.stops_on_failure:
+            none = np.zeros(len(reached), np.bool_)
+            values[FAILED] = none if below is None else terminated & missed(below) & ~reached
+        return values
+
+    def has_ended(self, observation: Observation, next_observation: Observation) -> BoolArray:
+        """Return where the wanted goal ended the sub-episode, as it does when it is reached, [R].
+
+        Args:
+            observation: Before, [R, ...] each.
+            next_observation: After, [R, ...] each.
+        """
+        wanted = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
+        return self.goal.reached(wanted, next_observation)
+
+    def units(self, store: RingStore, rng: np.random.Generator) -> "HindsightUnits":
+        """Build the sampler units that relabel what a store keeps."""
+        return HindsightUnits(
+            HindsightGoals(store, rng, strategy=self.strategy, ratio=self.ratio),
+            HindsightRewards(store, self),
+            HindsightObservations(),
+        )
+
+
+class HindsightUnits(NamedTuple):
+    """The sampler units of hindsight."""
+
+    goals: "HindsightGoals"
+    rewards: SamplerUnit
+    observations: SamplerUnit
 
 
 class HindsightGoals(SamplerUnit):
@@ -141,21 +197,27 @@ class HindsightGoals(SamplerUnit):
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Goals [B, G] and whether to use them [B]."""
-        relabelled, goals = self._draw(batch[POSITIONS].numpy())
-        return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(relabelled)}
+        relabelled, source = self._draw(batch[POSITIONS].numpy())
+        return {
+            GOALS: torch.from_numpy(self._goals(source)),
+            RELABELLED: torch.from_numpy(relabelled),
+        }
 
     def mixed_in(self, wanted: Array) -> Array:
         """Wanted goals [R, ...] with hindsight goals of any transitions kept in their share."""
-        relabelled, goals = self._draw(self._store.draw(self._rng, len(wanted)))
+        relabelled, source = self._draw(self._store.draw(self._rng, len(wanted)))
         mixed = wanted.copy()
-        mixed[relabelled] = goals[relabelled].reshape(-1, *wanted.shape[1:])
+        mixed[relabelled] = self._goals(source)[relabelled].reshape(-1, *wanted.shape[1:])
         return mixed
 
-    def _draw(self, positions: IntArray) -> tuple[BoolArray, FloatArray]:
-        """Draw which transitions to relabel, [B], and the goals that they would get, [B, G]."""
+    def _draw(self, positions: IntArray) -> tuple[BoolArray, IntArray]:
+        """Draw which transitions to relabel, and the positions of those that give the goals, [B]."""
         relabelled = self._rng.random(len(positions)) < self.fraction
-        source = self._sources(positions)
-        return relabelled, self._store.ledger[ACHIEVED].take(source, axis=0)
+        return relabelled, self._sources(positions)
+
+    def _goals(self, source: IntArray) -> FloatArray:
+        """The goals that the transitions at these positions achieved, [B, G]."""
+        return self._store.ledger[ACHIEVED].take(source, axis=0)
 
     def _sources(self, positions: IntArray) -> IntArray:
         """Positions of the transitions whose achieved goals are taken, [B]."""
@@ -178,6 +240,7 @@ class HindsightRewards(SamplerUnit):
     def __init__(self, store: RingStore, params: Hindsight) -> None:
         self._store, self._goal = store, bare(params.goal)
         self._goal_ends_episode = params.goal_ends_episode
+        self._stops_on_failure = params.stops_on_failure
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Rewards and ends, [B, n] each."""
@@ -186,8 +249,8 @@ class HindsightRewards(SamplerUnit):
         terminated = batch[WINDOW_TERMINATED].numpy().copy()
         rows = self._store.rows_of(batch[POSITIONS].numpy()[chosen])
         where = self._store.positions_of(rows[:, None], batch[WINDOW_STEPS].numpy()[chosen])
-        ledger = self._store.ledger
-        rewards[chosen], terminated[chosen] = relabelled(
+        ledger, before = self._store.ledger, rewards[chosen]
+        rewards[chosen], terminated[chosen], reached = relabelled(
             self._goal,
             goals=batch[GOALS].numpy()[chosen],
             achieved=ledger[ACHIEVED].take(where, axis=0),
@@ -195,6 +258,9 @@ class HindsightRewards(SamplerUnit):
             reached=ledger[REACHED].take(where),
             goal_ends_episode=self._goal_ends_episode,
         )
+        if self._stops_on_failure:
+            fails = ledger[FAILED].take(where) & ~reached
+            rewards[chosen] = np.where(fails, before, rewards[chosen])
         return {
             WINDOW_REWARDS: torch.from_numpy(rewards),
             WINDOW_TERMINATED: torch.from_numpy(terminated),
@@ -235,7 +301,7 @@ def goal_steps(
     return begin + (uniform * (end - begin)).astype(np.int64)
 
 
-def bare(goal: GoalSpace) -> GoalSpace:
+def bare(goal: _Goal) -> _Goal:
     """The same goals, where the achieved ones are not read off an observation but given."""
     return replace(goal, key=ACHIEVED, elements=None)
 
@@ -248,7 +314,7 @@ def relabelled(
     terminated: BoolArray,
     reached: BoolArray,
     goal_ends_episode: bool,
-) -> tuple[FloatArray, BoolArray]:
+) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Return rewards of transitions under other goals, and whether they are terminal under them.
 
     Where goals end episodes, an end that came from reaching the old goal doesn't count any more,
@@ -263,13 +329,13 @@ def relabelled(
         goal_ends_episode: Whether reaching the goal is terminal.
 
     Returns:
-        Rewards and ends, [B, n] each.
+        Rewards, ends, and whether the new goals are reached, [B, n] each.
     """
     shape = terminated.shape
     seen = {ACHIEVED: achieved.reshape(-1, achieved.shape[-1])}
     wanted = np.repeat(goals, shape[1], axis=0)
-    rewards = goal.goal_reward(wanted, seen).reshape(shape)
-    if not goal_ends_episode:
-        return rewards, terminated
-    now_reached = goal.reached(wanted, seen).reshape(shape)
-    return rewards, now_reached | (terminated & ~reached)
+    verdict = goal.verdict(wanted, seen)
+    rewards, now_reached = verdict.reward.reshape(shape), verdict.reached.reshape(shape)
+    if goal_ends_episode:
+        terminated = now_reached | (terminated & ~reached)
+    return rewards, terminated, now_reached
