@@ -4,6 +4,7 @@ Timed sub-goals of HiTS (Gürtler, Büchler, Martius 2021, arXiv:2112.03100): th
 where and when, so that it can time what the levels below do to a world that moves by itself.
 """
 
+from dataclasses import fields
 from typing import Annotated, cast
 
 import numpy as np
@@ -45,6 +46,11 @@ class TimedGoalSpace(GoalSpace):
     def shown(self) -> dict[str, spaces.Box]:
         """The spaces of the goal and of the time left, by observation key."""
         return {**super().shown, TIME_KEY: spaces.Box(0, 1, (1,), np.float32)}
+
+    @property
+    def untimed(self) -> GoalSpace:
+        """The same goals without a time."""
+        return GoalSpace(**{each.name: getattr(self, each.name) for each in fields(GoalSpace)})
 
     @property
     def sent_size(self) -> int:

@@ -90,7 +90,7 @@ class HindsightActionParameters:
                 "HACAgentParameters.actions=None, or stops_on_failure='never'"
             )
         horizon = None if place.level is None else place.level.horizon
-        if isinstance(goal, TimedGoalSpace) and goal.reward == "sparse":
+        if isinstance(place.goal, TimedGoalSpace) and goal.reward == "sparse":
             horizon = 1  # rewards of 0 and 1, once: -1 is worse than any
         if self.penalty is None and horizon is None:
             raise ConfigurationError(

@@ -59,7 +59,7 @@ def timed(hindsight: Hindsight) -> Hindsight:
             f"the strategy 'future' or 'final', got '{hindsight.strategy}'"
         )
     values = {field.name: getattr(hindsight, field.name) for field in fields(hindsight)}
-    return TimedHindsight(**values, timed_goal=goal)
+    return TimedHindsight(**{**values, "goal": goal.untimed}, timed_goal=goal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +67,16 @@ class TimedHindsight(Hindsight):
     """`Hindsight` where goals have a time; "reached" says that the wanted goal's time was up."""
 
     timed_goal: TimedGoalSpace
-    """The goal, as what it is."""
+    """The goals with their times; `goal` is without."""
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations have a goal and the time left for it."""
+        super().check(observation_space)
         if TIME_KEY not in observation_space.spaces:
             raise SpaceError(
                 f"hindsight for goals with a time needs the observation key '{TIME_KEY}', which is "
                 f"not there; observed: {', '.join(sorted(observation_space.spaces))}"
             )
-        others = {key: each for key, each in observation_space.spaces.items() if key != TIME_KEY}
-        super().check(spaces.Dict(others))
 
     @property
     def ledger(self) -> dict[str, Field]:
@@ -105,9 +104,9 @@ class TimedHindsight(Hindsight):
     def units(self, store: RingStore, rng: np.random.Generator) -> HindsightUnits:
         """Build the sampler units that relabel what a store keeps."""
         return HindsightUnits(
-            TimedHindsightGoals(store, rng, strategy=self.strategy, ratio=self.ratio),
+            TimedHindsightGoals(store, rng, self),
             TimedHindsightRewards(store, self),
-            TimedHindsightObservations(store, longest=self.timed_goal.longest),
+            TimedHindsightObservations(store, self),
         )
 
 
@@ -171,11 +170,12 @@ class TimedHindsightRewards(SamplerUnit):
 class TimedHindsightObservations(HindsightObservations):
     """Shows the new goals and the time left for them in the observations before and after."""
 
-    inputs = (POSITIONS, ENDS, GOALS, RELABELLED, TIMES, *OBSERVED_GOALS, *OBSERVED_TIMES)
     outputs = (*OBSERVED_GOALS, *OBSERVED_TIMES)
 
-    def __init__(self, store: RingStore, *, longest: int) -> None:
-        self._store, self._longest = store, longest
+    def __init__(self, store: RingStore, params: TimedHindsight) -> None:
+        super().__init__(params.goal)
+        self.inputs += (POSITIONS, ENDS, TIMES, *OBSERVED_TIMES)
+        self._store, self._longest = store, params.timed_goal.longest
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """The wanted goals, [B, ...] each, and the times left, [B, 1] each."""
