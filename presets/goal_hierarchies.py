@@ -14,7 +14,6 @@ from coach_rl import (
     DDPGAgentParameters,
     DDPGAlgorithmParameters,
     EnvironmentEpisodes,
-    EnvironmentParameters,
     EnvironmentSteps,
     EpsilonGreedyNoise,
     GaussianNoise,
@@ -135,29 +134,24 @@ class SubGoalLearning:
 
 def hac_experiment(
     panel: HACPanel,
-    world: EnvironmentParameters,
+    world: GoalWorldParameters,
     *,
-    horizons: tuple[int | None, ...],
+    horizons: tuple[int, ...],
     subgoals: tuple[GoalSpace, ...],
     upper: SubGoalLearning,
     validation: ValidationParameters | None,
-    goals: GoalSpace | None = None,
 ) -> GraphManager:
-    """HAC in a world with goals, or one agent of the same kind alone.
+    """HAC in a goal world, or one agent of the same kind alone.
 
     Args:
         panel: The preset's settings.
-        world: The goal world, or any other environment that gives goals.
-        horizons: Decisions of each level's sub-episodes at most, top first; None for a level whose
-            goals have a time.
+        world: The goal world.
+        horizons: Decisions of each level's sub-episodes at most, top first.
         subgoals: The goal spaces of the levels below the top.
         upper: How the levels above the lowest learn.
         validation: The acceptance test; None where there is no mark.
-        goals: The goals of the environment; None: those of the goal world.
     """
-    if goals is None:
-        assert isinstance(world, GoalWorldParameters), "another environment's goals are given"
-        goals = world.task.goal_space
+    goals = world.task.goal_space
     if panel.hierarchy == "none":
         alone = LevelParameters(
             name="alone", agent=_lowest_agent(panel, bounded=False), goal_space=goals

@@ -5,7 +5,7 @@ where and when, so that it can time what the levels below do to a world that mov
 """
 
 from dataclasses import fields
-from typing import Annotated, cast
+from typing import Annotated, Self, cast
 
 import numpy as np
 from annotated_types import Interval
@@ -33,6 +33,16 @@ class TimedGoalSpace(GoalSpace):
 
     longest: Annotated[int, Interval(ge=1, le=1_000_000)]
     """Largest time that the level above may ask for, in simulator steps; the smallest is 1."""
+
+    @classmethod
+    def of(cls, goals: GoalSpace, *, longest: int) -> Self:
+        """The same goals with a time.
+
+        Args:
+            goals: Goals without.
+            longest: Largest time in simulator steps.
+        """
+        return cls(**{each.name: getattr(goals, each.name) for each in fields(goals)}, longest=longest)
 
     @property
     def space(self) -> spaces.Box:
