@@ -88,7 +88,9 @@ def graph_manager(panel: Panel) -> GraphManager:
         horizon=panel.longest,
     )
     if panel.hierarchy == "hits":
-        low = replace(low, goal_space=TimedGoalSpace.of(SUBGOALS, longest=panel.longest), horizon=None)
+        low = replace(
+            low, goal_space=TimedGoalSpace.of(SUBGOALS, longest=panel.longest), horizon=None
+        )
     top = LevelParameters(
         name="top",
         agent=_agent(panel, updates=panel.upper_updates_per_step),

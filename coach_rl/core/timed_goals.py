@@ -42,7 +42,9 @@ class TimedGoalSpace(GoalSpace):
             goals: Goals without.
             longest: Largest time in simulator steps.
         """
-        return cls(**{each.name: getattr(goals, each.name) for each in fields(goals)}, longest=longest)
+        return cls(
+            **{each.name: getattr(goals, each.name) for each in fields(goals)}, longest=longest
+        )
 
     @property
     def space(self) -> spaces.Box:

@@ -344,9 +344,7 @@ class LevelManager:
         rows = self._rows
         rows.own_return[index] += judgement.reward
         if self._tests_now:
-            self.sub_episodes.note_decisions(
-                rows.decision_tested[answer.rows], missed(answer.end)
-            )
+            self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed(answer.end))
         (over,) = judgement.is_over.nonzero()  # places in the answer
         self._note_ends(answer.rows, over, judgement)
 

@@ -212,7 +212,7 @@ class HindsightGoals(SamplerUnit):
         return mixed
 
     def _draw(self, positions: IntArray) -> tuple[BoolArray, IntArray]:
-        """Draw which transitions to relabel, and the positions of those that give the goals, [B]."""
+        """Draw which transitions to relabel, and where the goals for them stand, [B] each."""
         relabelled = self._rng.random(len(positions)) < self.fraction
         return relabelled, self._sources(positions)
 

@@ -133,7 +133,10 @@ TIMED = TimedGoalSpace.of(PLACES, longest=9)
 def timed_stack(kinds=("ddpg", "td3", "ddpg"), longest=(9, 4)):
     top, *below = stack((4, None, None), kinds=kinds)
     spaces = [TimedGoalSpace.of(PLACES, longest=each) for each in longest]
-    return (top, *(replace(level, goal_space=space) for level, space in zip(below, spaces, strict=True)))
+    return (
+        top,
+        *(replace(level, goal_space=space) for level, space in zip(below, spaces, strict=True)),
+    )
 
 
 def test_a_timed_stack_stopped_in_the_middle_of_its_sub_goals_resumes_bit_for_bit():
@@ -157,7 +160,7 @@ def test_a_timed_stack_stopped_in_the_middle_of_its_sub_goals_resumes_bit_for_bi
 def test_sub_goals_with_a_time_end_when_it_is_up_and_are_learned_from_as_they_were():
     manager = built(parameters(timed_stack(kinds=("ddpg",) * 3)))
     drained(manager)
-    top, middle, low = (each.memory for each in manager.graph.agents.values())
+    _, middle, low = (each.memory for each in manager.graph.agents.values())
     kept = low.trajectories("low")
     left = np.rint(kept["/next_observations/time_left"][..., 0] * 4)
     before = np.rint(kept["/observations/time_left"][..., 0] * 4)
@@ -195,7 +198,8 @@ def test_a_stack_that_stops_on_failure_learns_without_hindsight_actions_and_resu
     shares = [
         record.scalars["level/failure_share"]
         for record in records
-        if record.kind == "level" and record.level == "top"
+        if record.kind == "level"
+        and record.level == "top"
         and "level/failure_share" in record.scalars
     ]
     assert max(shares) > 0

@@ -269,8 +269,12 @@ class Recursion:
                     **known,
                     "action": np.array(action).tolist(),
                     "after": answer.after.tolist(),
-                    "told after": None if order is None else order.shown(answer.after, self.steps).tolist(),
-                    "told next": None if order is None else following.shown(answer.after, self.steps).tolist(),
+                    "told after": None
+                    if order is None
+                    else order.shown(answer.after, self.steps).tolist(),
+                    "told next": None
+                    if order is None
+                    else following.shown(answer.after, self.steps).tolist(),
                     "reward": reward,
                     "terminated": is_final,
                     "truncated": bool(end) and not is_final,

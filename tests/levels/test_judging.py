@@ -155,7 +155,10 @@ def test_a_failure_is_worth_what_is_worst_under_the_level_s_goals():
     assert failure_reward(replace(LOW, horizon=6)) == -6
     assert failure_reward(replace(LOW, goal_space=ON_TIME, horizon=None)) == 0
     assert failure_reward(Level(name="top")) is None
-    for level in (replace(LOW, horizon=None), replace(LOW, goal_space=replace(LINE, reward="dense"))):
+    for level in (
+        replace(LOW, horizon=None),
+        replace(LOW, goal_space=replace(LINE, reward="dense")),
+    ):
         with pytest.raises(ConfigurationError, match="give its failure_reward"):
             failure_reward(level)
         assert failure_reward(replace(level, failure_reward=-9.0)) == -9

@@ -38,7 +38,7 @@ def build(*, goal=LINE, observed=SEEN, ratio=1e9, strategy="future", **changes):
     )
 
 
-def add_sub_episode(memory, *, first=0, decisions=len(DURATIONS), below=0, terminated=None):
+def add_sub_episode(memory, *, first=0, decisions=5, terminated=None):
     """Decisions towards 30, which is never reached; the time is up with the fifth."""
     left = ASKED
     for number in range(decisions):
@@ -50,12 +50,11 @@ def add_sub_episode(memory, *, first=0, decisions=len(DURATIONS), below=0, termi
                 rows=np.array([0]),
                 observation=seen(first + number, left),
                 action=np.array([[0.5]], np.float32),
-                reward=np.array([-7.0 if is_last and below else 0.0]),
+                reward=np.zeros(1),
                 next_observation=seen(first + number + 1, after),
                 terminated=np.array([ends]),
                 truncated=np.array([False]),
                 duration=np.array([DURATIONS[number]]),
-                below=np.array([below if is_last else 0], np.uint8),
             )
         )
         left = after
