@@ -14,7 +14,6 @@ from coach_rl import (
     CriticParameters,
     DDPGAgentParameters,
     DDPGAlgorithmParameters,
-    EnvironmentSteps,
     EpsilonGreedyNoise,
     GatesParameters,
     GaussianNoise,
@@ -30,7 +29,6 @@ from coach_rl import (
     ReplayMemoryParameters,
     TargetSync,
     TimedGoalSpace,
-    ValidationParameters,
 )
 from coach_rl.presets.goal_hierarchies import GoalPanel
 
@@ -38,7 +36,6 @@ GOALS = GoalSpace(key="achieved_goal", low=(-1.0,), high=(1.0,), threshold=(0.05
 """The goals of the environment."""
 SUBGOALS = GoalSpace(elements=(0,), low=(-1.0,), high=(1.0,), threshold=(0.08,))
 """Sub-goals without a time: places."""
-VALIDATION = ValidationParameters(reward=-80.0, within=EnvironmentSteps(60_000))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +72,6 @@ def graph_manager(panel: Panel) -> GraphManager:
         "environment": GatesParameters(),
         "schedule": panel.schedule(),
         "num_envs": panel.num_envs,
-        "validation": VALIDATION,
     }
     if panel.hierarchy == "none":
         alone = _agent(panel, updates=panel.updates_per_step, bounded=False)
