@@ -9,7 +9,7 @@ import re
 import runpy
 import shlex
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -37,6 +37,7 @@ from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    HACGraphManager,
     ScheduleParameters,
     SignalParameters,
 )
@@ -285,6 +286,11 @@ def metrics_of_runs():
     with load_preset(find_preset("Pendulum_HAC")).build(
         {"steps": 3_000, "evaluation_interval": 1_500, "updates_per_step": 0.001}
     ) as graph_manager:
+        stack = graph_manager.parameters.stack
+        top = replace(stack[0], stops_on_failure="training")
+        top = replace(top, agent=replace(top.agent, actions=None))
+        strict = replace(graph_manager.parameters, stack=(top, *stack[1:]))
+    with HACGraphManager(strict) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
     names = {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
