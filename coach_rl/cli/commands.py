@@ -42,15 +42,17 @@ from coach_rl.experiment.evaluation import (
     evaluate_untrained,
     evaluation_film,
 )
+from coach_rl.experiment.finding_runs import runs_in
 from coach_rl.experiment.fork import fork_experiment
 from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
-from coach_rl.experiment.overrides import parse_overrides
+from coach_rl.experiment.override_text import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, read_manifest, runs_in
-from coach_rl.experiment.runner import DEFAULT_ROOT, resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.experiment.runner import DEFAULT_ROOT, run_experiment
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import ValidationParameters

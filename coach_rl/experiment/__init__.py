@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from coach_rl.experiment.fork import fork_experiment
     from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
     from coach_rl.experiment.manifest import Origin
-    from coach_rl.experiment.overrides import apply_overrides, parse_overrides
+    from coach_rl.experiment.override_text import parse_overrides
+    from coach_rl.experiment.overrides import apply_overrides
     from coach_rl.experiment.panel import PanelArgument
     from coach_rl.experiment.preset_file import Preset, load_preset
     from coach_rl.experiment.presets import (
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
         find_preset,
         shipped_presets,
     )
+    from coach_rl.experiment.resuming import resume_experiment
     from coach_rl.experiment.run_folder import RunFolder
-    from coach_rl.experiment.runner import resume_experiment, run_experiment
+    from coach_rl.experiment.runner import run_experiment
     from coach_rl.experiment.trained_agent import TrainedAgent, load
 else:
     __getattr__, __dir__ = lazy_names(__name__)

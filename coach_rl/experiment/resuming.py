@@ -1,13 +1,32 @@
-"""Conditions of resuming a run: work left, changes allowed, checkpoints that must not be lost."""
+"""Resuming a run, and the conditions of it.
+
+    result = resume_experiment(run_folder, steps=EnvironmentSteps(200_000))
+
+There must be work left, only some parameters may change, and later checkpoints are not lost.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError
-from coach_rl.experiment.checkpoint import UNFINISHED
-from coach_rl.experiment.opened_run import OpenedRun
+from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.experiment.checkpoint import UNFINISHED, Checkpoint, put_aside
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
+from coach_rl.experiment.data_parallel import check_group, own_device
+from coach_rl.experiment.evaluation import live_graph
+from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
+from coach_rl.experiment.loaded_levels import load_levels
+from coach_rl.experiment.manifest import experiment_json
+from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run, warn_of_missing_memories
 from coach_rl.experiment.overrides import apply_overrides
+from coach_rl.experiment.provenance import made_with, now
+from coach_rl.experiment.run_folder import write_manifest
+from coach_rl.experiment.run_lock import locked
+from coach_rl.experiment.run_logs import planned_cuts
+from coach_rl.experiment.runner import check_room, check_sinks, follow_with, policy_of, videos_of
+from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 CHANGEABLE = (
@@ -22,6 +41,132 @@ CHANGEABLE = (
 )
 """Parameters that may change: how long a run trains, what it keeps, where its workers are, and who
 follows it."""
+
+
+def resume_experiment(
+    run: Path,
+    *,
+    steps: EnvironmentSteps | None = None,
+    changes: Mapping[str, object] | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    last_good: bool = False,
+    drop_later: bool = False,
+    restart_episodes: bool = False,
+    command: Sequence[str] = (),
+    settings: RunSettings | None = None,
+    audience: Audience | None = None,
+    trust: Collection[str] = (),
+    group: ProcessGroup = ONE_PROCESS,
+) -> RunResult:
+    """Go on with a run in its folder, from its last checkpoint or the one named.
+
+    Log lines after that checkpoint are dropped, because they will be written again. A run that was
+    killed before its first checkpoint starts anew; one whose checkpoints have been deleted is
+    refused.
+
+    Args:
+        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
+            `RUN@best`).
+        steps: Environment steps to train to, in all; None keeps the run's own plan.
+        changes: Other parameters from now on, by path: see `resuming.CHANGEABLE`; None changes
+            nothing.
+        device: Where to run from now on; None keeps the run's own.
+        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
+            Another number changes the numbers, which a `CoachWarning` says.
+        last_good: Whether to take the newest checkpoint that can be read; damaged ones after it
+            are put aside under another name.
+        drop_later: Whether checkpoints after the one named, and the logs after it, are deleted.
+        restart_episodes: Whether to begin the open training episodes anew instead of restoring
+            them: where that fails, or takes long.
+        command: The command line, for the manifest.
+        settings: How to run it; None takes the defaults.
+        audience: Receivers of its records besides the run's files; None for none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
+        group: The processes that train it together from now on, of which this one leads.
+
+    Raises:
+        ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
+            later checkpoints that nobody allowed to drop.
+        CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
+    """
+    settings, audience = settings or RunSettings(), audience or Audience()
+    changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
+    audience.on_activity("reading the checkpoint")
+    opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
+    audience.on_activity("")
+    folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+    if not (last_good or drop_later):
+        require_latest(opened)
+    graph_manager = opened.graph_manager
+    graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
+    check_group(graph_manager, task, group)
+    own_task = own_device(task, group)
+    videos = videos_of(graph_manager, settings)
+    follow_with(graph_manager, audience)
+    stop = StopRequests(audience.announce)
+    on_activity = stop.following(audience.on_activity)
+    with (
+        stop,
+        live_graph(graph_manager, own_task, on_activity=on_activity, group=group),
+        locked(folder.path),
+    ):
+        policy = policy_of(graph_manager, settings)
+        keeper = CheckpointKeeper(
+            folder,
+            graph_manager.state_dict,
+            policy=policy,
+            seed=task.seed,
+            on_activity=on_activity,
+        )
+        if checkpoint is None:
+            require_never_saved(opened)
+            load_levels(graph_manager, opened.manifest)
+            if policy.enabled:
+                graph_manager.warn_of_restarts()
+        else:
+            with fitting(checkpoint):
+                graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
+            warn_of_missing_memories(checkpoint)
+            summarised = folder.summary.exists()
+            require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
+        check_room(graph_manager, folder.checkpoints, policy)
+        check_sinks(graph_manager)
+        cuts = planned_cuts(folder.path, checkpoint)
+        if last_good:
+            put_aside(opened.later)
+        keeper.restore(checkpoint)
+        for cut in cuts:
+            cut.make()
+        folder.summary.unlink(missing_ok=True)
+        manifest = opened.manifest
+        start = None if checkpoint is None else checkpoint.path.name
+        manifest["resumes"].append(
+            {
+                "time": now(),
+                "command": list(command),
+                "from": start,
+                "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
+                **made_with(),
+            }
+        )
+        manifest |= experiment_json(graph_manager, task, policy)
+        manifest["processes"] = group.size
+        write_manifest(folder, manifest)
+        group.announce(Order.RUN, text=str(folder.path.absolute()))
+        done = None if checkpoint is None else graph_manager.clock.environment_steps
+        return LiveRun(
+            graph_manager,
+            task,
+            folder,
+            settings,
+            audience,
+            stop,
+            keeper,
+            videos,
+            done,
+            trust=tuple(trust),
+        ).go()
 
 
 def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> GraphManager:
@@ -117,3 +262,8 @@ def require_never_saved(opened: OpenedRun) -> None:
             f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
             "start a new run, or delete its log.jsonl to begin this one anew"
         )
+
+
+def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
+    """Return whether a checkpoint was saved without the open training episodes."""
+    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))

@@ -21,7 +21,8 @@ from coach_rl.experiment.checkpoint import (
 )
 from coach_rl.experiment.evaluation_process import EvaluationProcess
 from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
-from coach_rl.experiment.runner import resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
