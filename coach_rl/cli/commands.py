@@ -44,7 +44,6 @@ from coach_rl.experiment.evaluation import (
 )
 from coach_rl.experiment.finding_runs import runs_in
 from coach_rl.experiment.fork import fork_experiment
-from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.override_text import parse_overrides
@@ -52,6 +51,7 @@ from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.runner import DEFAULT_ROOT, run_experiment
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager

@@ -12,7 +12,6 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
     from coach_rl.experiment.fork import fork_experiment
-    from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
     from coach_rl.experiment.manifest import Origin
     from coach_rl.experiment.override_text import parse_overrides
     from coach_rl.experiment.overrides import apply_overrides
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     )
     from coach_rl.experiment.resuming import resume_experiment
     from coach_rl.experiment.run_folder import RunFolder
+    from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
     from coach_rl.experiment.runner import run_experiment
     from coach_rl.experiment.trained_agent import TrainedAgent, load
 else:

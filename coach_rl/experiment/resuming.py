@@ -16,7 +16,7 @@ from coach_rl.experiment.checkpoint import UNFINISHED, Checkpoint, put_aside
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.data_parallel import check_group, own_device
 from coach_rl.experiment.evaluation import live_graph
-from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
+from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import experiment_json
 from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run, warn_of_missing_memories
@@ -25,6 +25,7 @@ from coach_rl.experiment.provenance import made_with, now
 from coach_rl.experiment.run_folder import write_manifest
 from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_logs import planned_cuts
+from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.runner import check_room, check_sinks, follow_with, policy_of, videos_of
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.graph_managers.graph_manager import GraphManager

@@ -16,11 +16,12 @@ from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.data_parallel import check_group, own_device
 from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import live_graph
-from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
+from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import Origin, make_manifest, remember_code
 from coach_rl.experiment.run_folder import check_name, create_run_folder
 from coach_rl.experiment.run_lock import locked
+from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.videos import Videos

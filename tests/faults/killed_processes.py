@@ -22,6 +22,7 @@ SERVER.set_forkserver_preload(
     [
         "coach_rl.cli.main",
         "coach_rl.environments.gymnasium.parameters",
+        "coach_rl.experiment.resuming",
         "coach_rl.experiment.runner",
         "torch._dynamo",
         "torch.utils.tensorboard",
