@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from coach_rl.cli.commands import environment_of
+from coach_rl.cli.flag_overrides import environment_of
 from coach_rl.cli.flag_values import modules, positive, whole
 from coach_rl.cli.settings import Changes
 from coach_rl.cli.shell import short

@@ -146,7 +146,7 @@ def _parser() -> Parser:
 
 def _sweep(given: argparse.Namespace) -> int:
     # Not at the top: this imports torch, which takes seconds; the parser answers at once.
-    from coach_rl.cli.commands import overrides_of
+    from coach_rl.cli.flag_overrides import overrides_of
     from coach_rl.cli.settings import Changes, Keeping, Length
     from coach_rl.experiment.preset_file import load_preset
     from coach_rl.experiment.runner import DEFAULT_ROOT

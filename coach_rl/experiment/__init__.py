@@ -1,6 +1,6 @@
 """Experiments: presets, overrides, run folders, checkpoints, and the runner of a graph manager.
 
-May import core, telemetry and graph_managers. Start with `runner` (run, resume) and `evaluation`;
+May import core, telemetry and graph_managers. Start with `runner`, `resuming` and `evaluation`;
 `presets` and `preset_file` lead from a name to a graph manager, `run_folder`, `manifest` and
 `checkpoint` to the disk.
 """

@@ -1,47 +1,34 @@
-"""Resuming a run, and the conditions of it.
+"""Resuming a run in its folder.
 
-    result = resume_experiment(run_folder, steps=EnvironmentSteps(200_000))
-
-There must be work left, only some parameters may change, and later checkpoints are not lost.
+result = resume_experiment(run_folder, steps=EnvironmentSteps(200_000))
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.checkpoint import UNFINISHED, Checkpoint, put_aside
+from coach_rl.experiment.checkpoint import Checkpoint, put_aside
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.data_parallel import check_group, own_device
 from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import experiment_json
-from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run, warn_of_missing_memories
-from coach_rl.experiment.overrides import apply_overrides
+from coach_rl.experiment.opened_run import fitting, open_run, warn_of_missing_memories
 from coach_rl.experiment.provenance import made_with, now
+from coach_rl.experiment.resume_conditions import (
+    require_latest,
+    require_never_saved,
+    require_work,
+    with_changes,
+)
 from coach_rl.experiment.run_folder import write_manifest
 from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.runner import check_room, check_sinks, follow_with, policy_of, videos_of
 from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.graph_managers.graph_manager import GraphManager
-
-CHANGEABLE = (
-    "schedule.training",
-    "schedule.stop_after",
-    "schedule.until_solved",
-    "validation",
-    "checkpoints",
-    "collection.on",
-    "callbacks",
-    "sinks",
-)
-"""Parameters that may change: how long a run trains, what it keeps, where its workers are, and who
-follows it."""
 
 
 def resume_experiment(
@@ -70,7 +57,7 @@ def resume_experiment(
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
             `RUN@best`).
         steps: Environment steps to train to, in all; None keeps the run's own plan.
-        changes: Other parameters from now on, by path: see `resuming.CHANGEABLE`; None changes
+        changes: Other parameters from now on, by path: see `resume_conditions.CHANGEABLE`; None changes
             nothing.
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
@@ -168,101 +155,6 @@ def resume_experiment(
             done,
             trust=tuple(trust),
         ).go()
-
-
-def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> GraphManager:
-    """The same experiment with some of its parameters changed.
-
-    Args:
-        graph_manager: The experiment; its graph is not yet created.
-        changes: Values by path, each one of `CHANGEABLE` or below one.
-
-    Raises:
-        ConfigurationError: Another parameter, or a value that does not fit.
-    """
-    for path in changes:
-        if not any(f"{path}.".startswith(f"{allowed}.") for allowed in CHANGEABLE):
-            raise ConfigurationError(
-                f"a run that is resumed keeps its '{path}'; what may change: "
-                f"{', '.join(CHANGEABLE)}"
-            )
-    return type(graph_manager)(apply_overrides(graph_manager.parameters, changes))
-
-
-def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
-    """Refuse a run that is over; one that was stopped before its last evaluation may conclude.
-
-    Args:
-        graph_manager: The experiment, with the checkpoint's state.
-        checkpoint: Where it would continue.
-        may_conclude: Whether a run without training left may still evaluate.
-
-    Raises:
-        ConfigurationError: Nothing is left to do; says how to train on.
-    """
-    ending, clock = graph_manager.ending, graph_manager.clock
-    if ending is None or may_conclude:
-        return
-    schedule, name = graph_manager.parameters.schedule, checkpoint.name
-    if ending == "solved":
-        why = (
-            f"the run stops when it reaches {graph_manager.parameters.validation}, which it did at "
-            f"environment step {graph_manager.solved_at}; train on with --until_solved off, or "
-            "give another target"
-        )
-    elif schedule.training.is_reached(clock):
-        training, done = schedule.training, schedule.training.counted(clock)
-        why = (
-            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
-            f"of environment steps above {clock.environment_steps} with --steps"
-        )
-    elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
-        why = (
-            f"a callback has stopped the run ({ending}); train on with another total of "
-            "environment steps (--steps) or hours (--hours)"
-        )
-    else:
-        why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"
-    raise ConfigurationError(f"nothing left to train: {why}")
-
-
-def require_latest(opened: OpenedRun) -> None:
-    """Refuse to drop checkpoints that came after the one named."""
-    if opened.later:
-        assert opened.checkpoint is not None
-        folder, chosen = opened.folder.path, opened.checkpoint.path.name
-        raise ConfigurationError(
-            f"{folder} has continued from {chosen} to {opened.later[-1].name}; resuming from "
-            f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
-            f"To keep both: `coach fork {folder}@{chosen} --as NAME`; to delete them: --drop_later"
-        )
-
-
-def require_never_saved(opened: OpenedRun) -> None:
-    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
-
-    One that was killed while it wrote its first has announced it, and left a part of it behind.
-    """
-    folder, manifest = opened.folder, opened.manifest
-    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
-        raise CheckpointError(
-            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
-            "be resumed; start a new run"
-        )
-    if manifest.get("ancestry"):
-        raise CheckpointError(
-            f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
-            "have been deleted; fork the run it comes from again"
-        )
-    log = folder.path / "log.jsonl"
-    text = log.read_bytes() if log.exists() else b""
-    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
-    is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
-    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
-        raise CheckpointError(
-            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
-            "start a new run, or delete its log.jsonl to begin this one anew"
-        )
 
 
 def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
