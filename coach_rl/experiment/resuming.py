@@ -57,8 +57,8 @@ def resume_experiment(
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
             `RUN@best`).
         steps: Environment steps to train to, in all; None keeps the run's own plan.
-        changes: Other parameters from now on, by path: see `resume_conditions.CHANGEABLE`; None changes
-            nothing.
+        changes: Other parameters from now on, by path: see `resume_conditions.CHANGEABLE`; None
+            changes nothing.
         device: Where to run from now on; None keeps the run's own.
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
             Another number changes the numbers, which a `CoachWarning` says.
