@@ -152,9 +152,9 @@ def _sweep(given: argparse.Namespace) -> int:
     from coach_rl.experiment.runner import DEFAULT_ROOT
     from coach_rl.graph_managers.task import TaskParameters
     from coach_rl.studies.job import Needs
-    from coach_rl.studies.run_sweep import run_sweep
     from coach_rl.studies.sweep import Sweep
     from coach_rl.studies.sweep_report import conclusion, report, write_report
+    from coach_rl.studies.sweep_run import run_sweep
     from coach_rl.studies.where import executor
 
     preset = load_preset(find_preset(given.preset))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from coach_rl.studies.job_run import find_run, identity, run_job
     from coach_rl.studies.local_pool import LocalPool
     from coach_rl.studies.ray_cluster import RayCluster
-    from coach_rl.studies.run_sweep import run_sweep
     from coach_rl.studies.scores import Curve, RunScores, read_scores, runs_below
     from coach_rl.studies.slurm import Slurm
     from coach_rl.studies.statistics import (
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from coach_rl.studies.study_file import load_study
     from coach_rl.studies.study_jobs import check_study, jobs_of
     from coach_rl.studies.sweep import Sweep, SweepResult
+    from coach_rl.studies.sweep_run import run_sweep
     from coach_rl.studies.watching import Standing, Viewer, watch
 else:
     __getattr__, __dir__ = lazy_names(__name__)

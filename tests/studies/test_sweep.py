@@ -16,11 +16,11 @@ from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.studies.job import JobResult
 from coach_rl.studies.job_run import run_job
-from coach_rl.studies.run_sweep import run_sweep
 from coach_rl.studies.statistics import difference
 from coach_rl.studies.stop_note import NOTE, ask_to_stop, stop_note
 from coach_rl.studies.sweep import Confirmation, Sweep
 from coach_rl.studies.sweep_report import conclusion, report, write_report
+from coach_rl.studies.sweep_run import run_sweep
 from tests.studies.walks import WALK, walk
 
 CHECKOUT = Path(__file__).parent.parent.parent
