@@ -362,7 +362,6 @@ class Recursion:
             end, is_reached = end | End.GOAL, True
         return reward, is_reached or (level.real_end_is_terminal and is_dead), end
 
-
     def outcome_of_option(self, level, order, answer, *, is_dead, end):
         """The same under an option."""
         number, reward = int(np.argmax(order.value)), answer.reward
