@@ -1,8 +1,7 @@
-"""Diversity is all you need: skills found without any reward (Eysenbach et al. 2018,
-arXiv:1802.06070).
+"""Diversity is all you need: skills found without any reward (DIAYN).
 
-SAC whose reward is how well a discriminator tells from the next state which skill is at work.
-docs/skills.md lists every detail and its source.
+SAC whose reward is how well a discriminator tells from the next state which skill is at work
+(Eysenbach et al. 2018, arXiv:1802.06070). docs/skills.md lists every detail and its source.
 """
 
 from dataclasses import field

@@ -67,7 +67,7 @@ class OptionCriticAgentParameters(PPOAgentParameters):
     """Where options end."""
 
     def build(self, context: AgentContext) -> "OptionCriticAgent":
-        """The agent; ConfigurationError unless its level has options of the environment's reward."""
+        """The agent; ConfigurationError unless its level rewards all options alike."""
         space = None if context.place.level is None else context.place.level.goal_space
         if (
             not isinstance(space, OptionSpace)

@@ -28,7 +28,7 @@ def discrimination(logits: Tensor, skill: Tensor) -> tuple[Tensor, Numbers]:
 
 
 def diversity_reward(logits: Tensor, skill: Tensor) -> Tensor:
-    """Log q(z | s) - log p(z) with p uniform over K skills (Eysenbach et al. 2018, equation 3), [B].
+    """Log q(z | s) - log p(z), p uniform over K skills (Eysenbach et al. 2018, equation 3), [B].
 
     Args:
         logits: Of each skill, [B, K].
