@@ -299,7 +299,8 @@ class Recursion:
             totals.update({f"{name}_share": share for name, share in shares.items()})
             if isinstance(level.goal_space, OptionSpace):
                 number = int(np.argmax(order.value))
-                totals.update({f"option_share/{number}": 1})
+                for other in range(level.goal_space.count):
+                    totals.update({f"option_share/{other}": other == number})
                 totals.update({f"option_ended_share/{number}": is_ended})
                 totals.update({f"option_decisions/{number}": decisions})
                 totals.update({f"option_return/{number}": returns})
