@@ -297,13 +297,7 @@ class Recursion:
             shares = {bit.name.lower(): bool(end & bit) for bit in End}
             is_ended = shares.pop("option")
             totals.update({f"{name}_share": share for name, share in shares.items()})
-            if isinstance(level.goal_space, OptionSpace):
-                number = int(np.argmax(order.value))
-                for other in range(level.goal_space.count):
-                    totals.update({f"option_share/{other}": other == number})
-                totals.update({f"option_ended_share/{number}": is_ended})
-                totals.update({f"option_decisions/{number}": decisions})
-                totals.update({f"option_return/{number}": returns})
+            totals.update(of_option(level, order, is_ended, decisions, returns))
             if depth:
                 return Answer(began, answer.after, reward_up, duration, answer.real, end)
             decisions, returns = 0, 0.0
@@ -374,6 +368,16 @@ class Recursion:
         if level.ends_options and stops(answer.after):
             end |= End.OPTION
         return reward, is_dead, end
+
+
+def of_option(level, order, is_ended, decisions, returns):
+    """What a sub-episode adds to the figures of its option; nothing where it had none."""
+    if not isinstance(level.goal_space, OptionSpace):
+        return {}
+    number = int(np.argmax(order.value))
+    shares = {f"option_share/{k}": k == number for k in range(level.goal_space.count)}
+    own = {"option_ended_share": is_ended, "option_decisions": decisions, "option_return": returns}
+    return shares | {f"{name}/{number}": value for name, value in own.items()}
 
 
 def clipped(space: GoalSpace, action) -> np.ndarray:
