@@ -31,7 +31,7 @@ class Panel:
     """Skills to discover."""
     num_envs: int = 8
     """Environments in parallel."""
-    steps: int = 60_000
+    steps: int = 50_000
     """Environment steps to train for."""
     batch: int = 128
     """Transitions per gradient step."""

@@ -47,7 +47,7 @@ class DiscriminatorParameters:
     """The observation key that it sees."""
     elements: NonEmpty[tuple[NonNegative[int], ...]] | None = None
     """The elements of the (flattened) key that it sees; None: all of them. Skills differ in nothing
-    else (section 4.2.1 of the paper shows an ant its position alone)."""
+    else: the paper shows an ant's discriminator its position alone."""
     torso: AnyTorsoParameters = field(default_factory=_discriminator_torso)
     """Its layers, as wide as those of actor and critics."""
 
@@ -61,7 +61,7 @@ class DIAYNAgentParameters(SACAgentParameters):
             learn_temperature=False, initial_temperature=0.1
         )
     )
-    """SAC's settings, with the fixed temperature of the paper (appendix C)."""
+    """SAC's settings, with the fixed temperature of the paper."""
     discriminator: DiscriminatorParameters = field(default_factory=DiscriminatorParameters)
     """The network that tells skills apart."""
     discriminator_optimizer: AdamParameters = field(

@@ -51,8 +51,8 @@ class TerminationParameters:
     initial_chance: Annotated[float, Interval(gt=0, lt=1)] = 0.1
     """Chance at the start, about the same in every state."""
     deliberation_cost: NonNegative[float] = 0.01
-    """Reward that ending an option costs (Harb et al. 2018; the authors' code of option-critic has
-    0.01); 0 lets options become short."""
+    """Reward that ending an option costs (Harb et al. 2018); 0 lets options become short. Bacon
+    et al. 2017 add 0.01 to the advantage in their Atari runs."""
     optimizer: AdamParameters = field(
         default_factory=lambda: AdamParameters(learning_rate=3e-4, epsilon=1e-5)
     )

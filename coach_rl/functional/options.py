@@ -28,7 +28,7 @@ def discrimination(logits: Tensor, skill: Tensor) -> tuple[Tensor, Numbers]:
 
 
 def diversity_reward(logits: Tensor, skill: Tensor) -> Tensor:
-    """Log q(z | s) - log p(z), p uniform over K skills (Eysenbach et al. 2018, equation 3), [B].
+    """Log q(z | s) - log p(z), p uniform over K skills (Eysenbach et al. 2018), [B].
 
     Args:
         logits: Of each skill, [B, K].
@@ -44,7 +44,7 @@ def termination_loss(
     """beta(s, w) (Q(s, w) - V(s) + cost), whose gradient is that of Bacon et al. 2017, theorem 2.
 
     The cost of deliberation, which makes options last, is that of Harb et al. 2018
-    (arXiv:1709.04571, equation 9).
+    (arXiv:1709.04571).
 
     Args:
         chance: beta, the probability that the option ends, [B].

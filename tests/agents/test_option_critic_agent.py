@@ -22,7 +22,7 @@ def collected(agent, steps=120, **more):
 
 
 def test_ends_of_options_are_worth_what_the_best_option_is():
-    """An option that goes on behind the rollout is worth its own value (Bacon et al., eq. 4)."""
+    """An option that goes on behind the rollout is worth its own value."""
     graph_manager = collected(option_critic(ppo("skills", 1_000)))
     agent = low_agent(graph_manager)
     rollout, count = agent.memory.rollout(torch.device("cpu")), len(agent.memory)
