@@ -64,7 +64,7 @@ class OptionCriticAgentParameters(PPOAgentParameters):
     """PPO over a level's options, which it ends itself."""
 
     termination: TerminationParameters = field(default_factory=TerminationParameters)
-    """Where options end."""
+    """The network that ends options."""
 
     def build(self, context: AgentContext) -> "OptionCriticAgent":
         """The agent; ConfigurationError unless its level rewards all options alike."""
@@ -107,10 +107,10 @@ class Termination(nn.Module):
 
 
 class TerminationBatch(NamedTuple):
-    """What the termination learns from, [C, ...] each."""
+    """The columns that the termination learns from, [C, ...] each."""
 
     observation: Tensors
-    """What decisions led to, by key, with the option in it."""
+    """Observations after the decisions, by key, with the option in them."""
     advantage: Tensor
     """Q(s, w) - V(s) there, [C]."""
     counts: Tensor
@@ -227,7 +227,7 @@ class OptionCriticAgent(PPOAgent):
         return {**metrics, **learned}, steps + len(minibatches)
 
     def termination_batch(self) -> TerminationBatch:
-        """What the rollout shows of where options should end, in the reward's scale."""
+        """The rollout as the termination learns from it, advantages in the reward's scale."""
         rollout = self.memory.rollout(self._device)
         with torch.inference_mode():
             values = self.option_values(rollout.next_observation) * self.return_scale()

@@ -273,11 +273,11 @@ class GoalSpace:
 
 
 OptionReward = Callable[[Observation, Observation, FloatArray], FloatArray]
-"""(what the decision was made on, what it led to, [R, ...] each; the environment's reward [R]) to
-the option's rewards [R]; a function of just these, at the top level of a file."""
+"""Function from the observations before and after a decision, [R, ...] each, and the environment's
+reward [R] to the option's rewards [R]. It has no memory, and stands at the top level of a file."""
 OptionEnd = Callable[[Observation], BoolArray]
-"""(what a decision led to, [R, ...] each) to where the option ends, [R]; a function of just this,
-at the top level of a file."""
+"""Function from the observations after a decision, [R, ...] each, to where the option ends, [R]. It
+has no memory, and stands at the top level of a file."""
 
 
 @parameter_class
@@ -404,7 +404,7 @@ def _named(function: object) -> str:
 
 
 def _one_a_row(values: Array, rows: IntArray, what: str, function: object) -> Array:
-    """What a function returned, if it is a number a row."""
+    """The values that a function returned, if they are a number a row."""
     found = np.asarray(values)
     if found.shape != (len(rows),):
         raise RunError(

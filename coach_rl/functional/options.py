@@ -17,7 +17,7 @@ def discrimination(logits: Tensor, skill: Tensor) -> tuple[Tensor, Numbers]:
         skill: The skills that led to the states, int64 [B].
 
     Returns:
-        The mean loss, and the share of states that are told apart.
+        The mean loss, and the share of states whose skill is right.
     """
     loss = cross_entropy(logits, skill)
     correct = (logits.argmax(dim=1) == skill).to(logits.dtype)
