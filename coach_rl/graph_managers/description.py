@@ -62,6 +62,8 @@ def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
     if params.stops_on_failure != "never":
         when = " in training" if params.stops_on_failure == "training" else ""
         yield f"stops{when} where the level below misses its goal"
+    if not params.goal_is_terminal:
+        yield "its goals are to be held"
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:

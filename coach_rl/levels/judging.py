@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     BoolArray,
@@ -28,7 +28,7 @@ class Judgement(NamedTuple):
     """R decisions, judged by the level's own task."""
 
     reward: FloatArray
-    """[R] the goal reward, or the raw reward at a level without goals."""
+    """[R] the goal reward, the option's own, or the raw reward at a level without either."""
     terminated: BoolArray
     """[R] the sub-episode ended and its value is final."""
     truncated: BoolArray
@@ -49,18 +49,21 @@ def judged(
     decisions: IntArray,
     outer_spaces: Sequence[GoalSpace],
     outer_goals: Sequence[FloatArray],
-    stops: bool = False,
+    before: Observation | None = None,
+    stopped: BoolArray | None = None,
 ) -> Judgement:
     """Judge the decisions of R rows by what they led to.
 
     Args:
         answer: What they led to.
         level: Whose decisions they are.
-        goal: [R, G] the level's goals; not looked at where it has none.
+        goal: [R, G] the level's goals or options; not looked at where it has none.
         decisions: [R] how many the sub-episodes have had, this one included.
         outer_spaces: What the goals of the levels above mean, top first.
         outer_goals: [R, G] each: those goals.
-        stops: Whether the level stops where the one below missed its goal.
+        before: [R, ...] each: what the decisions were made on; needed where options have rewards
+            of their own.
+        stopped: [R] the level's agent has ended its option; None where it doesn't decide that.
     """
     end = answer.end & REAL_ENDS
     if level.horizon is not None:
@@ -74,16 +77,46 @@ def judged(
         if is_final is not reached:
             end |= end_bits(is_final & ~reached, End.HORIZON)
         # A real end is no merit of this level's goal: by default it only cuts the sub-episode off.
-        terminated = is_final | answer.terminated if level.real_end_is_terminal else is_final
-    if stops:
-        failed = missed(answer.end) & ~terminated
-        end |= end_bits(failed, End.FAILURE)
-        worst = failure_reward(level)
-        if worst is not None:
-            reward = np.where(failed, worst, reward)
-        terminated = terminated | failed
+        terminated = is_final if level.goal_is_terminal else np.zeros_like(is_final)
+        if level.real_end_is_terminal:
+            terminated = terminated | answer.terminated
+    elif isinstance(level.goal_space, OptionSpace):
+        options = level.goal_space
+        if options.rewards:
+            assert before is not None, "rewards of options are functions of what came before"
+            reward = options.reward(goal, before, answer.observation, reward)
+        if options.ends:
+            ended = options.ended(goal, answer.observation)
+            end |= end_bits(ended, End.OPTION)
+            terminated = terminated | (ended & options.has_own_reward(goal))
+        if stopped is not None:
+            end |= end_bits(stopped, End.OPTION)
     is_over = end.astype(np.bool_)
     return Judgement(reward, terminated, is_over & ~terminated, end, is_over, difference)
+
+
+def with_failures(
+    judgement: Judgement, answer: EnvResponse, *, level: LevelDescription
+) -> Judgement:
+    """The same, where the level stops for good if the one below missed its goal.
+
+    A decision that met the level's own goal, or a final end of the environment, is no failure.
+
+    Args:
+        judgement: Of R decisions.
+        answer: What they led to.
+        level: Whose decisions they are.
+    """
+    failed = missed(answer.end) & ~judgement.terminated
+    failed &= judgement.end & _BITS[End.GOAL] == 0
+    worst = failure_reward(level)
+    return judgement._replace(
+        reward=judgement.reward if worst is None else np.where(failed, worst, judgement.reward),
+        terminated=judgement.terminated | failed,
+        truncated=judgement.truncated & ~failed,
+        end=judgement.end | end_bits(failed, End.FAILURE),
+        is_over=judgement.is_over | failed,
+    )
 
 
 def failure_reward(level: LevelDescription) -> float | None:

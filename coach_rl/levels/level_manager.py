@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, following
+from coach_rl.core.agents import AnyAgent, EndingAgent, following
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     Action,
@@ -22,14 +23,13 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    joined,
     missed,
     take,
 )
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.levels.judging import Judgement, judged, moved_goals
+from coach_rl.levels.judging import Judgement, judged, moved_goals, with_failures
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.spaces import agent_spaces, check_level
 from coach_rl.levels.sub_episodes import SubEpisodes
@@ -84,7 +84,13 @@ class LevelManager:
     ) -> None:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
-        self.sub_episodes = SubEpisodes(stops_on_failure=params.stops_on_failure != "never")
+        space = params.goal_space
+        self._options = space if isinstance(space, OptionSpace) else None
+        self._ending = agent if isinstance(agent, EndingAgent) else None
+        self.sub_episodes = SubEpisodes(
+            options=0 if self._options is None else self._options.count,
+            stops_on_failure=params.stops_on_failure != "never",
+        )
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
         """Called with what the agent saw and its actions, [R, ...] each; None for nobody."""
@@ -97,8 +103,7 @@ class LevelManager:
         self._timed_outer = [
             depth for depth, each in enumerate(self._outer_spaces) if each.sent_size > each.size
         ]
-        own = params.goal_space
-        self._is_timed = own is not None and own.sent_size > own.size
+        self._is_timed = space is not None and space.sent_size > space.size
         n = environment.num_envs
         self._agent_rows = agent.new_rows(n, seed)
         self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
@@ -106,8 +111,8 @@ class LevelManager:
         """[N] which decisions made elsewhere are tested; None where the level makes its own."""
         self._rows = LevelRows.new(
             n,
-            goal_size=0 if own is None else own.size,
-            sent_size=0 if own is None else own.sent_size,
+            goal_size=0 if space is None else space.size,
+            sent_size=0 if space is None else space.sent_size,
             outer_sizes=[each.sent_size for each in self._outer_spaces],
         )
 
@@ -225,7 +230,7 @@ class LevelManager:
         rows.add(answer, index, self._discount)
         if self._is_timed or self._timed_outer:
             rows.let_time_pass(answer, index, own=self._is_timed, outer=self._timed_outer)
-        judgement = self._judged(answer, index)
+        judgement = self._judged(answer, index, self._stopped(answer))
         outcome = self._outcome(answer, judgement)
         self.agent.observe(self._agent_rows, outcome, self._agent_clock)
         self._note(answer, index, judgement)
@@ -284,12 +289,6 @@ class LevelManager:
         """True if the level tests some of its decisions of its own accord."""
         return bool(self.params.testing_rate) and self._clock.phase is Phase.TRAIN
 
-    @property
-    def _stops_now(self) -> bool:
-        """True if the level stops where the one below misses its goal."""
-        stops = self.params.stops_on_failure
-        return stops == "always" or (stops == "training" and self._clock.phase is not Phase.TEST)
-
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
         """End sub-episodes before the decisions that the simulator's failure made nothing of.
 
@@ -304,17 +303,33 @@ class LevelManager:
         rows.go_on(answer, answer.rows, judgement.is_over, waits_at_end=self._is_top)
         return answer if self._is_top else self._upwards(answer, judgement)
 
-    def _judged(self, answer: EnvResponse, index: RowIndex) -> Judgement:
-        rows = self._rows
-        return judged(
+    def _stopped(self, answer: EnvResponse) -> BoolArray | None:
+        """[R] whether the agent ends its option here; None where it doesn't decide that."""
+        if self._ending is None or self._options is None:
+            return None
+        option = self._rows.goal.take(answer.rows, axis=0)
+        shown = answer.observation | self._options.show(option, answer.observation)
+        return self._ending.ends(self._agent_rows, answer.rows, shown, self._agent_clock)
+
+    def _judged(
+        self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None
+    ) -> Judgement:
+        rows, options = self._rows, self._options
+        has_rewards = options is not None and options.rewards
+        judgement = judged(
             answer,
             level=self.params,
             goal=rows.goal[index],
             decisions=rows.decisions[index],
             outer_spaces=self._outer_spaces,
             outer_goals=[goal[index] for goal in rows.outer_goals],
-            stops=self._stops_now,
+            before=take(rows.observation, answer.rows) if has_rewards else None,
+            stopped=stopped,
         )
+        stops = self.params.stops_on_failure
+        if stops == "never" or (stops == "training" and self._clock.phase is Phase.TEST):
+            return judgement
+        return with_failures(judgement, answer, level=self.params)
 
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
         """Build the outcome that the agent learns from."""
@@ -363,6 +378,7 @@ class LevelManager:
             differences=differences,
             decisions=rows.decisions[ended],
             returns=rows.own_return[ended],
+            options=None if self._options is None else rows.goal[ended].argmax(axis=1),
         )
 
     def _upwards(self, answer: EnvResponse, judgement: Judgement) -> EnvResponse:

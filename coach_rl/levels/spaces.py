@@ -41,6 +41,10 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         return
     try:
         space.check(below.observation)
+        if not params.goal_is_terminal and space.sent_size > space.size:
+            raise SpaceError(
+                "goals with a time have nothing behind it; leave goal_is_terminal at True"
+            )
         if is_top:
             if isinstance(space, OptionSpace):
                 raise SpaceError("the top level has no options: nobody is above to choose one")

@@ -10,7 +10,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.records import End, EnvResponse
 from coach_rl.core.timed_goals import TimedGoalSpace
-from coach_rl.levels.judging import failure_reward, judged, moved_goals
+from coach_rl.levels.judging import failure_reward, judged, moved_goals, with_failures
 
 LINE = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,))
 LOW = Level(name="low", goal_space=LINE, horizon=3)
@@ -44,8 +44,9 @@ def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=(), goal=GOALS, stop
         decisions=np.array(decisions),
         outer_spaces=[LINE] * len(outer),
         outer_goals=[np.full((4, 1), place, np.float32) for place in outer],
-        stops=stops,
     )
+    if stops:
+        judgement = with_failures(judgement, answered, level=level)
     assert judgement.end.dtype == np.uint8
     assert judgement.is_over.tolist() == (judgement.end > 0).tolist()
     return judgement
@@ -74,6 +75,14 @@ def test_a_real_termination_cuts_the_bootstrap_of_a_goal_only_where_asked(is_ter
     assert judgement.end.tolist() == real
     assert judgement.terminated.tolist() == [True, True, is_terminal, False]
     assert judgement.truncated.tolist() == [False, False, not is_terminal, True]
+
+
+def test_a_goal_that_is_to_be_held_ends_a_sub_episode_and_cuts_no_bootstrap():
+    level = replace(LOW, goal_is_terminal=False, real_end_is_terminal=True)
+    judgement = judge(level, answer(terminated=(0, 2)))
+    assert judgement.end.tolist() == [End.GOAL | End.TERMINATED, End.GOAL, End.TERMINATED, 0]
+    assert judgement.terminated.tolist() == [True, False, True, False]
+    assert judgement.truncated.tolist() == [False, True, False, False]
 
 
 @pytest.mark.parametrize("space", [None, OptionSpace(count=2)])
