@@ -55,6 +55,11 @@ class SparseAntMaze(MazeOfAnAnt):
         require(len(self.map.cells("G")) > 0, f"{name}.maze must have goals 'G', got {self.maze}")
 
     @property
+    def floor(self) -> str:
+        """Signs of the cells in which a goal of training may lie."""
+        return ".SG"
+
+    @property
     def goal_space(self) -> GoalSpace:
         """The goals of the task: places in the maze, reached within `reward_radius`."""
         return self._places("achieved_goal", None, self.reward_radius)
@@ -62,11 +67,11 @@ class SparseAntMaze(MazeOfAnAnt):
     @property
     def subgoal_space(self) -> GoalSpace:
         """Places in the maze, reached within `subgoal_radius`."""
-        return self._places("observation", (0, 1), self.subgoal_radius)
+        return self._places("observation", tuple(range(self.goal_size)), self.subgoal_radius)
 
     def target(self, rng: np.random.Generator) -> FloatArray:
         """Draw a goal, [2]."""
-        cells = self.map.cells("G" if self.targets == "evaluation" else ".SG")
+        cells = self.map.cells("G" if self.targets == "evaluation" else self.floor)
         middle = self.place(cells[rng.integers(len(cells))])
         if self.targets == "evaluation":
             return middle
@@ -81,10 +86,11 @@ class SparseAntMaze(MazeOfAnAnt):
 
     def _places(self, key: str, elements: tuple[int, ...] | None, radius: float) -> GoalSpace:
         low, high = self.extent
+        size = self.goal_size if elements is None else len(elements)
         return GoalSpace(
-            low=low[:2],
-            high=high[:2],
-            threshold=(radius, radius),
+            low=low[:size],
+            high=high[:size],
+            threshold=(radius,) * size,
             key=key,
             elements=elements,
             reward=self.reward_type,
