@@ -1,9 +1,11 @@
 """Worlds with goals on the MuJoCo batch, for hindsight and hierarchies.
 
-Their models are built from parameters. May import coach_rl.core and the MuJoCo batch of this room.
+Their models are built from parameters, or come from packages. May import coach_rl.core, and of this
+room the MuJoCo batch and how packages are imported.
 Start reading in `goal_task.py` (what they have in common), then `goal_pendulum.py`,
 `point_maze.py` and its maps in `maze_map.py`; the ant is built in `ant_body.py`, its worlds share
-`ant_task.py`, its mazes `ant_maze.py`. `registration.py` makes all known to `gymnasium.make`.
+`ant_task.py`, its mazes `ant_maze.py`. Mazes of other packages share `packaged_maze.py`.
+`registration.py` makes all known to `gymnasium.make`.
 """
 
 from typing import TYPE_CHECKING
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         OGBenchAntMazeGiant,
         OGBenchAntMazeLarge,
         OGBenchAntMazeMedium,
+        OGBenchPointMaze,
         OGBenchPointMazeGiant,
         OGBenchPointMazeLarge,
         OGBenchPointMazeMedium,
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
         RoboticsAntMazeLarge,
         RoboticsAntMazeMedium,
         RoboticsAntMazeU,
+        RoboticsPointMaze,
         RoboticsPointMazeLarge,
         RoboticsPointMazeMedium,
         RoboticsPointMazeU,
@@ -70,10 +74,10 @@ __all__ = [
     "AntMaze", "AntMazeBottleneck", "AntMazeComplex", "AntMazePi", "AntMazeS", "AntMazeU12",
     "AntMazeU24", "AntMazeW", "AntPush", "AntPushSparse", "AntPushStochastic", "AntReacher",
     "GoalPendulum", "GoalTask", "GoalWorldEnv", "GoalWorldParameters", "MazeMap",
-    "OGBenchAntMazeGiant", "OGBenchAntMazeLarge", "OGBenchAntMazeMedium", "OGBenchPointMazeGiant",
-    "OGBenchPointMazeLarge", "OGBenchPointMazeMedium", "PointMaze", "PointMazeFourRooms",
-    "PointMazeLarge", "PointMazeMedium", "PointMazeU", "RoboticsAntMazeLarge",
-    "RoboticsAntMazeMedium", "RoboticsAntMazeU", "RoboticsPointMazeLarge",
-    "RoboticsPointMazeMedium", "RoboticsPointMazeU", "SparseAntMaze", "ant_elements",
-    "register_goal_worlds",
+    "OGBenchAntMazeGiant", "OGBenchAntMazeLarge", "OGBenchAntMazeMedium", "OGBenchPointMaze",
+    "OGBenchPointMazeGiant", "OGBenchPointMazeLarge", "OGBenchPointMazeMedium", "PointMaze",
+    "PointMazeFourRooms", "PointMazeLarge", "PointMazeMedium", "PointMazeU",
+    "RoboticsAntMazeLarge", "RoboticsAntMazeMedium", "RoboticsAntMazeU", "RoboticsPointMaze",
+    "RoboticsPointMazeLarge", "RoboticsPointMazeMedium", "RoboticsPointMazeU", "SparseAntMaze",
+    "ant_elements", "register_goal_worlds",
 ]  # fmt: skip

@@ -18,8 +18,6 @@ from coach_rl.environments.goal_worlds.packaged_maze import Layout, PackagedMaze
 from coach_rl.environments.gymnasium.recipe import imported
 from coach_rl.environments.mujoco import MujocoState, Scene
 
-_MOVES = 0.2
-"""Metres that a point is moved along an axis at an action of 1."""
 _POSE_NOISE = 0.1
 """Noise of the ant's first pose: uniform on positions, normal on velocities."""
 
@@ -66,6 +64,8 @@ class OGBenchPointMaze(OGBenchMaze):
 
     max_episode_steps: ClassVar[int | None] = 1000
     body: ClassVar[str] = "point"
+    farthest_step: ClassVar[float] = 0.2
+    """Distance along an axis that an action of 1 moves it, in metres."""
 
     goal_radius: Positive[float] = 1.0
     """Distance at which the goal is reached, in metres."""
@@ -77,7 +77,7 @@ class OGBenchPointMaze(OGBenchMaze):
     ) -> None:
         """Move the point and simulate one step from rest."""
         del rng
-        data.qpos[:] += _MOVES * action
+        data.qpos[:] += self.farthest_step * action
         data.qvel[:] = 0.0
         mujoco.mj_step(scene.model, data, self.frame_skip)
 

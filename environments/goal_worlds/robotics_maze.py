@@ -22,9 +22,6 @@ from coach_rl.environments.mujoco import MujocoState, Scene
 
 _BODIES = 14
 """Bodies of Gymnasium's ant, the world included; more are the mark's."""
-_FASTEST = 5.0
-"""Largest speed of the ball along an axis at the beginning of a step, in metres per second."""
-
 MapName = Literal[
     "U_MAZE",
     "OPEN",
@@ -118,6 +115,10 @@ class RoboticsPointMaze(RoboticsMaze):
     module: ClassVar[str] = "gymnasium_robotics.envs.maze.point_maze"
     maker: ClassVar[str] = "PointMazeEnv"
     mark_height: ClassVar[float] = 0.4
+    max_speed: ClassVar[float] = 5.0
+    """Speed along an axis with which a step begins at most, in metres per second."""
+    farthest_step: ClassVar[float] = max_speed * 0.01
+    """Largest distance along an axis in one step, of 10 ms, in metres."""
 
     subgoal_radius: Positive[float] = 0.25
     """Distance at which a sub-goal of a hierarchy is reached, in metres."""
@@ -126,7 +127,7 @@ class RoboticsPointMaze(RoboticsMaze):
         self, scene: Scene, data: mujoco.MjData, action: FloatArray, rng: np.random.Generator
     ) -> None:
         """Clip the ball's speed, as the package does, and simulate one step."""
-        np.clip(data.qvel, -_FASTEST, _FASTEST, out=data.qvel)
+        np.clip(data.qvel, -self.max_speed, self.max_speed, out=data.qvel)
         mujoco.mj_forward(scene.model, data)
         super().advance(scene, data, action, rng)
 

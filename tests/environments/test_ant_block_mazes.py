@@ -60,7 +60,7 @@ def test_goal_spaces_fit_what_is_seen(level):
 
 
 def test_noise_pushes_the_ant_about():
-    steps, rows = 40, 32
+    steps, rows = 12, 64
     calm = build("ant_push", rows, threads=2)
     noisy = build("ant_push", rows, threads=2, position_noise=0.05)
     pushes, action = [], np.zeros((rows, 8), np.float32)
@@ -77,7 +77,7 @@ def test_noise_pushes_the_ant_about():
         np.testing.assert_array_equal(seen[0][:, 2:], seen[1][:, 2:])
         pushes.append((seen[1] - seen[0])[:, :2])
     assert np.std(pushes, axis=(0, 1)) == pytest.approx([0.05, 0.05], rel=0.1)
-    assert np.mean(pushes, axis=(0, 1)) == pytest.approx([0, 0], abs=0.005)
+    assert np.mean(pushes, axis=(0, 1)) == pytest.approx([0, 0], abs=0.006)
 
 
 def test_noise_does_not_push_into_walls():

@@ -77,12 +77,12 @@ def test_reward_success_and_goals_agree(level, reward_type):
 def test_each_episode_and_row_draws_its_own_start(level):
     environment = make(level, num_envs=4, max_episode_steps=1, threads=1)
     action = np.zeros((4, *environment.spaces.action.shape), np.float32)
-    starts = [environment.reset(seed=0).observation["observation"]]
+    starts = [np.hstack([*environment.reset(seed=0).observation.values()])]
     for _ in range(3):
         environment.send(action)
         answer = environment.recv()
         assert (answer.end & End.TRUNCATED).all()
-        starts.append(answer.first_observation["observation"])
+        starts.append(np.hstack([*answer.first_observation.values()]))
     assert len(np.unique(np.concatenate(starts), axis=0)) == 16
     environment.close()
 
