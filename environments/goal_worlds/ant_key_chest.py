@@ -13,7 +13,6 @@ import numpy as np
 
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.marks import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
@@ -45,6 +44,7 @@ class AntKeyChest(SparseAntMaze):
 
     max_episode_steps: ClassVar[int | None] = 3000
     goal_size: ClassVar[int] = 3
+    place_elements: ClassVar[int] = 2
 
     terminate: bool = True
     """If True, opening the chest ends the episode."""
@@ -92,11 +92,6 @@ class AntKeyChest(SparseAntMaze):
             reward=self.reward_type,
             reached_within="ball",
         )
-
-    @property
-    def subgoal_space(self) -> GoalSpace:
-        """Places in the maze, reached within `subgoal_radius`, with whatever keys."""
-        return self._places("observation", (0, 1), self.subgoal_radius)
 
     def spec(self) -> mujoco.MjSpec:
         """The maze, with a post where each key is."""
@@ -157,12 +152,6 @@ class AntKeyChest(SparseAntMaze):
             took_a_key = after.userdata[:, -1] > before.userdata[:, -1]
             worth = np.where((worth == 0) & took_a_key, _KEY_REWARD, worth)
         return worth, terminated, info
-
-    def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
-        """x, y and z of a goal; the number of keys is no place."""
-        if key == "achieved_goal":
-            elements, goal = elements[:2], goal[:2]
-        return super().goal_place(key, elements, goal)
 
     @property
     def _is_staged(self) -> bool:
