@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal
 
 from coach_rl import (
-    GOAL_WORLDS,
     ActorParameters,
     AdamParameters,
     ConstantSchedule,
@@ -77,7 +76,7 @@ class GoalPanel:
 
     def evaluation_world(self) -> GoalWorldParameters:
         """The goal world with its goals of evaluations, if it has others in training."""
-        has_both = "targets" in {field.name for field in fields(GOAL_WORLDS[self.level])}
+        has_both = "targets" in {field.name for field in fields(self.world().task)}
         return self.world(**({"targets": "evaluation"} if has_both else {}))
 
     @property

@@ -32,6 +32,14 @@ def test_time_limits_radii_and_torques(level):
     assert task.position_noise == (0.05 if "stochastic" in level else 0.0)
 
 
+@pytest.mark.parametrize("name", ["ant_push", "ant_fall"])
+def test_push_and_fall_are_hiros_in_half_the_size(name):
+    small, large = parameters(f"{name}_sparse").task, parameters(name).task
+    assert [row.replace("G", ".") for row in small.maze] == list(large.maze)
+    assert (small.block_moves, small.block_mass) == (large.block_moves, large.block_mass)
+    assert (small.cell_size, small.block_height) == (4.0, 2.0)
+
+
 @pytest.mark.parametrize("level", GOALS)
 def test_goals_of_evaluations(level):
     batch = build(level, 3, targets="evaluation")
