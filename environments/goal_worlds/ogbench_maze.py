@@ -146,12 +146,12 @@ def _layout(body: str, size: str) -> Layout:
     package = imported("ogbench.locomaze.maze", kind="goal world")
     world = package.make_maze_env(body, "maze", maze_type=size)
     rows, columns = world.maze_map.shape
-    half = OGBenchMaze.cell_size / 2
-    tasks = world.task_infos
+    half, tasks = OGBenchMaze.cell_size / 2, world.task_infos
+    (left, lower), (right, upper) = map(world.ij_to_xy, ((1, 1), (rows - 2, columns - 2)))
     layout = Layout(
         model=text_of(world.fullpath),
-        low=tuple(side - half for side in world.ij_to_xy((1, 1))),
-        high=tuple(side + half for side in world.ij_to_xy((rows - 2, columns - 2))),
+        low=(left - half, lower - half),
+        high=(right + half, upper + half),
         starts=np.array([task["init_xy"] for task in tasks], np.float64),
         goals=np.array([task["goal_xy"] for task in tasks], np.float64),
     )
