@@ -45,7 +45,7 @@ class Panel:
     steps: int = 1_000_000
     """Environment steps to train for."""
     rollout: int = 2048
-    """Decisions collected by each agent before each round of updates."""
+    """Decisions collected on each level before each round of updates."""
     learning_rate: float = 1e-3
     """Learning rate."""
     discount: float = 0.99
@@ -115,6 +115,8 @@ def graph_manager(panel: Panel) -> GraphManager:
     rewards = (right, up, left, down)
     match panel.skills:
         case "own":
+            rollout = EnvironmentSteps(max(2, panel.rollout // len(rewards)))
+            skill = replace(skill, algorithm=replace(skill.algorithm, rollout=rollout))
             agent: AgentParameters = SkillAgentsParameters.of(skill, count=len(rewards))
         case "one":
             torso = TorsoParameters(keys=("observation", OPTION_KEY))
