@@ -137,6 +137,6 @@ def graph_manager(panel: Panel) -> GraphManager:
             ),
             num_envs=panel.num_envs,
             reward_discount=discount,
-            validation=ValidationParameters(reward=-999.0, within=EnvironmentSteps(24_000)),
+            validation=ValidationParameters(reward=-25.0, within=EnvironmentSteps(24_000)),
         )
     )
