@@ -212,7 +212,7 @@ class Seat:
     place: int = 0
     """Its number among the members that share its agent."""
     places: int = 1
-    """How many share its agent."""
+    """Number of members that share its agent."""
 
     @property
     def name(self) -> str:
@@ -301,7 +301,7 @@ class GroupRows(MemberRows):
     playing: dict[str, BoolArray]
     """[N] by member: its own episode continues."""
     places: dict[str, int]
-    """How many members share each agent."""
+    """Number of members that share each agent, by its name."""
 
     def decisions(self) -> State:
         """Each agent's, arrays [N, ...]; ConfigurationError where one cannot be followed."""
