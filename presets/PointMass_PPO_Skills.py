@@ -104,14 +104,14 @@ def graph_manager(panel: Panel) -> GraphManager:
             top.algorithm, discount=0.9, discount_by_duration=False, entropy_coefficient=0.0
         ),
     )
-    rewards = (right, up, left, down)
+    options = OptionSpace(count=4, rewards=(right, up, left, down))
     match panel.skills:
         case "own":
-            agent: AgentParameters = SkillAgentsParameters.of(skill, count=len(rewards))
+            agent: AgentParameters = SkillAgentsParameters.of(skill, count=options.count)
         case "one":
             agent = replace(skill, name="skills")
         case "option_critic":
-            rewards = ()
+            options = OptionSpace(count=4)
             agent = OptionCriticAgentParameters(
                 name="skills",
                 algorithm=replace(skill.algorithm, discount=discount),
@@ -125,7 +125,7 @@ def graph_manager(panel: Panel) -> GraphManager:
                 LevelParameters(
                     name="low",
                     agent=agent,
-                    goal_space=OptionSpace(count=4, rewards=rewards),
+                    goal_space=options,
                     horizon=panel.horizon,
                 ),
             ),

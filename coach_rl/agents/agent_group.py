@@ -11,7 +11,7 @@ A group is an agent like any other to its level. To its members it is the level:
 calls of `core.agents.Agent` for the rows in which it has a part.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar, cast
 
@@ -145,7 +145,7 @@ class AgentGroupParameters:
                     f" has {spaces_of_member}, the first {own[member.agent_name][0]}"
                 )
         agents: dict[str, AnyAgent] = {}
-        seats = []
+        seats: list[Seat] = []
         for member, keys, part in zip(self.members, seen, parts, strict=True):
             name = member.agent_name
             count = len(own[name])
@@ -305,19 +305,18 @@ class GroupRows(MemberRows):
 
     def decisions(self) -> State:
         """Each agent's, arrays [N, ...]; ConfigurationError where one cannot be followed."""
+        made = super().decisions()
         return {
-            name: _reshaped(made, lambda of, places=self.places[name]: (-1, places, *of[1:]))
-            if self.places[name] > 1
-            else made
-            for name, made in super().decisions().items()
+            name: _reshaped(made[name], (-1, places), 1) if places > 1 else made[name]
+            for name, places in self.places.items()
         }
 
     def follow(self, decisions: State) -> None:
         """Let each agent follow its part."""
         super().follow(
             {
-                name: _reshaped(made, lambda of: (-1, *of[2:])) if self.places[name] > 1 else made
-                for name, made in decisions.items()
+                name: _reshaped(decisions[name], (-1,), 2) if places > 1 else decisions[name]
+                for name, places in self.places.items()
             }
         )
 
@@ -554,10 +553,12 @@ def _joined(parts: list[Record]) -> Record:
     return type(first)(**whole)
 
 
-def _reshaped(tree: State, shape: Callable[[tuple[int, ...]], tuple[int, ...]]) -> State:
-    """A tree of arrays, each in the shape that a function makes of its own."""
+def _reshaped(tree: State, leading: tuple[int, ...], axes: int) -> State:
+    """A tree of arrays whose first axes, so many, have become those of another shape."""
     return {
-        name: _reshaped(part, shape) if isinstance(part, dict) else part.reshape(shape(part.shape))
+        name: _reshaped(part, leading, axes)
+        if isinstance(part, dict)
+        else part.reshape(*leading, *part.shape[axes:])
         for name, part in tree.items()
     }
 
