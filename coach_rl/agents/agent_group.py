@@ -34,6 +34,7 @@ from coach_rl.core.agents import (
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
+from coach_rl.core.inspection import Inspectable, InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import HasTimedCalls, TimedCall
 from coach_rl.core.ranges import NonEmpty
@@ -381,6 +382,11 @@ class AgentGroup:
             metrics={},
             members={name: report.metrics for name, report in learned.items()},
         )
+
+    def inspection_points(self) -> list[InspectionPoint]:
+        """The members' points."""
+        inspected = (agent for agent in self.members.values() if isinstance(agent, Inspectable))
+        return [point for agent in inspected for point in agent.inspection_points()]
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows: those of each member below its name."""

@@ -164,6 +164,7 @@ def _train(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
 def _resume(resume: Resume, command: tuple[str, ...], group: ProcessGroup) -> int:
     run = _newest(resume.run)
     changes = tracked(_run_changes(resume.length, resume.keeping), resume.tracker)
+    changes = _inspecting(changes, resume.inspect)
     if resume.on is not None:
         changes["collection.on"] = resume.on
     going_on = _GoingOn(group, run)
@@ -200,17 +201,14 @@ def _fork(fork: Fork, command: tuple[str, ...]) -> int:
             "a fork needs a name of its own, for the folder above it: --as NAME"
         )
     going_on = _GoingOn(ONE_PROCESS)
+    overrides = parse_overrides(fork.custom_parameter)
+    overrides = _once(overrides, _run_changes(fork.length, fork.keeping))
     with going_on, closing(_sink(fork.output)) as console:
         result = fork_experiment(
             _newest(fork.run),
             name=fork.experiment_name,
             root=fork.experiment_path,
-            overrides=tracked(
-                _once(
-                    parse_overrides(fork.custom_parameter), _run_changes(fork.length, fork.keeping)
-                ),
-                fork.tracker,
-            ),
+            overrides=_inspecting(tracked(overrides, fork.tracker), fork.inspect),
             seed=fork.seed,
             **vars(fork.opening),
             restart_episodes=fork.restart_episodes,
@@ -369,6 +367,13 @@ def tracked(overrides: dict[str, object], tracker: str | None) -> dict[str, obje
     described = TrackerParameters(service=cast(Service, service))
     described = replace(described, project=project) if project else described
     return _once(overrides, {"sinks": (described,)})
+
+
+def _inspecting(overrides: dict[str, object], inspections: str | None) -> dict[str, object]:
+    """Overrides and `--inspect`, which replaces the inspections of a run."""
+    if inspections is None:
+        return overrides
+    return _once(overrides, {"inspect": parse_inspections(inspections)})
 
 
 def environment_of(changes: Changes) -> dict[str, object]:

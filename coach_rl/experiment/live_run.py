@@ -13,6 +13,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
+
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, CoachWarning, DivergedError, RunError, require
@@ -55,7 +57,7 @@ from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.csv import CsvSink, logged_names
 from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.profiler import Profile
-from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.telemetry.records import Inspection, Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.sinks import Sink, SinkRun, made_sink, sink_name
 from coach_rl.telemetry.summary import Summary
@@ -283,6 +285,7 @@ class LiveRun:
                 is_paused=stop.wants_checkpoint,
                 evaluator=self.evaluator,
             ):
+                self._keep(record)
                 sinks.write(_with_resources(record, resources))
                 if histograms is not None:
                     for each in histograms.due_at(record):
@@ -368,6 +371,18 @@ class LiveRun:
         for file in videos.written():
             name = str(file.relative_to(self.folder.path))
             sinks.write(replace(self._record("video"), text=name))
+
+    def _keep(self, record: LogRecord) -> None:
+        """Write what an inspection has found something wrong in, if that is wanted."""
+        if not (isinstance(record, Inspection) and record.columns):
+            return
+        file = self.folder.inspections / f"{record.name}.npz"
+        try:
+            file.parent.mkdir(exist_ok=True)
+            np.savez(file, allow_pickle=False, **record.columns)
+        except OSError as error:
+            what = f"what was inspected: {trouble(error, self.folder.path)}"
+            self._note_failure("files of inspections", what)
 
     def _note_failure(self, what: str, message: str) -> None:
         """Count what could not be written; the first of a kind is said."""

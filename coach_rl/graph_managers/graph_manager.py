@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.inspection import stand_before
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -37,6 +38,7 @@ from coach_rl.graph_managers.evaluating import (
 )
 from coach_rl.graph_managers.evaluator import MOST_ASKED, AskedEvaluation, Evaluator
 from coach_rl.graph_managers.graph import Graph
+from coach_rl.graph_managers.inspections import Inspections
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
@@ -86,6 +88,7 @@ class GraphManager:
         self._evaluator: Evaluator | None = None
         self._added: list[Callback | CallbackParameters] = []
         self._callbacks = Callbacks()
+        self._inspections: Inspections | None = None
 
     @property
     def graph(self) -> Graph:
@@ -209,6 +212,8 @@ class GraphManager:
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
         self._is_settled, self._asked = True, []
         self._callbacks = Callbacks((*self.parameters.callbacks, *self._added) if training else ())
+        if self.parameters.inspect and training and group.rank == 0:
+            self._inspect(self._graph)
 
     def improve(
         self,
@@ -397,6 +402,8 @@ class GraphManager:
             state["asked_evaluations"] = [vars(each).copy() for each in self._asked]
         if callbacks := self._callbacks.state_dict():
             state["callbacks"] = callbacks
+        if self._inspections is not None:
+            state["inspections"] = self._inspections.state_dict()
         return state
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
@@ -407,6 +414,8 @@ class GraphManager:
         self._load_progress(state["progress"])
         self._asked = [AskedEvaluation(**each) for each in state.get("asked_evaluations", ())]
         self._callbacks.load_state_dict(state.get("callbacks", {}))
+        if self._inspections is not None:
+            self._inspections.load_state_dict(state.get("inspections", {}))
         self._is_settled = True
 
     def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
@@ -427,6 +436,9 @@ class GraphManager:
             self._callbacks.close()
             self._graph.close()
             self._graph = None
+        if self._inspections is not None:
+            self._inspections = None
+            del self._settling
 
     def __enter__(self) -> Self:
         return self
@@ -627,6 +639,17 @@ class GraphManager:
             for name, metrics in scores.levels.items()
         ]
         return Evaluation(**vars(record), levels=tuple(levels))
+
+    def _inspect(self, graph: Graph) -> None:
+        """Begin the inspections; what they find leaves with the other records of a tick."""
+        self._inspections = inspections = Inspections(self.parameters.inspect, graph)
+        progress, settling = self._progress, self._settling
+
+        def settling_findings(records: Sequence[LogRecord]) -> Iterator[LogRecord]:
+            found = [progress.inspection_record(self.clock, each) for each in inspections.drain()]
+            yield from settling([*found, *records])
+
+        stand_before(self, "_settling", settling_findings)
 
     def _settling(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
         """The records of one moment; the run is settled when the last has left."""
