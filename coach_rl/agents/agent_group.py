@@ -34,7 +34,7 @@ from coach_rl.core.agents import (
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
-from coach_rl.core.inspection import Inspectable, InspectionPoint
+from coach_rl.core.inspection_points import Inspectable, InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import HasTimedCalls, TimedCall
 from coach_rl.core.ranges import NonEmpty

@@ -21,7 +21,7 @@ from coach_rl.core.filters import (
     OutputFilterParameters,
 )
 from coach_rl.core.goals import DIRECTIVE_KEYS
-from coach_rl.core.inspection import InspectionPoint
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import (

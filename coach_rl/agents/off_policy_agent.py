@@ -25,7 +25,7 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
-from coach_rl.core.inspection import InspectionPoint
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval

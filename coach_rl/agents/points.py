@@ -1,4 +1,4 @@
-"""The points of agents where an inspection can look at what passes; see `core.inspection`."""
+"""Points of agents where an inspection can look at what passes; see `core.inspection_points`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,7 @@ from coach_rl.agents.learner import Learner
 from coach_rl.architectures.batch import as_arrays, mapped, named_tensors
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.filters import InputFilter
-from coach_rl.core.inspection import InspectionPoint, Look, after_calls, before_calls, flat
+from coach_rl.core.inspection_points import InspectionPoint, Look, after_calls, before_calls, flat
 from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import Minibatch, TransitionBatch

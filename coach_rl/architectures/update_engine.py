@@ -46,7 +46,7 @@ from coach_rl.architectures.step_metrics import StepMetrics, is_sound
 from coach_rl.core.activity import COMPILING, RECORDING, OnActivity, ignore_activity
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
-from coach_rl.core.inspection import InspectionPoint, after_calls, before_calls
+from coach_rl.core.inspection_points import InspectionPoint, after_calls, before_calls
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, FloatArray

@@ -19,7 +19,6 @@ from coach_rl.cli.flag_values import (
 )
 from coach_rl.cli.settings import DEFAULT_EPISODES, DEFAULT_HISTOGRAM_STEPS
 from coach_rl.cli.subcommands import Parser
-from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
 
 
 def flag_parser(*, prog: str, usage: str, description: str) -> Parser:
@@ -170,8 +169,9 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
         "--inspect",
         metavar="POINTS",
         help='look at points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
-        f"(points: {', '.join(USUAL_POINTS)}; checks: {', '.join(MEANINGS)}; what is wrong: warn, "
-        "dump or stop, the default); off: at none",
+        "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
+        "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); off: at "
+        "none",
     )
 
 

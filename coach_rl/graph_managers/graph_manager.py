@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.inspection import stand_before
+from coach_rl.core.inspection_points import stand_before
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State

@@ -9,11 +9,11 @@ for finding in inspections.drain():
 from collections.abc import Callable, Mapping, Sequence
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.inspection import (
+from coach_rl.core.inspection import InspectParameters
+from coach_rl.core.inspection_points import (
     Columns,
     Inspectable,
     InspectionPoint,
-    InspectParameters,
     Look,
     after_calls,
     flat,
