@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, Self
 
 from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.inspection_points import stand_before
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -213,7 +213,10 @@ class GraphManager:
         self._is_settled, self._asked = True, []
         self._callbacks = Callbacks((*self.parameters.callbacks, *self._added) if training else ())
         if self.parameters.inspect and training and group.rank == 0:
-            self._inspect(self._graph)
+            self._inspections = inspections = Inspections(self.parameters.inspect, self._graph)
+            inspections.tell(
+                self, "_settling", partial(self._progress.inspection_record, self.clock)
+            )
 
     def improve(
         self,
@@ -639,17 +642,6 @@ class GraphManager:
             for name, metrics in scores.levels.items()
         ]
         return Evaluation(**vars(record), levels=tuple(levels))
-
-    def _inspect(self, graph: Graph) -> None:
-        """Begin the inspections; what they find leaves with the other records of a tick."""
-        self._inspections = inspections = Inspections(self.parameters.inspect, graph)
-        progress, settling = self._progress, self._settling
-
-        def settling_findings(records: Sequence[LogRecord]) -> Iterator[LogRecord]:
-            found = [progress.inspection_record(self.clock, each) for each in inspections.drain()]
-            yield from settling([*found, *records])
-
-        stand_before(self, "_settling", settling_findings)
 
     def _settling(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
         """The records of one moment; the run is settled when the last has left."""

@@ -6,7 +6,7 @@ for finding in inspections.drain():
     print(finding.scalars, finding.text)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.inspection import InspectParameters
@@ -23,6 +23,7 @@ from coach_rl.core.records import Array, EnvResponse
 from coach_rl.core.state import State
 from coach_rl.graph_managers.graph import Graph, Tick
 from coach_rl.telemetry.inspection import Finding, Inspector
+from coach_rl.telemetry.records import LogRecord
 
 _ANSWERED = ("observation", "reward", "terminated", "truncated", "duration")
 
@@ -66,6 +67,21 @@ class Inspections:
                 self._is_training = False
 
         stand_before(graph, "tick", inspected_tick)
+
+    def tell(self, owner: object, method: str, record: Callable[[Finding], LogRecord]) -> None:
+        """Let what is found leave before the records that a method is called with.
+
+        Args:
+            owner: Whose method.
+            method: Its name; it takes the records of a moment, and yields them.
+            record: Makes the record of what was found.
+        """
+        call = getattr(owner, method)
+
+        def with_findings(records: Sequence[LogRecord]) -> Iterator[LogRecord]:
+            yield from call([*map(record, self.drain()), *records])
+
+        stand_before(owner, method, with_findings)
 
     def drain(self) -> list[Finding]:
         """Return what was found since the last call."""

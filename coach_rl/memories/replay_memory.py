@@ -74,7 +74,7 @@ class ReplayMemory:
         return self.store.rows_of(positions.cpu().numpy())
 
     def ages(self, positions: Tensor) -> IntArray:
-        """How many transitions the row of each sampled one has had since, [B]."""
+        """Number of transitions that the row of each sampled one has had since, [B]."""
         places = positions.cpu().numpy()
         newest = self.store.counts[self.store.rows_of(places)] - 1
         return newest - self.store.steps_of(places)

@@ -32,11 +32,11 @@ class Finding:
     scalars: Mapping[str, float]
     """Numbers by `inspect/<point>/<column>/<quantity>`."""
     text: str = ""
-    """What is wrong, in one line; empty if nothing is."""
+    """Account of what is wrong, in one line; empty if nothing is."""
     name: str = ""
     """Name for a file of `columns`, different for every look of a run."""
     columns: Columns = field(default_factory=dict)
-    """What was looked at, if it is to be written to a file."""
+    """Columns that were looked at, if they are to be written to a file."""
 
 
 class Inspector:
@@ -67,7 +67,7 @@ class Inspector:
 
     @property
     def name(self) -> str:
-        """What it looks at and how; no two inspectors of a run have the same."""
+        """Its point and parameters; no two inspectors of a run have the same."""
         return f"{self._level}.{self._point.agent}.{self._point.name}: {self._params}"
 
     def look(self, shown: Callable[[], Columns]) -> None:
@@ -117,7 +117,7 @@ class Inspector:
         return wanted
 
     def _checked(self, name: str, values: Array) -> Iterator[tuple[str, float, str]]:
-        """What the checks find: a quantity, its value, and an account of what is wrong."""
+        """Findings of the checks: a quantity, its value, and an account of what is wrong."""
         params, count = self._params, len(values)
         for check in params.checks:
             match check:

@@ -89,6 +89,6 @@ class Inspection(LogRecord):
     """The record of a look at a point of the flow of data, and what is to be kept of it."""
 
     columns: Mapping[str, Array] = field(default_factory=dict)
-    """What was looked at, if it is to be written to a file."""
+    """Columns that were looked at, if they are to be written to a file."""
     name: str = ""
     """Name for that file, different for every look of a run."""

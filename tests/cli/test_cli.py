@@ -488,7 +488,15 @@ def test_inspect_writes_statistics_and_what_is_wrong_into_the_run_folder() -> No
 def test_an_inspection_stops_a_run_with_one_line_and_its_data(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ("--inspect", "environment/reward:range=0..0.5", "--steps", 256, "-ntb", "-c", "--plain")
+    words = (
+        "--inspect",
+        "environment/reward:range=0..0.5",
+        "--steps",
+        256,
+        "-ntb",
+        "-c",
+        "--plain",
+    )
     assert coach("-p", "CartPole_PPO", *words) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "the inspection of 'environment': 'reward' is outside [0, 0.5] in 8 of 8 rows" in line
