@@ -7,7 +7,7 @@ import numpy as np
 from coach_rl.agents.way_points import WayPointGraph
 from coach_rl.core.marks import Colour, GoalPlace, Mark
 
-_WAY, _HEADING = (1.0, 1.0, 1.0, 1.0), (0.2, 0.5, 1.0, 1.0)
+_WAY, _HEADING = (0.0, 0.0, 0.0, 1.0), (0.2, 0.5, 1.0, 1.0)
 """Colours of the edge that is to be passed now, and of the place that is explored."""
 _EDGE_SIZE, _WAY_SIZE, _BALL_SIZE = 0.04, 0.1, 0.2
 """Radii, as shares of the distance between neighbouring places."""
