@@ -39,6 +39,8 @@ class End(IntFlag):
     """The real episode reached a terminal state."""
     TRUNCATED = 16
     """The real episode was cut off, e.g. by its time limit."""
+    OPTION = 32
+    """The option ended by a condition of its own, or because the level's agent ended it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -345,6 +345,16 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(Path().iterdir()) == []
 
 
+def test_describe_keeps_columns_narrow_where_a_value_is_long(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("describe", "AntMaze_HIRO") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("  levels  ") and "(LevelParameters, " in line for line in lines)
+    (storage,) = (line for line in lines if line.startswith("  levels.0.agent.memory.storage "))
+    assert storage.index("cpu: in ordinary memory") < 150
+
+
 def test_networks_are_printed_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-p", FAKE, "-ntb", "--steps", 20, "--print_networks_summary") == 0
     assert "3 weights" in capsys.readouterr().out
