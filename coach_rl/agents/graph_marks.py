@@ -30,7 +30,7 @@ def graph_marks(
     places, spacing = graph.grid.places, float(graph.grid.lengths.min(initial=np.inf))
     marks = [*_edges(graph, place, size=_EDGE_SIZE * spacing)]
     here = place(places[begin])
-    there = place(places[way_point]) if way_point >= 0 else None
+    there = place(places[way_point]) if way_point not in (-1, begin) else None
     if here is not None and there is not None:
         marks.append(Mark(place=here, line_to=there, colour=_WAY, size=_WAY_SIZE * spacing))
     explored = place(places[heading]) if heading >= 0 else None

@@ -153,9 +153,21 @@ def test_the_end_of_an_episode_can_still_be_drawn():
     environment.close()
 
 
+def test_a_line_is_drawn_between_its_ends():
+    environment = build("point_maze_medium", render_width=80, render_height=80)
+    drawn(environment)
+    line = Mark(place=(-1.5, -2.5, 0.2), line_to=(1.5, -2.5, 0.2), colour=RED, size=0.1)
+    red = reddish(environment.render(0, (line,)))
+    # The map is 8 m wide and fills the frame, seen from above: 10 pixels a metre.
+    np.testing.assert_allclose(red.mean(axis=0), (65, 40), atol=2)
+    np.testing.assert_allclose(np.ptp(red[:, 1]), 30, atol=4)
+    assert np.ptp(red[:, 0]) <= 4
+    environment.close()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cramped(MujocoTask):
-    max_geom: int = 1
+    max_geom: int = 4
 
     def observation(self, state):
         return state.qpos
@@ -164,7 +176,7 @@ class Cramped(MujocoTask):
         return np.zeros(len(after.qpos))
 
 
-def test_a_mark_without_room_is_said():
+def test_a_scene_has_room_for_any_number_of_marks():
     xml = (
         "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body><joint type='hinge'/>"
         "<geom size='0.1'/></body></worldbody></mujoco>"
@@ -172,6 +184,8 @@ def test_a_mark_without_room_is_said():
     environment = MujocoBatch(Cramped(xml_file=xml), num_envs=1, max_episode_steps=None, threads=1)
     environment.reset(seed=0)
     drawn(environment)
-    with pytest.raises(RunError, match="at most 1 geometries; raise the task's max_geom"):
-        environment.render(0, (Mark(place=(0, 0, 0), colour=RED),))
+    far = [Mark(place=(0, 0, -9), colour=RED) for _ in range(50)]
+    plain = environment.render(0, far)
+    marked = environment.render(0, [*far, Mark(place=(0, 0, 0.3), colour=RED, size=0.3)])
+    assert len(reddish(marked)) > len(reddish(plain)) == 0
     environment.close()
