@@ -1,10 +1,4 @@
-"""The inspections of a run: which points of its graph are looked at, and what is found there.
-
-inspections = Inspections(parameters.inspect, graph)   # from now on they look
-graph.tick()
-for finding in inspections.drain():
-    print(finding.scalars, finding.text)
-"""
+"""The inspections of a run: which points of its graph are looked at, and what is found there."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -22,6 +16,7 @@ from coach_rl.core.inspection_points import (
 from coach_rl.core.records import Array, EnvResponse
 from coach_rl.core.state import State
 from coach_rl.graph_managers.graph import Graph, Tick
+from coach_rl.graph_managers.progress import Progress
 from coach_rl.telemetry.inspection import Finding, Inspector
 from coach_rl.telemetry.records import LogRecord
 
@@ -36,17 +31,22 @@ class Inspections:
 
     Args:
         parameters: The inspections.
-        graph: The graph, with a stack to train in. It stays as it is but for the calls that are
-            looked at.
+        graph: The graph, with a stack to train in if there are inspections. It stays as it is but
+            for the calls that are looked at.
+        progress: The run's; records of what is found leave before its others.
 
     Raises:
         ConfigurationError: A point or level does not exist, or cannot be looked at in this run.
     """
 
-    def __init__(self, parameters: Sequence[InspectParameters], graph: Graph) -> None:
+    def __init__(
+        self, parameters: Sequence[InspectParameters], graph: Graph, progress: Progress
+    ) -> None:
         self._found: list[Finding] = []
         self._is_training = False
         self._inspectors: dict[str, Inspector] = {}
+        if not parameters:
+            return
         points = inspection_points(graph)
         for each in dict.fromkeys(parameters):
             chosen = _chosen(each, points)
@@ -57,7 +57,7 @@ class Inspections:
                 )
                 self._inspectors[inspector.name] = inspector
                 point.watch(self._while_training(inspector.look))
-        tick = graph.tick
+        tick, settling = graph.tick, progress.settling
 
         def inspected_tick() -> Tick:
             self._is_training = True
@@ -66,31 +66,16 @@ class Inspections:
             finally:
                 self._is_training = False
 
-        stand_before(graph, "tick", inspected_tick)
-
-    def tell(self, owner: object, method: str, record: Callable[[Finding], LogRecord]) -> None:
-        """Let what is found leave before the records that a method is called with.
-
-        Args:
-            owner: Whose method.
-            method: Its name; it takes the records of a moment, and yields them.
-            record: Makes the record of what was found.
-        """
-        call = getattr(owner, method)
-
         def with_findings(records: Sequence[LogRecord]) -> Iterator[LogRecord]:
-            yield from call([*map(record, self.drain()), *records])
+            found = [progress.inspection_record(graph.clock, each) for each in self._found]
+            self._found.clear()
+            yield from settling([*found, *records])
 
-        stand_before(owner, method, with_findings)
-
-    def drain(self) -> list[Finding]:
-        """Return what was found since the last call."""
-        found = self._found.copy()
-        self._found.clear()
-        return found
+        stand_before(graph, "tick", inspected_tick)
+        stand_before(progress, "settling", with_findings)
 
     def state_dict(self) -> State:
-        """The states of the inspectors; what was found must be drained before."""
+        """The states of the inspectors; valid between two records."""
         return {name: inspector.state_dict() for name, inspector in self._inspectors.items()}
 
     def load_state_dict(self, state: State) -> None:

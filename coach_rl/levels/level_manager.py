@@ -10,6 +10,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.records import (
@@ -24,7 +25,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    joined,
     take,
 )
 from coach_rl.core.row_noise import RowNoise
