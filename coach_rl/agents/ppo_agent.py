@@ -19,6 +19,7 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgentParameters,
     combined,
 )
+from coach_rl.agents.points import points_of_rollouts
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -27,6 +28,7 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
@@ -283,6 +285,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
             whole = batch.rollout.advantage[batch.positions]
             self.engine.scalars[WHOLE_MINIBATCH] = whole
         return self.engine.step(batch.rollout, batch.positions)
+
+    def inspection_points(self) -> list[InspectionPoint]:
+        """Points at its filters and rollout, at minibatches, network and updates."""
+        return [*super().inspection_points(), *points_of_rollouts(self)]
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows."""
