@@ -14,6 +14,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.agents import (
+        AdjacencyParameters,
         AgentGroupParameters,
         DDPGAgentParameters,
         DDPGAlgorithmParameters,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
         GroupMember,
         HACAgentParameters,
         HIROAgentParameters,
+        LandmarkParameters,
         LearningParameters,
+        NoveltyParameters,
         OffPolicyAgentParameters,
         PPOAgentParameters,
         PPOAlgorithmParameters,
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
         SACAlgorithmParameters,
         ScriptedAgentParameters,
         SubGoalCorrectionParameters,
+        SubGoalGuideParameters,
         TD3AgentParameters,
         TD3AlgorithmParameters,
     )
@@ -180,10 +184,10 @@ else:
 __all__ = [
     "ANT_OBSERVED", "GOAL_KEY", "GOAL_WORLDS", "OPTION_KEY", "SHORT_NAMES", "TASKS", "Action",
     "ActionUnit", "ActorCriticParameters", "ActorParameters", "AdamParameters",
-    "AgentGroupParameters", "AgentParameters", "AntMaze", "AttentionDiscretization",
-    "BasicGraphParameters", "BasicRLGraphManager", "BitFlipParameters", "Boltzmann",
-    "BoxDiscretization", "BoxMasking", "Categorical", "CategoricalHead", "ChainParameters",
-    "CheckpointParameters", "CoachError", "CoachWarning", "CollectionParameters",
+    "AdjacencyParameters", "AgentGroupParameters", "AgentParameters", "AntMaze",
+    "AttentionDiscretization", "BasicGraphParameters", "BasicRLGraphManager", "BitFlipParameters",
+    "Boltzmann", "BoxDiscretization", "BoxMasking", "Categorical", "CategoricalHead",
+    "ChainParameters", "CheckpointParameters", "CoachError", "CoachWarning", "CollectionParameters",
     "ConfigurationError", "ConstantSchedule", "CriticParameters", "DDPGAgentParameters",
     "DDPGAlgorithmParameters", "DQNAgentParameters", "DQNAlgorithmParameters",
     "DivergenceParameters", "EnvironmentEpisodes", "EnvironmentParameters", "EnvironmentSteps",
@@ -193,10 +197,11 @@ __all__ = [
     "Greedy", "GroupMember", "GymnasiumParameters", "HACAgentParameters", "HACGraphManager",
     "HACGraphParameters", "HIROAgentParameters", "HRLGraphManager", "HindsightActionParameters",
     "HindsightParameters", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters",
-    "LearningParameters", "LevelParameters", "LinearBoxToBoxMap", "LinearSchedule", "MeanHead",
-    "ModuleParameters", "MujocoParameters", "MujocoTask", "MujocoTaskParameters", "Needs",
-    "NotebookSink", "Observation", "ObservationClippingFilter", "ObservationCropFilter",
-    "ObservationMoveAxisFilter", "ObservationNormalizationFilter", "ObservationRGBToYFilter",
+    "LandmarkParameters", "LearningParameters", "LevelParameters", "LinearBoxToBoxMap",
+    "LinearSchedule", "MeanHead", "ModuleParameters", "MujocoParameters", "MujocoTask",
+    "MujocoTaskParameters", "Needs", "NotebookSink", "NoveltyParameters", "Observation",
+    "ObservationClippingFilter", "ObservationCropFilter", "ObservationMoveAxisFilter",
+    "ObservationNormalizationFilter", "ObservationRGBToYFilter",
     "ObservationReductionBySubPartsNameFilter", "ObservationRescaleSizeByFactorFilter",
     "ObservationRescaleToSizeFilter", "ObservationSqueezeFilter", "ObservationStackingFilter",
     "ObservationToUInt8Filter", "OffPolicyAgentParameters", "OneStepParameters", "OptionSpace",
@@ -208,11 +213,11 @@ __all__ = [
     "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter", "RunSettings",
     "SACAgentParameters", "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters",
     "SignalParameters", "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters",
-    "TD3AgentParameters", "TD3AlgorithmParameters", "TargetSync", "TaskParameters",
-    "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
-    "UnknownNameError", "ValidationParameters", "Variant", "VideoParameters", "__version__",
-    "evaluate_run", "find_preset", "fork_experiment", "load", "load_preset", "resume_experiment",
-    "run_experiment", "watch",
+    "SubGoalGuideParameters", "TD3AgentParameters", "TD3AlgorithmParameters", "TargetSync",
+    "TaskParameters", "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps",
+    "TruncatedNormalNoise", "UnknownNameError", "ValidationParameters", "Variant",
+    "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
+    "load_preset", "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

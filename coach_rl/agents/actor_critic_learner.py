@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Generic
 
-import torch
 from torch import Tensor
 
 from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy, PerturbedPolicy

@@ -179,7 +179,7 @@ class Adjacency:
         self.trained = torch.zeros((), device=device)
         """1 once there was a round of learning, which gives the network a say."""
         objective = Objective(network=self.network, loss=self.loss, optimizer=params.optimizer)
-        self._engine = UpdateEngine(
+        self.engine = UpdateEngine(
             (objective,),
             mode="eager",
             planned_updates=0,
@@ -225,7 +225,7 @@ class Adjacency:
             "cells": self.cells.state_dict(),
             "network": self.network.state_dict(),
             "trained": self.trained.clone(),
-            "engine": self._engine.state_dict(),
+            "engine": self.engine.state_dict(),
             "generator": generator_state(self._rng),
             "learned": dict(self._learned),
         }
@@ -235,18 +235,32 @@ class Adjacency:
         self.cells.load_state_dict(state["cells"])
         self.network.load_state_dict(state["network"])
         self.trained.copy_(state["trained"])
-        self._engine.load_state_dict(state["engine"])
+        self.engine.load_state_dict(state["engine"])
         load_generator_state(self._rng, state["generator"])
         self._learned = dict(state["learned"])
 
     def _train(self) -> None:
-        """Passes through all pairs of cells, up to `most_updates` gradient steps."""
-        pairs = self._pairs()
-        for index in islice(self._batches(len(pairs.adjacent)), self.params.most_updates):
-            self._engine.step(pairs, torch.from_numpy(index).to(pairs.one.device))
+        """Learn from all pairs of cells, and see how many of them are taken for what they are."""
+        device = self.network.online.device
+        one, other = np.triu_indices(len(self.cells), 1)
+        places = torch.from_numpy(self.cells.places).to(device)
+        adjacent = torch.from_numpy(self.cells.adjacent[one, other]).to(device)
+        pairs = PlacePairs(places[one], places[other], adjacent)
+        for index in islice(self._batches(len(one)), self.params.most_updates):
+            self.engine.step(pairs, torch.from_numpy(index).to(device))
         self.trained.fill_(1.0)
-        learned = self._engine.drain_metrics()
-        self._learned = {"adjacency/loss": learned["loss"], **self._judged(pairs)}
+        with torch.inference_mode():
+            embedded = self.embedded(places)
+            near = embedded_distance(embedded[one], embedded[other]) <= self.params.margin
+        shares = {
+            "adjacency/adjacent_found": near[adjacent],
+            "adjacency/apart_found": ~near[~adjacent],
+        }
+        self._learned = {
+            "adjacency/cells": float(len(places)),
+            "adjacency/loss": self.engine.drain_metrics()["loss"],
+            **{name: float(found.float().mean()) for name, found in shares.items() if len(found)},
+        }
 
     def _batches(self, count: int) -> Iterator[IntArray]:
         """Which of so many pairs make up each batch: all of them, shuffled, `epochs` times."""
@@ -254,28 +268,6 @@ class Adjacency:
             order = self._rng.permutation(count)
             for begin in range(0, count, self.params.batch):
                 yield order[begin : begin + self.params.batch]
-
-    def _pairs(self) -> PlacePairs:
-        """All pairs of different cells."""
-        one, other = np.triu_indices(len(self.cells), 1)
-        places, adjacent = self.cells.places, self.cells.adjacent[one, other]
-        device = self.network.online.device
-        return PlacePairs(
-            *(torch.from_numpy(values).to(device) for values in (places[one], places[other], adjacent))
-        )
-
-    def _judged(self, pairs: PlacePairs) -> dict[str, float]:
-        """How many of the pairs the network takes for what they are."""
-        with torch.inference_mode():
-            distance = embedded_distance(self.embedded(pairs.one), self.embedded(pairs.other))
-            near = (distance <= self.params.margin).cpu().numpy()
-        adjacent = pairs.adjacent.cpu().numpy()
-        shares = {
-            "adjacency/adjacent_found": near[adjacent],
-            "adjacency/apart_found": ~near[~adjacent],
-        }
-        found = {name: float(share.mean()) for name, share in shares.items() if len(share)}
-        return {"adjacency/cells": float(len(self.cells)), **found}
 
 
 def _embedding(params: AdjacencyParameters, size: int, rng: torch.Generator) -> nn.Sequential:

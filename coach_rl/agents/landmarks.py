@@ -121,7 +121,9 @@ class LandmarkPlanner:
         places = here
         if self._store.counts.sum() >= self.params.starts:
             landmarks = self.landmarks(observation)
-            places = landmarks if self.params.shift is None else self.shifted(landmarks, observation)
+            places = (
+                landmarks if self.params.shift is None else self.shifted(landmarks, observation)
+            )
         self._seconds += time.perf_counter() - began
         return places.astype(np.float32)
 
@@ -167,7 +169,9 @@ class LandmarkPlanner:
         begins, ends = self._new.take()
         counts = ends - begins
         rows = np.repeat(np.arange(len(counts)), counts)
-        steps = np.concatenate([np.arange(*interval) for interval in zip(begins, ends, strict=True)])
+        steps = np.concatenate(
+            [np.arange(*interval) for interval in zip(begins, ends, strict=True)]
+        )
         visited = self._states(self._store.positions_of(rows, steps))
         novelty.offer(visited, self._goal.achieved(visited))
         for _ in range(int(novelty.params.updates_per_step * len(steps))):

@@ -83,7 +83,7 @@ class Novelty:
             for _ in range(2)
         )
         objective = Objective(network=self.predictor, loss=self.loss, optimizer=params.optimizer)
-        self._engine = UpdateEngine(
+        self.engine = UpdateEngine(
             (objective,),
             mode="eager",
             planned_updates=0,
@@ -126,7 +126,7 @@ class Novelty:
 
     def learn(self, states: Observation) -> None:
         """One gradient step on states [B, ...] each."""
-        self._engine.step(StateBatch(self._tensors(states)))
+        self.engine.step(StateBatch(self._tensors(states)))
 
     def loss(self, flat: Tensor, batch: StateBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Mean squared error of the predictions."""
@@ -135,7 +135,7 @@ class Novelty:
 
     def metrics(self) -> dict[str, float]:
         """The mean score of the states kept, and of the predictions' loss since the last call."""
-        drained = self._engine.drain_metrics()
+        drained = self.engine.drain_metrics()
         found = {"landmarks/novelty": float(self._scores.mean())} if len(self._scores) else {}
         if "novelty_loss" in drained:
             found["landmarks/novelty_loss"] = drained["novelty_loss"]
@@ -147,7 +147,7 @@ class Novelty:
         return {
             "predictor": self.predictor.state_dict(),
             "random": self.random.state_dict(),
-            "engine": self._engine.state_dict(),
+            "engine": self.engine.state_dict(),
             "states": {key: values.copy() for key, values in self.states.items()},
             _SCORES: self._scores.copy(),
             **places,
@@ -157,7 +157,7 @@ class Novelty:
         """Go on bit for bit from a saved state."""
         self.predictor.load_state_dict(state["predictor"])
         self.random.load_state_dict(state["random"])
-        self._engine.load_state_dict(state["engine"])
+        self.engine.load_state_dict(state["engine"])
         self.states = {key: values.copy() for key, values in state["states"].items()}
         self._scores = state[_SCORES].copy()
         self.places = state["places"].copy() if "places" in state else None

@@ -122,8 +122,8 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, Share
 
     def build_guide(
         self,
-        agent: FilteredAgent[RowState],  # noqa: ARG002 (for those that have a guide)
-        context: AgentContext,  # noqa: ARG002
+        agent: FilteredAgent[RowState],
+        context: AgentContext,
     ) -> Guide | None:
         """What the actor's actions should keep to; None: the critic alone says."""
         return None
