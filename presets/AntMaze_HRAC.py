@@ -85,8 +85,11 @@ class Panel(HIROPanel):
     """Standard deviation of the noise on sub-goals, in metres."""
     layers: tuple[int, ...] = (300, 300)
     memory: int = 200_000
-    novelty_updates: float = 1.0
-    """HIGL: gradient steps per environment step of the network that tells what is novel."""
+    landmark_decisions: int = 32
+    """HIGL: decisions of a batch that landmarks are planned for; its program: all of them."""
+    novelty_updates: float = 0.25
+    """HIGL: gradient steps per environment step of the network that tells what is novel; its
+    program: 1."""
     evaluation_interval: int = 50_000
 
 
@@ -138,7 +141,9 @@ def graph_manager(panel: Panel) -> GraphManager:
         schedule=panel.schedule(),
         adjacency=AdjacencyParameters(),
         landmarks=replace(
-            landmarks, novelty=replace(landmarks.novelty, updates_per_step=panel.novelty_updates)
+            landmarks,
+            decisions=panel.landmark_decisions,
+            novelty=replace(landmarks.novelty, updates_per_step=panel.novelty_updates),
         ),
         evaluation_world=panel.world(targets="evaluation"),
         validation=_validation(panel),

@@ -48,6 +48,9 @@ class LandmarkParameters:
     shift: Positive[float] | None = 2.0
     """Sub-goals are drawn to the point at this distance in the landmark's direction, in units of
     the goal; None: to the landmark itself."""
+    decisions: Positive[int] | None = None
+    """Decisions of a batch that a landmark is planned for, and that the loss is the mean of; None:
+    all. Planning costs as much as this times the number of landmarks."""
     starts: NonNegative[int] = 60_000
     """Steps of the level below before landmarks are used; until then sub-goals are drawn to where
     one is."""

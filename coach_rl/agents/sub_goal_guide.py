@@ -36,7 +36,7 @@ from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.row_history import RowHistory, UnreadSteps
 
 LANDMARK = "landmark"
-"""The extra of a batch under which the places stand that sub-goals are drawn to, [B, G]."""
+"""The extra of a batch under which the places stand that its first sub-goals are drawn to."""
 
 
 @parameter_class
@@ -113,7 +113,8 @@ class SubGoalGuide:
         """The batch with what the actor's loss needs."""
         if self.planner is None:
             return batch
-        seen = {key: values.cpu().numpy() for key, values in batch.observation.items()}
+        count = self.planner.params.decisions
+        seen = {key: values[:count].cpu().numpy() for key, values in batch.observation.items()}
         targets = torch.from_numpy(self.planner.targets(seen))
         landmark = targets.to(batch.action.device, non_blocking=True)
         return batch._replace(extras={**batch.extras, LANDMARK: landmark})
@@ -131,7 +132,8 @@ class SubGoalGuide:
         loss, metrics = adjacency.params.weight * penalty, {"adjacency_penalty": penalty}
         if self.planner is not None:
             landmark = adjacency.embedded(batch.extras[LANDMARK])
-            pull = adjacency_penalty(embedded_distance(landmark, proposed), margin)
+            drawn = proposed[: len(landmark)]
+            pull = adjacency_penalty(embedded_distance(landmark, drawn), margin)
             loss, metrics["landmark_loss"] = loss + self.planner.params.weight * pull, pull
         return adjacency.trained * loss, metrics
 

@@ -126,10 +126,13 @@ def in_numpy(network, places):
     return places @ last.weight.detach().numpy().T + last.bias.detach().numpy()
 
 
-@pytest.mark.parametrize("goals", [RELATIVE, ABSOLUTE], ids=["relative", "absolute"])
-def test_losses_equal_a_plain_loop(goals):
+@pytest.mark.parametrize(
+    ("goals", "decisions"), [(RELATIVE, 11), (ABSOLUTE, None)], ids=["relative, few", "absolute"]
+)
+def test_losses_equal_a_plain_loop(goals, decisions):
     adjacency = replace(ADJACENT, near=0.01, far=0.03, weight=3.0)
-    params = replace(HIGL, adjacency=adjacency, landmarks=replace(HIGL.landmarks, weight=5.0))
+    landmarks = replace(HIGL.landmarks, weight=5.0, decisions=decisions)
+    params = replace(HIGL, adjacency=adjacency, landmarks=landmarks)
     manager = built(stack(top_agent(guide=params), goals=goals))
     manager.run()
     agent, _ = agents_of(manager)
@@ -147,10 +150,10 @@ def test_losses_equal_a_plain_loop(goals):
     ]
 
     def excess(one, other):
-        return np.mean(
-            [max(np.linalg.norm(a - b) - 0.02, 0) for a, b in zip(one, other, strict=True)]
-        )
+        pairs = zip(one, other[: len(one)], strict=True)
+        return np.mean([max(np.linalg.norm(a - b) - 0.02, 0) for a, b in pairs])
 
+    assert len(embedded[2]) == (decisions or 30)
     penalty, pull = excess(embedded[0], embedded[1]), excess(embedded[2], embedded[1])
     assert penalty > 0.01
     assert pull > 0.01
