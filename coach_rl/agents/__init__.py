@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.adjacency import AdjacencyParameters
     from coach_rl.agents.agent_group import AgentGroup, AgentGroupParameters, GroupMember
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
+    from coach_rl.agents.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
     from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
@@ -33,22 +34,31 @@ if TYPE_CHECKING:
         OffPolicyAgent,
         OffPolicyAgentParameters,
     )
+    from coach_rl.agents.option_critic_agent import (
+        OptionCriticAgent,
+        OptionCriticAgentParameters,
+        TerminationParameters,
+    )
     from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
     from coach_rl.agents.scripted_agent import ScriptedAgent, ScriptedAgentParameters
+    from coach_rl.agents.skill_agents import SkillAgents, SkillAgentsParameters
     from coach_rl.agents.sub_goal_guide import SubGoalGuideParameters
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
+    from coach_rl.agents.uniform_agent import UniformAgent, UniformAgentParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "ActingPolicy", "AdjacencyParameters", "AgentGroup", "AgentGroupParameters",
-    "DDPGAgentParameters", "DDPGAlgorithmParameters", "DQNAgentParameters",
-    "DQNAlgorithmParameters", "FilteredAgent", "GraphAgent", "GraphAgentParameters", "GroupMember",
-    "Guide", "HACAgentParameters", "HIROAgent", "HIROAgentParameters", "LandmarkParameters",
-    "Learner", "LearnerContext", "LearningParameters", "NoveltyParameters", "OffPolicyAgent",
-    "OffPolicyAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
+    "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
+    "DQNAlgorithmParameters", "DiscriminatorParameters", "FilteredAgent", "GraphAgent",
+    "GraphAgentParameters", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent",
+    "HIROAgentParameters", "LandmarkParameters", "Learner", "LearnerContext", "LearningParameters",
+    "NoveltyParameters", "OffPolicyAgent", "OffPolicyAgentParameters", "OptionCriticAgent",
+    "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
     "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
-    "SubGoalCorrectionParameters", "SubGoalGuideParameters", "TD3AgentParameters",
-    "TD3AlgorithmParameters", "costs_to", "farthest_points", "path_costs",
+    "SkillAgents", "SkillAgentsParameters", "SubGoalCorrectionParameters", "SubGoalGuideParameters",
+    "TD3AgentParameters", "TD3AlgorithmParameters", "TerminationParameters", "UniformAgent",
+    "UniformAgentParameters", "costs_to", "farthest_points", "path_costs",
 ]  # fmt: skip

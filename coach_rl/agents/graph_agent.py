@@ -47,6 +47,9 @@ class GraphAgentParameters:
     """Share of an edge's estimate that a new try replaces."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
+    besides: tuple[float, ...] = ()
+    """What way-points ask of the goal's elements beyond the place, where the level below has goals
+    with more elements than this level's."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited place, not the goal."""
     report_every: Positive[int] = 1000
@@ -64,8 +67,29 @@ class GraphAgentParameters:
                 f"{context.place.owner(self.name)} needs scipy for its shortest paths; "
                 f"{how_to_install('graph')}"
             )
-        own, sub_goal = _goals(context.place, self.name)
+        own, sub_goal = self._goals(context.place)
         return GraphAgent(self, own=own, sub_goal=sub_goal)
+
+    def _goals(self, place: LevelPlace) -> tuple[GoalSpace, GoalSpace]:
+        """The goals of the agent's own level and of the level below.
+
+        Raises:
+            ConfigurationError: One has none, or they are not places in the same coordinates.
+        """
+        owner = place.owner(self.name)
+        own, sub_goal = place.goal, place.sub_goal
+        if own is None or sub_goal is None:
+            raise ConfigurationError(
+                f"{owner} plans ways to its level's goals along goals of the level below; both need"
+                " a goal_space"
+            )
+        if own.observed != "absolute" or own.size + len(self.besides) != sub_goal.size:
+            raise ConfigurationError(
+                f"{owner} needs goals that are seen absolutely and, with GraphAgentParameters."
+                f"besides, have as many elements as those of the level below; got {own.size} "
+                f"({own.observed}), besides={self.besides} and {sub_goal.size}"
+            )
+        return own, sub_goal
 
 
 @dataclass(kw_only=True)
@@ -78,6 +102,8 @@ class GraphRows:
     """[N] the place it heads for; -1 where that is the goal itself."""
     heading: IntArray
     """[N] the place that the row explores instead of its goal; -1 for none."""
+    missed: IntArray
+    """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
     noise: RowNoise
     """Uniform numbers for exploring."""
 
@@ -87,6 +113,7 @@ class GraphRows:
             "place": self.place.copy(),
             "way_point": self.way_point.copy(),
             "heading": self.heading.copy(),
+            "missed": self.missed.copy(),
             "noise": self.noise.state_dict(),
         }
 
@@ -95,6 +122,7 @@ class GraphRows:
         self.place[:] = state["place"]
         self.way_point[:] = state["way_point"]
         self.heading[:] = state["heading"]
+        self.missed[:] = state["missed"]
         self.noise.load_state_dict(state["noise"])
 
 
@@ -112,7 +140,7 @@ class GraphAgent:
     ) -> None:
         self.name, self._params = params.name, params
         self._own, self._sub_goal = own, sub_goal
-        bounds = np.array(sub_goal.low), np.array(sub_goal.high)
+        bounds = np.array(sub_goal.low)[: own.size], np.array(sub_goal.high)[: own.size]
         self.graph = WayPointGraph(
             Grid.over(*bounds, params.spacing), forgetting=params.forgetting, worst=params.worst
         )
@@ -132,6 +160,7 @@ class GraphAgent:
             place=np.zeros(num_envs, np.int64),
             way_point=np.full(num_envs, _NOWHERE),
             heading=np.full(num_envs, _NOWHERE),
+            missed=np.full(num_envs, _NOWHERE),
             noise=RowNoise(
                 num_rows=num_envs,
                 size=1 + _EXPLORING_PLACES,
@@ -145,28 +174,33 @@ class GraphAgent:
         """The next way-points [R, G], as the level below is to be asked for them."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
-        positions = self._sub_goal.achieved(request.observation)
+        positions = self._sub_goal.achieved(request.observation)[:, : self._own.size]
         goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
         places = self.graph.grid.nearest(positions)
+        row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         heading = row_state.heading[rows]
         targets = np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
-        way_points = self.graph.next_places(places, targets)
+        way_points = self.graph.next_places(places, targets, without=row_state.missed[rows])
         arrives = (places == targets) & (heading == _NOWHERE)
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
         row_state.place[rows] = places
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
+        besides = np.tile(self._params.besides, (len(rows), 1))
         self._planning_seconds += time.perf_counter() - began
-        return self._sub_goal.asked_by(wanted.astype(np.float32), request.observation)
+        return self._sub_goal.asked_by(
+            np.hstack([wanted, besides]).astype(np.float32), request.observation
+        )
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        """Learn which edges were passed, unless in TEST."""
-        if clock.phase is Phase.TEST:
-            return
+        """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
         rows = outcome.rows
         reached = (outcome.below & int(End.GOAL)) > 0
-        failed = (outcome.below & int(End.HORIZON)) > 0
+        failed = ~reached & ((outcome.below & int(End.HORIZON)) > 0)
         begins, ends = row_state.place[rows], row_state.way_point[rows]
+        row_state.missed[rows] = np.where(failed, ends, _NOWHERE)
+        if clock.phase is Phase.TEST:
+            return
         np.add.at(self.visits, begins, 1)
         self._decisions += len(rows)
         for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
@@ -178,6 +212,7 @@ class GraphAgent:
     def restart_rows(self, row_state: GraphRows) -> None:
         """Rows that begin anew head for a place chosen anew."""
         row_state.heading[:] = _NOWHERE
+        row_state.missed[:] = _NOWHERE
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Report what was learned, every so many decisions; there are no gradient steps."""
@@ -249,24 +284,3 @@ class GraphAgent:
         row_state.heading[starts] = np.where(
             numbers[:, 0] < self._params.exploring, chosen, _NOWHERE
         )
-
-
-def _goals(place: LevelPlace, name: str) -> tuple[GoalSpace, GoalSpace]:
-    """The goals of an agent's own level and of the level below.
-
-    Raises:
-        ConfigurationError: One has none, or they are not places in the same coordinates.
-    """
-    owner = place.owner(name)
-    own, sub_goal = place.goal, place.sub_goal
-    if own is None or sub_goal is None:
-        raise ConfigurationError(
-            f"{owner} plans ways to its level's goals along goals of the level below; both need a "
-            "goal_space"
-        )
-    if own.size != sub_goal.size or own.observed != "absolute":
-        raise ConfigurationError(
-            f"{owner} needs goals that are seen absolutely and have as many elements as those of "
-            f"the level below, got {own.size} ({own.observed}) and {sub_goal.size}"
-        )
-    return own, sub_goal
