@@ -355,7 +355,7 @@ def hiro_experiment(
 def _guide(
     panel: HIROPanel, adjacency: AdjacencyParameters, landmarks: LandmarkParameters
 ) -> SubGoalGuideParameters | None:
-    """What sub-goals keep to.
+    """The terms of the upper actor's loss that guide its sub-goals.
 
     HIGL's program has the landmark loss instead of HRAC's penalty, and takes places for adjacent
     that are half as many steps apart.

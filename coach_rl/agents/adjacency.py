@@ -38,7 +38,7 @@ _FULL = -1
 
 @parameter_class
 class AdjacencyParameters:
-    """How adjacency is learned, and how much it counts. Defaults: those of the authors' program."""
+    """Settings of the constraint and of learning it. Defaults: those of the authors' program."""
 
     weight: NonNegative[float] = 20.0
     """Factor on the penalty that sub-goals beyond the margin add to the actor's loss."""
@@ -103,7 +103,7 @@ class VisitedCells:
 
     @property
     def adjacent(self) -> BoolArray:
-        """Which cells are adjacent, as far as is known; symmetric [C, C]."""
+        """The adjacency matrix, as far as is known: symmetric bool [C, C]."""
         return self._adjacent
 
     def add(self, trajectories: Iterable[FloatArray]) -> None:
@@ -148,7 +148,7 @@ class PlacePairs(NamedTuple):
     other: Tensor
     """[B, G]."""
     adjacent: Tensor
-    """Whether they are adjacent, bool [B]."""
+    """True where they are adjacent, bool [B]."""
 
 
 class Adjacency:
@@ -263,7 +263,7 @@ class Adjacency:
         }
 
     def _batches(self, count: int) -> Iterator[IntArray]:
-        """Which of so many pairs make up each batch: all of them, shuffled, `epochs` times."""
+        """Indices of each batch among so many pairs: all of them, shuffled, `epochs` times."""
         for _ in range(self.params.epochs):
             order = self._rng.permutation(count)
             for begin in range(0, count, self.params.batch):

@@ -222,7 +222,7 @@ class LandmarkPlanner:
         return both, np.concatenate((places, novelty.places))
 
     def _states(self, positions: IntArray) -> Observation:
-        """What the level below observed at positions of its memory, but for its goal."""
+        """Observations of the level below at positions of its memory, without its goal."""
         paths = [path for path in self._store.fields if path.startswith(OBSERVATIONS)]
         return {
             path.removeprefix(OBSERVATIONS): self._store.read(path, positions)

@@ -65,7 +65,7 @@ class Guide(Stateful, Protocol):
         ...
 
     def loss(self, action: Tensor, batch: TransitionBatch) -> tuple[Tensor, Numbers]:
-        """What the actor's actions [B, A] in a prepared batch cost, and metrics; pure."""
+        """The terms for the actor's actions [B, A] in a prepared batch, and metrics; pure."""
         ...
 
     def learn(self) -> None:
@@ -112,7 +112,7 @@ class LearnerContext:
     signals: Signals
     """Takes what the learner wants to see in the logs."""
     guide: Guide | None
-    """What the actor's actions should keep to; None: the critic alone says."""
+    """Terms of the actor's loss beside the critic's value; None: none."""
 
     @property
     def network_arguments(

@@ -125,7 +125,7 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, Share
         agent: FilteredAgent[RowState],
         context: AgentContext,
     ) -> Guide | None:
-        """What the actor's actions should keep to; None: the critic alone says."""
+        """Terms of the actor's loss beside the critic's value; None: none."""
         return None
 
     def shared_batches(self) -> dict[str, int]:

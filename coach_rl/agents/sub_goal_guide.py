@@ -1,4 +1,4 @@
-"""What sub-goals are drawn to beside the critic: adjacency (HRAC) and landmarks (HIGL).
+"""Terms that guide an actor's sub-goals beside the critic: adjacency (HRAC), landmarks (HIGL).
 
     TD3AgentParameters(guide=SubGoalGuideParameters())                                # HRAC
     SACAgentParameters(guide=SubGoalGuideParameters(landmarks=LandmarkParameters()))  # both
@@ -120,7 +120,7 @@ class SubGoalGuide:
         return batch._replace(extras={**batch.extras, LANDMARK: landmark})
 
     def loss(self, action: Tensor, batch: TransitionBatch) -> tuple[Tensor, Numbers]:
-        """What the actor's sub-goals [B, G] cost beside their value, and the metrics.
+        """The terms for the actor's sub-goals [B, G], and the metrics.
 
         The adjacency loss of Zhang et al. 2020, section 4.2, and the landmark loss of Kim et al.
         2021, section 4; nothing before adjacency has been learned.
@@ -146,7 +146,7 @@ class SubGoalGuide:
             self.planner.learn()
 
     def metrics(self) -> dict[str, float]:
-        """Return what there is to tell since the last call."""
+        """Return the metrics since the last call."""
         planner = {} if self.planner is None else self.planner.metrics()
         return self.adjacency.metrics() | planner
 
@@ -182,7 +182,7 @@ def trajectories(
 ) -> Iterator[FloatArray]:
     """The places [T, G] visited one step after the other, for each stretch without a break.
 
-    A stretch goes on from one sub-episode to the next, and ends where the world begins anew.
+    A stretch continues from one sub-episode to the next, and ends where the world begins anew.
 
     Args:
         history: The history of the level below.

@@ -72,7 +72,7 @@ class UnreadSteps:
         return np.maximum(begins - overlap, ends - self._store.sizes), ends
 
     def state_dict(self) -> State:
-        """How far each row was read."""
+        """The number of steps read, by row."""
         return {"read": self._read.copy()}
 
     def load_state_dict(self, state: State) -> None:
