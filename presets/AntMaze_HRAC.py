@@ -36,6 +36,8 @@ PUBLISHED = {
     ("higl", "ant_maze_u24"): 0.603,
 }
 """Success rates after a million steps in DHRL's tables (Lee et al. 2022), by method and world."""
+TORQUE = 30.0
+"""A full action in newton metres, the unit of the programs; the worlds' lie between -1 and 1."""
 WITHOUT_POSITION = InputFilter(
     observation={
         "observation": (
@@ -96,7 +98,7 @@ class Panel(HIROPanel):
 def graph_manager(panel: Panel) -> GraphManager:
     """Walk an ant through a maze with sparse rewards, or HIRO's with dense ones."""
     world = panel.world()
-    places, gear = world.task.goal_space, world.task.gear
+    places = world.task.goal_space
     seen = replace(panel.torso, keys=("observation", "desired_goal"))
     learner = TD3AgentParameters(
         algorithm=TD3AlgorithmParameters(
@@ -117,8 +119,7 @@ def graph_manager(panel: Panel) -> GraphManager:
         actor_optimizer=AdamParameters(learning_rate=panel.actor_learning_rate),
         critic_optimizer=AdamParameters(learning_rate=panel.learning_rate, l2=1e-4),
         input_filter=WITHOUT_POSITION,
-        # Actions in newton metres; the world's lie between -1 and 1.
-        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-gear, high=gear),)),
+        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-TORQUE, high=TORQUE),)),
     )
     landmarks = LandmarkParameters()
     assert landmarks.novelty is not None
