@@ -19,11 +19,13 @@ from coach_rl.agents.filtered_agent import (
 )
 from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import Guide, LearnerContext, MakeLearner
+from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
@@ -314,6 +316,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         """Return the metrics of the memory and the exploration since the last call."""
         guide = {} if self.guide is None else self.guide.metrics()
         return self.memory.metrics() | self.learner.acting.metrics(clock) | guide
+
+    def inspection_points(self) -> list[InspectionPoint]:
+        """Points at its filters, memory and sampler, at batches, network and updates."""
+        own = points_of_replay(self.name, self.memory, self.learner)
+        return [*super().inspection_points(), *own]
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows."""
