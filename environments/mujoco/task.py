@@ -121,6 +121,11 @@ class MujocoTask:
             f"{type(self).__name__} takes camera_id or camera_name, got both",
         )
 
+    @property
+    def has_own_advance(self) -> bool:
+        """Return whether `advance` is called for each step; without it, a step costs less."""
+        return type(self).advance is not MujocoTask.advance
+
     def load(self) -> mujoco.MjModel:
         """Compile the model.
 
@@ -143,6 +148,28 @@ class MujocoTask:
                 follows.
             rng: The row's own random stream.
         """
+
+    def advance(
+        self,
+        scene: Scene,
+        data: mujoco.MjData,
+        action: FloatArray,
+        rng: np.random.Generator,  # noqa: ARG002 (for subclasses)
+    ) -> None:
+        """Simulate one step; override it for motors, noise or rules that MuJoCo does not have.
+
+        Threads call it for different rows at once, so it must write to nothing but `data`. What
+        else a row has to remember belongs into `data.userdata` (ask for `nuserdata` in the model):
+        it is saved and restored with the simulator.
+
+        Args:
+            scene: The model and its rest pose.
+            data: The row's simulator.
+            action: [A], float64.
+            rng: The row's own random stream.
+        """
+        data.ctrl[:] = action
+        mujoco.mj_step(scene.model, data, self.frame_skip)
 
     def observation(self, state: MujocoState) -> Array | dict[str, Array]:
         """Return the agent's observation: [R, ...], or such an array per observation key."""
