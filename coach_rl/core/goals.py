@@ -25,7 +25,7 @@ DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
 
 
 class Verdict(NamedTuple):
-    """What goals say of the states that decisions led to."""
+    """The judgement of goals on the states that decisions led to."""
 
     difference: FloatArray
     """[R, G] what is achieved minus the goal."""

@@ -36,9 +36,10 @@ class LevelDescription:
     frozen: bool = False
     """If True, the agent only acts, and neither explores nor learns."""
     stops_on_failure: Literal["never", "training", "always"] = "never"
-    """Whether the level's sub-episode ends where the level below misses a sub-goal because it used
-    up its horizon (Strict Subgoal Execution, Hwang et al. 2026). training: in heat-up and training.
-    always: in evaluations as well. The failure is terminal; its reward is `failure_reward`."""
+    """Phases in which the level's sub-episode ends where the level below misses a sub-goal because
+    it used up its horizon (Strict Subgoal Execution, Hwang et al. 2026). training: heat-up and
+    training. always: evaluations as well. The failure is terminal; its reward is `failure_reward`.
+    """
     failure_reward: float | None = None
     """Reward of a decision that failed, under `stops_on_failure`. None: what is worst under the
     level's goals, which is minus its horizon, or 0 where goals have a time; at a level without

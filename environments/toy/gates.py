@@ -22,9 +22,9 @@ PUSH = 0.03
 """Velocity that a push of 1 adds; the fastest steady motion is 0.03 / (1 - 0.8) = 0.15 a step."""
 MAX_SPEED = 0.15
 START = -0.9
-"""Where the mass starts, and where a closed gate throws it back to."""
+"""Place at which the mass starts, and to which a closed gate throws it back."""
 GATES = (-0.3, 0.3)
-"""Where the gates are; every start lies below them, every goal above."""
+"""Places of the gates; every start lies below them, every goal above."""
 GOALS = (0.6, 0.9)
 """The range of goals."""
 THRESHOLD = 0.05
@@ -83,7 +83,7 @@ class Gates:
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
-        """At rest; any goal, and any time on the clocks."""
+        """The mass at rest, with any goal and any time on the clocks."""
         low, high = GOALS
         rows = len(uniform)
         return {
