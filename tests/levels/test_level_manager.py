@@ -153,7 +153,7 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
     for row in range(company):
         assert len(agents[-1].transitions[row]) == len(phases), "a transition for each step"
         for upper, lower in itertools.pairwise(agents):
-            ended = sum(each["end"] > 0 for each in lower.transitions[row])
+            ended = sum(each["end"] > 0 for each in lower.transitions.get(row, []))
             assert len(upper.transitions.get(row, [])) == ended, "and for each sub-episode below"
 
 
