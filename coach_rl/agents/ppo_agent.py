@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from annotated_types import Ge
 from gymnasium.spaces import Discrete, MultiDiscrete
-from torch import Tensor
+from torch import Tensor, nn
 
 from coach_rl.agents.filtered_agent import (
     AgentRows,
@@ -340,7 +340,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return self.engine.learned()
 
     @property
-    def modules(self) -> dict[str, ActorCritic]:
+    def modules(self) -> dict[str, nn.Module]:
         """The policy and the value on top of what they share."""
         return {"actor_critic": self.model}
 

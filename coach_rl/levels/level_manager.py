@@ -389,7 +389,12 @@ class LevelManager:
             truncated=answer.truncated[places],
             end=judgement.end[places],
             duration=self._rows.duration[rows],
-            info={key: values[places] for key, values in answer.info.items()},
+            info={
+                key: self._rows.agent_rewards[key][rows]
+                if key in self._rows.agent_rewards
+                else values[places]
+                for key, values in answer.info.items()
+            },
         )
 
 
