@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         ParameterError,
         PiecewiseSchedule,
         Space,
+        SuccessRate,
         TrainingSteps,
         UnknownNameError,
     )
@@ -208,6 +209,7 @@ __all__ = [
     "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter", "RunSettings",
     "SACAgentParameters", "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters",
     "SignalParameters", "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters",
+    "SuccessRate",
     "TD3AgentParameters", "TD3AlgorithmParameters", "TargetSync", "TaskParameters",
     "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
     "UnknownNameError", "ValidationParameters", "Variant", "VideoParameters", "__version__",

@@ -80,6 +80,10 @@ class GraphRows:
     """[N] the place that the row explores instead of its goal; -1 for none."""
     noise: RowNoise
     """Uniform numbers for exploring."""
+    planned: int = 0
+    """Decisions that were planned since they were last asked about."""
+    planning_seconds: float = 0.0
+    """Seconds that these took."""
 
     def state_dict(self) -> State:
         """Everything."""
@@ -156,7 +160,11 @@ class GraphAgent:
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
         row_state.place[rows] = places
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
-        self._planning_seconds += time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        row_state.planned += len(rows)
+        row_state.planning_seconds += seconds
+        if clock.phase is not Phase.TEST:
+            self._planning_seconds += seconds
         return self._sub_goal.asked_by(wanted.astype(np.float32), request.observation)
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
@@ -194,6 +202,18 @@ class GraphAgent:
         }
         self._planning_seconds = 0.0
         return TrainingReport(training_steps=0, metrics=metrics)
+
+    def planning(self, row_state: GraphRows) -> dict[str, float]:
+        """Size of the graph, and time that a decision took to plan; see `PlanningAgent`."""
+        grid, planned = self.graph.grid, row_state.planned
+        figures = {
+            "graph_places": float(len(grid.places)),
+            "graph_edges": float(len(grid.begins)),
+        }
+        if planned:
+            figures["planning_seconds"] = row_state.planning_seconds / planned
+        row_state.planned, row_state.planning_seconds = 0, 0.0
+        return figures
 
     def trajectories(self) -> dict[str, Array]:
         """Nothing is kept but counts."""

@@ -28,6 +28,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.block_worker import BlockTick, Setup, joined_answers, put_rows
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
+from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.task import TaskParameters
@@ -380,6 +381,8 @@ class CollectedStack(Stack):
             return 1
         if collection.mode == "asynchronous":
             return collection.ticks
+        if LevelPhases(self.parameters.levels).are_scheduled:  # any tick may bring another phase
+            return 1
         paces = [
             level.agent.decisions_until_training() if isinstance(level.agent, PacedAgent) else 1
             for level in self.levels

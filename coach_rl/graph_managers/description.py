@@ -62,6 +62,14 @@ def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:
         yield "frozen: neither explores nor learns"
+    if params.frozen_from is not None or params.frozen_until is not None:
+        yield f"frozen from {params.frozen_from or 'the beginning'} until " + (
+            str(params.frozen_until or "the end")
+        )
+    if params.warmup is not None:
+        yield f"warm-up on random goals until {params.warmup}"
+    if params.turn is not None:
+        yield f"learns in turns of {params.turn}"
     if params.load is not None:
         yield f"loaded from {params.load}"
 

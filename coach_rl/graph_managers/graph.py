@@ -39,6 +39,7 @@ from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
+from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
@@ -99,6 +100,8 @@ class Graph:
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
+        self.phases = LevelPhases(parameters.levels)
+        """When levels are in a phase of their own."""
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
         self._channel = SignalChannel()
@@ -135,6 +138,8 @@ class Graph:
             )
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
+                for level in self._training.levels:
+                    level.sub_episodes.remember(self.phases.watched.get(level.name, 0))
                 self._training.reset(integer_seed(task.seed, "training", "environment"))
             if recorder is not None and self._training is not None:
                 recorder.prepare(self._training)
@@ -184,9 +189,26 @@ class Graph:
         """
         if sampling:
             self._require_exploring()
-            trained = self.clock.state_dict() | {"phase": Phase.TEST.value}
-            self.evaluation.clock.load_state_dict(trained)
+            self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
         self.evaluation.clock.samples = sampling
+
+    def update_level_phases(self) -> dict[str, Phase]:
+        """Bring the phases of levels up to date; those that have changed, by level, top first."""
+        if not self.phases.are_scheduled:
+            return {}
+        levels, clock = {level.name: level for level in self.training.levels}, self.clock
+        before = {name: clock.of_level(name).phase for name in levels}
+
+        def rates(name: str, over: int) -> float:
+            return levels[name].sub_episodes.success_rate(over)
+
+        clock.levels = self.phases.now(clock, rates)
+        now = {name: clock.of_level(name).phase for name in levels}
+        changed = {name: phase for name, phase in now.items() if phase is not before[name]}
+        for name, phase in changed.items():
+            if phase is Phase.TEST:
+                levels[name].freeze()
+        return changed
 
     def tick(self) -> Tick:
         """One step of all training environments, in the clock's phase; what is due is learned."""
@@ -202,12 +224,14 @@ class Graph:
         return Tick(answer=answer, finished=finished, learned=learned)
 
     def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
-        """Let every level's agent learn, the lowest first; a frozen one does not.
+        """Let every level's agent learn, the lowest first; not those in a phase of their own.
 
         Yields the level, the name of the agent or of the member of a group, and its metrics.
         """
         for level in reversed(self.levels):
-            report = None if level.frozen else self._agents.built[level.name].train(self.clock)
+            if level.frozen or level.name in self.clock.levels:
+                continue
+            report = self._agents.built[level.name].train(self.clock)
             if report is None:
                 continue
             self.clock.training_steps += report.training_steps
@@ -243,6 +267,7 @@ class Graph:
             "training": self.training.state_dict(with_simulators=obstacle is None),
             "tracker": self.tracker.state_dict(),
             "obstacle_to_restoring": obstacle,
+            "level_phases": self.phases.state_dict(),
             **({"processes": self._group.size} if self._group.size > 1 else {}),
         }
 
@@ -263,6 +288,8 @@ class Graph:
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
         self.load_agents(state)
         self.tracker.load_state_dict(state["tracker"])
+        if "level_phases" in state:  # nor is this
+            self.phases.load_state_dict(state["level_phases"])
         reason, saved_by = self._obstacle, state.get("processes", 1)
         if reason is None and saved_by != self._group.size:
             reason = f"{saved_by} processes shared them out when they were saved, now "
@@ -272,6 +299,8 @@ class Graph:
             self._restart_episodes(reason or "as asked for")
         else:
             self._restore(state["training"])
+        if not self.phases.are_scheduled:  # they may have been when it was saved
+            self.clock.levels = {}
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments."""
@@ -287,7 +316,8 @@ class Graph:
         still = []
         for level in self.levels:
             agent = self._agents.built[level.name]
-            if level.frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
+            is_frozen = level.frozen or self.clock.levels.get(level.name) is Phase.TEST
+            if is_frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
                 still.append(f"agent '{level.agent.name}' of level '{level.name}'")
         if len(still) == len(self.levels):
             raise ConfigurationError(

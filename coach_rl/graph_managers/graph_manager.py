@@ -452,6 +452,8 @@ class GraphManager:
             clock.phase, progress.has_begun = phase, True
             yield progress.record("phase", clock)
         while not is_over():
+            if changed := graph.update_level_phases():
+                yield from self._settling([*progress.level_phase_records(clock, changed)])
             started = time.perf_counter()
             tick = graph.tick()
             now = time.perf_counter()
@@ -472,7 +474,7 @@ class GraphManager:
             ]
             if progress.is_due(clock):
                 self._standstill.look(clock, graph.tracker.lengths)
-                levels = level_metrics(graph.training, "level")
+                levels = level_metrics(graph.training, "level", graph.phases.metrics(clock))
                 records += progress.speed_records(clock, levels, graph.training.metrics())
                 records += progress.signal_records(clock, graph.training.signals.drain("signals"))
                 graph.training.signals.warn_once()

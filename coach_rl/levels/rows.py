@@ -42,6 +42,8 @@ class LevelRows:
     """[N] the level above tests this sub-episode: nobody explores."""
     decision_tested: BoolArray
     """[N] the level's own open decision is tested, by itself or from above."""
+    decision_frozen: BoolArray
+    """[N] the level's own open decision was made while its agent was frozen for a time."""
     decisions: IntArray
     """[N] decisions in this sub-episode so far."""
     own_return: FloatArray
@@ -49,7 +51,7 @@ class LevelRows:
     reward: FloatArray
     """[N] raw reward of this sub-episode, discounted, for the level above; 0 at the top."""
     duration: IntArray
-    """[N] simulator steps of this sub-episode, for the level above; 0 at the top."""
+    """[N] simulator steps of this sub-episode."""
 
     @classmethod
     def new(cls, num_envs: int, *, goal_size: int, outer_sizes: Sequence[int]) -> Self:
@@ -76,6 +78,7 @@ class LevelRows:
             episode_start=nowhere(),
             tested=nowhere(),
             decision_tested=nowhere(),
+            decision_frozen=nowhere(),
             decisions=np.zeros(num_envs, np.int64),
             own_return=np.zeros(num_envs, np.float64),
             reward=np.zeros(num_envs, np.float64),
@@ -121,12 +124,11 @@ class LevelRows:
             discount: Discount of rewards per simulator step; None at the top: nothing goes up.
         """
         self.decisions[index] += 1
-        if discount is None:
-            return
-        reward = answer.reward
-        if discount != 1.0:
-            reward = reward * discount ** self.duration[index]
-        self.reward[index] += reward
+        if discount is not None:
+            reward = answer.reward
+            if discount != 1.0:
+                reward = reward * discount ** self.duration[index]
+            self.reward[index] += reward
         self.duration[index] += answer.duration
 
     def go_on(
@@ -163,4 +165,5 @@ class LevelRows:
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         for field in dataclasses.fields(self):
-            setattr(self, field.name, copy.deepcopy(state[field.name]))
+            if field.name in state:  # earlier versions lack some
+                setattr(self, field.name, copy.deepcopy(state[field.name]))

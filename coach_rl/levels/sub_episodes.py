@@ -1,5 +1,7 @@
 """Statistics of a level's sub-episodes, for the log."""
 
+from collections import deque
+
 import numpy as np
 
 from coach_rl.core.goals import length_of
@@ -15,7 +17,7 @@ _ENDS = {
 }
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
-_MEANS = (*_DISTANCES, "decisions", "return")
+_MEANS = (*_DISTANCES, "decisions", "steps", "return")
 _SUMS = ("count", *_ENDS, *_MEANS, "decided", "tested", "penalised")
 METRICS = (
     "sub_episodes",
@@ -24,7 +26,7 @@ METRICS = (
     "tested_share",
     "penalised_share",
 )
-"""The names of all statistics."""
+"""The names of all statistics of sub-episodes."""
 
 Differences = tuple[FloatArray, FloatArray]
 """Differences between goals and the starts, and the ends, of their sub-episodes, [E, G] each."""
@@ -35,9 +37,21 @@ class SubEpisodes:
 
     def __init__(self) -> None:
         self._sums = dict.fromkeys(_SUMS, 0.0)
-        self._new: list[tuple[Array, Differences | None, IntArray, FloatArray]] = []
+        self._new: list[tuple[Array, Differences | None, IntArray, IntArray, FloatArray]] = []
         """Not yet in the sums: adding up once in a while costs less than at every tick."""
         self._counted: BoolArray | None = None
+        self._last: deque[bool] = deque(maxlen=0)
+        """Whether the last sub-episodes reached their goals."""
+
+    def remember(self, count: int) -> None:
+        """Remember so many of the last sub-episodes from now on, for `success_rate`."""
+        self._last = deque(self._last, maxlen=count)
+
+    def success_rate(self, over: int) -> float:
+        """Share of the last `over` sub-episodes that reached their goals; 0 before there are."""
+        if len(self._last) < over:
+            return 0.0
+        return sum(list(self._last)[-over:]) / over
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out what ends from now on in other rows than these, [N]; `drain` counts all again.
@@ -53,6 +67,7 @@ class SubEpisodes:
         *,
         differences: Differences | None,
         decisions: IntArray,
+        steps: IntArray,
         returns: FloatArray,
     ) -> None:
         """Take in the sub-episodes that ended in a tick.
@@ -63,14 +78,17 @@ class SubEpisodes:
             differences: From their goals to where they began, and to where they ended, [E, G]
                 each; None without goals.
             decisions: How many each took, [E].
+            steps: How many of the simulator each took, [E].
             returns: Their rewards added up, [E].
         """
         if self._counted is not None:
             kept = self._counted[rows]
-            end, decisions, returns = end[kept], decisions[kept], returns[kept]
+            end, decisions, steps, returns = end[kept], decisions[kept], steps[kept], returns[kept]
             if differences is not None:
                 differences = differences[0][kept], differences[1][kept]
-        self._new.append((end, differences, decisions, returns))
+        if self._last.maxlen:
+            self._last.extend((end & np.uint8(End.GOAL) > 0).tolist())
+        self._new.append((end, differences, decisions, steps, returns))
         if len(self._new) >= _FOLD_AT:
             self._fold()
 
@@ -103,19 +121,21 @@ class SubEpisodes:
         return scalars
 
     def state_dict(self) -> State:
-        """The sums."""
+        """The sums, and what is remembered."""
         self._fold()
-        return dict(self._sums)
+        return {**self._sums, "last": list(self._last)}
 
     def load_state_dict(self, state: State) -> None:
         """Go on with the saved sums."""
-        self._sums, self._new = dict(state), []
+        saved = dict(state)
+        self._last = deque(saved.pop("last", ()), maxlen=self._last.maxlen)
+        self._sums, self._new = dict.fromkeys(_SUMS, 0.0) | saved, []
 
     def _fold(self) -> None:
         """Bring what is new into the sums."""
         if not self._new:
             return
-        ends, differences, decisions, returns = zip(*self._new, strict=True)
+        ends, differences, decisions, steps, returns = zip(*self._new, strict=True)
         self._new, sums, end = [], self._sums, np.concatenate(ends)
         sums["count"] += len(end)
         for name, bit in _ENDS.items():
@@ -124,6 +144,7 @@ class SubEpisodes:
             for name, parts in zip(_DISTANCES, zip(*differences, strict=True), strict=True):
                 sums[name] = _added_in_turn(sums[name], length_of(np.concatenate(parts)))
         sums["decisions"] += int(np.concatenate(decisions).sum())
+        sums["steps"] += int(np.concatenate(steps).sum())
         sums["return"] = _added_in_turn(sums["return"], np.concatenate(returns))
 
 

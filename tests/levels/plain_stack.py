@@ -30,6 +30,7 @@ class Level:
     real_end_is_terminal: bool = False
     testing_rate: float = 0.0
     frozen: bool = False
+    may_freeze: bool = False
 
 
 class Walk:
@@ -183,10 +184,14 @@ class Answer:
 
 
 class Recursion:
-    """One environment played until the phases are used up, one phase for each step."""
+    """One environment played until the phases are used up, one phase for each step.
 
-    def __init__(self, seed, row, levels, phases, discount):
+    Where levels are in phases of their own, `own_phases` has them by name, for each step.
+    """
+
+    def __init__(self, seed, row, levels, phases, discount, own_phases=None):
         self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
+        self.own_phases = own_phases or [{}] * len(phases)
         self.row, self.steps = row, 0
         self.transitions = [[] for _ in levels]
         self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
@@ -204,9 +209,20 @@ class Recursion:
     def is_tested(self, depth):
         """Whether the level tests its next decision, of its own accord."""
         rate = self.levels[depth].testing_rate
-        if rate == 0 or self.phases[self.steps] is not Phase.TRAIN:
+        if rate == 0 or not self.may_test(depth, self.steps):
             return False
         return bool(self.noise[depth].draw(np.array([self.row]))[0, 0] < rate)
+
+    def may_test(self, depth, step):
+        """Whether a level tests decisions at a step: not where it acts at random."""
+        own = self.own_phases[step].get(self.levels[depth].name)
+        return self.phases[step] is Phase.TRAIN and own is not Phase.HEATUP
+
+    def phase_of(self, depth, step):
+        level = self.levels[depth]
+        return (
+            Phase.TEST if level.frozen else self.own_phases[step].get(level.name, self.phases[step])
+        )
 
     def episode(self, depth, order, outer, *, quiet):
         """Play a level's sub-episode as it is told; at the top, play one after the other.
@@ -231,10 +247,14 @@ class Recursion:
             action, tested, answer = self.decision(depth, order, outer, quiet)
             decisions += 1
             reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
+            heard = self.phase_of(depth, self.steps - 1)
+            if level.may_freeze and known["phase"] is Phase.TEST:
+                heard = Phase.TEST  # what came of a decision of a frozen agent is not for learning
             following = self.given_goal() if depth == 0 and not end else order
             self.transitions[depth].append(
                 {
                     **known,
+                    "heard": heard,
                     "action": np.array(action).tolist(),
                     "after": answer.after.tolist(),
                     "told after": None if order is None else order.shown(answer.after).tolist(),
@@ -248,7 +268,7 @@ class Recursion:
                     "tested": tested,
                 }
             )
-            if self.phases[self.steps - 1] is Phase.TRAIN and level.testing_rate > 0:
+            if self.may_test(depth, self.steps - 1) and level.testing_rate > 0:
                 # Failed where the level below used up its horizon and met no other end.
                 is_failed = tested and answer.end == End.HORIZON
                 totals.update(decided=1, tested_share=tested, penalised_share=is_failed)
@@ -263,10 +283,11 @@ class Recursion:
             distance = 0.0 if order is None else order.distance(answer.after)
             totals.update(sub_episodes=1, decisions=decisions, distance=distance)
             totals.update({"return": returns, "distance_at_start": distance_at_start})
+            totals.update(steps=duration)
             totals.update({f"{bit.name.lower()}_share": bool(end & bit) for bit in End})
             if depth:
                 return Answer(answer.after, reward_up, duration, answer.real, end)
-            decisions, returns = 0, 0.0
+            decisions, returns, duration = 0, 0.0, 0
 
     def given_goal(self):
         """The top's goal, which is the walk's own and may move within an episode."""
@@ -282,7 +303,7 @@ class Recursion:
             "starts": starts,
             "fresh": self.fresh[depth],
             "quiet": quiet,
-            "phase": Phase.TEST if self.levels[depth].frozen else self.phases[self.steps],
+            "phase": self.phase_of(depth, self.steps),
         }
 
     def decision(self, depth, order, outer, quiet):
