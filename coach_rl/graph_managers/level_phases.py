@@ -33,16 +33,13 @@ class LevelPhases:
     """
 
     def __init__(self, levels: Sequence[LevelDescription]) -> None:
+        self.are_scheduled = any(level.warmup is not None or level.may_freeze for level in levels)
+        """True if any level ever has a phase of its own."""
         self._levels = levels
         self._reached: set[str] = set()
         """The success rates that were reached, by level and field."""
         self._turns_since: int | None = None
         """Environment steps at which the first turn began; None before."""
-
-    @property
-    def are_scheduled(self) -> bool:
-        """True if any level ever has a phase of its own."""
-        return any(level.warmup is not None or level.may_freeze for level in self._levels)
 
     @property
     def watched(self) -> dict[str, int]:

@@ -92,6 +92,7 @@ class LevelManager:
         self._discount = discount if above else None  # nothing goes up from the top
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
         self._frozen_clock = Clock(phase=Phase.TEST) if params.frozen else None
+        self._may_freeze = params.may_freeze
         spaces_above = [each.goal_space for each in above]
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
         n = environment.num_envs
@@ -192,8 +193,8 @@ class LevelManager:
             episode_start=rows.episode_start[waiting],
             greedy=tested,
         )
-        clock = self._agent_clock
-        action = self.agent.act(self._agent_rows, request, clock)
+        agent_clock = self._agent_clock
+        action = self.agent.act(self._agent_rows, request, agent_clock)
         if self.on_decision is not None:
             self.on_decision(shown, action)
         if self._followed is not None:
@@ -201,8 +202,8 @@ class LevelManager:
         elif self._tests_now:
             tested = tested | (self._testing.draw(waiting)[:, 0] < (self.params.testing_rate or 0))
         rows.decision_tested[waiting] = tested
-        if self.params.may_freeze:
-            rows.decision_frozen[waiting] = clock.phase is Phase.TEST
+        if self._may_freeze:
+            rows.decision_frozen[waiting] = agent_clock.phase is Phase.TEST
         rows.waiting[waiting] = False
         directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
         self.environment.send(directive, waiting)
@@ -349,9 +350,9 @@ class LevelManager:
         )
 
     def _tell(self, outcome: Outcome) -> None:
-        """Tell the agent, which learns from decisions that it has not made while it was frozen."""
+        """Tell the agent; it learns nothing of decisions that it made while it was frozen."""
         clock = self._agent_clock
-        if self.params.may_freeze and clock.learns:
+        if self._may_freeze and clock.learns:
             frozen = self._rows.decision_frozen[outcome.rows]
             if np.count_nonzero(frozen):
                 silent = replace(clock, phase=Phase.TEST)

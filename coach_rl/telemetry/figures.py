@@ -69,7 +69,9 @@ class Figures:
 
     def take_in(self, record: LogRecord) -> None:
         """Keep what is new in a record."""
-        self.last, scalars = record, record.scalars
+        scalars = record.scalars
+        if record.kind != "level_phase":  # the phase of a level is not the run's
+            self.last = record
         match record.kind:
             case "episode":
                 self._rewards.append(scalars["episode/reward"])
