@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from gymnasium import spaces
-from plain_stack import TESTING_SEED, Level, Walk, decide
+from plain_stack import TESTING_SEED, Level, Walk, decide, stops
 
 from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, GoalSpace, OptionSpace
 from coach_rl.core.records import End, EnvResponse
@@ -152,11 +152,20 @@ class Scripted:
             kept.append({**row_state.decisions.pop(row), **came})
 
 
+class Ending(Scripted):
+    """The same, who ends options itself."""
+
+    def ends(self, row_state, rows, observation, clock):
+        assert set(rows.tolist()) <= set(row_state.decisions), "asked before it is told"
+        return stops(observation["observation"])
+
+
 def build(seeds, levels, clock, discount=1.0):
     below, agents = Walks(seeds), []
     for index in reversed(range(len(levels))):
         lower = levels[index + 1].goal_space if index + 1 < len(levels) else None
-        agents.append(Scripted(levels[index], lower, below.spaces.action))
+        kind = Ending if levels[index].ends_options else Scripted
+        agents.append(kind(levels[index], lower, below.spaces.action))
         below = LevelManager(
             levels[index],
             agent=agents[-1],
