@@ -67,18 +67,11 @@ class LevelDescription:
     is their turn; the lowest level begins. None: it takes no turns."""
 
     def __post_init__(self) -> None:
-        begin, end = self.frozen_from, self.frozen_until
         scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
         require(
             not (self.frozen and scheduled),
             f"level '{self.name}' is frozen for the whole run, so {', '.join(scheduled)} would "
             "have no effect; leave out frozen=True, or the rest",
-        )
-        require(
-            type(begin) is not type(end)
-            or isinstance(begin, SuccessRate | None)
-            or begin.count < end.count,  # type: ignore[union-attr]  # they are of the same type
-            f"frozen_from ({begin}) of level '{self.name}' must come before frozen_until ({end})",
         )
 
     @property

@@ -58,7 +58,8 @@ class LevelPhases:
             clock: Phase and counters of training.
             rates: How well each level does.
         """
-        phases, warms_up = {}, False
+        phases: dict[str, Phase] = {}
+        warms_up = False
         for level in reversed(self._levels):
             if self._is_frozen(level, clock, rates):
                 phases[level.name] = Phase.TEST
@@ -136,17 +137,21 @@ def check_level_phases(
         if isinstance(moment, SuccessRate):
             _check_success_rate(moment, level, field, levels)
     for index, level in enumerate(levels):
-        above, begin = levels[:index], level.frozen_from
-        is_late = begin is None and _is_late(level.frozen_until, training)
-        is_early = level.frozen_until is None and begin is not None and _is_late(heatup, begin)
+        begin, end = level.frozen_from, level.frozen_until
+        require(
+            not _is_late(begin, end),
+            f"frozen_from ({begin}) of level '{level.name}' must come before frozen_until ({end})",
+        )
+        is_late = begin is None and _is_late(end, training)
+        is_early = end is None and begin is not None and _is_late(heatup, begin)
         require(
             not (is_late or is_early),
             f"level '{level.name}' would never learn: it is frozen from "
-            f"{begin or 'the beginning'} until {level.frozen_until or 'the end'}, heat-up is over "
+            f"{begin or 'the beginning'} until {end or 'the end'}, heat-up is over "
             f"after {heatup} and the run after {training}; write frozen=True if that is meant",
         )
         if level.warmup is not None:
-            _check_warmup(level, above, training=training, heatup=heatup)
+            _check_warmup(level, levels[:index], training=training, heatup=heatup)
     turns = [level.turn for level in levels if level.turn is not None]
     require(
         len(turns) != 1,
@@ -174,27 +179,26 @@ def _check_warmup(
         f"{name}: no level above the top hands down random goals; give it to a level below, or "
         "lengthen schedule.heatup",
     )
-    frozen = next((each.name for each in above if each.frozen), None)
-    require(
-        frozen is None,
-        f"{name}: level '{frozen}' above is frozen, and hands down no random goals; leave out one "
-        "of the two",
-    )
     require(
         not _is_late(warmup, training),
         f"{name} must be shorter than schedule.training ({training}), or the levels above never "
         "learn",
     )
     require(
-        not _is_late(heatup, warmup) or not heatup.count,
+        not (heatup.count and _is_late(heatup, warmup)),
         f"{name} must be longer than schedule.heatup ({heatup}), which it includes",
     )
-    late = next((each for each in above if _is_late(warmup, each.warmup)), None)
-    require(
-        late is None,
-        f"{name}: level '{late and late.name}' above acts at random until then, so its own warmup "
-        f"({late and late.warmup}) must be longer",
-    )
+    for each in above:
+        require(
+            not each.frozen,
+            f"{name}: level '{each.name}' above is frozen, and hands down no random goals; leave "
+            "out one of the two",
+        )
+        require(
+            not _is_late(warmup, each.warmup),
+            f"{name}: level '{each.name}' above acts at random until then, so its own warmup "
+            f"({each.warmup}) must be longer",
+        )
 
 
 def _check_success_rate(

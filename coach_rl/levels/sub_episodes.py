@@ -17,12 +17,13 @@ _ENDS = {
 }
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
-_MEANS = (*_DISTANCES, "decisions", "steps", "return")
-_SUMS = ("count", *_ENDS, *_MEANS, "decided", "tested", "penalised")
+_MEANS = (*_DISTANCES, "decisions", "return")
+_SUMS = ("count", *_ENDS, *_MEANS, "steps", "decided", "tested", "penalised")
 METRICS = (
     "sub_episodes",
     *(f"{name}_share" for name in _ENDS),
     *_MEANS,
+    "steps",
     "tested_share",
     "penalised_share",
 )
@@ -129,6 +130,8 @@ class SubEpisodes:
             scalars |= {f"{name}_share": sums[name] / count for name in _ENDS}
             for name in _MEANS:
                 scalars[name] = sums[name] / count
+            if sums["steps"]:
+                scalars["steps"] = sums["steps"] / count
             scalars |= self._by_option(count)
         if sums["decided"]:
             scalars["tested_share"] = sums["tested"] / sums["decided"]
@@ -170,8 +173,8 @@ class SubEpisodes:
         if differences[0] is not None:
             for name, parts in zip(_DISTANCES, zip(*differences, strict=True), strict=True):
                 sums[name] = _added_in_turn(sums[name], length_of(np.concatenate(parts)))
+            sums["steps"] += int(np.concatenate(steps).sum())  # a sub-goal takes so long
         sums["decisions"] += int(np.concatenate(decisions).sum())
-        sums["steps"] += int(np.concatenate(steps).sum())
         sums["return"] = _added_in_turn(sums["return"], np.concatenate(returns))
 
 

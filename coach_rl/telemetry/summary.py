@@ -123,7 +123,7 @@ def _level_line(level: LogRecord) -> str:
     """Return the line about a level's sub-episodes."""
     of = {_short(name): value for name, value in level.scalars.items()}
     parts = [f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"]
-    if of["steps"] != of["decisions"]:
+    if of.get("steps", of["decisions"]) != of["decisions"]:
         parts[0] += f" ({of['steps']:,.1f} steps)"
     if not of["goal_share"] == of["distance"] == 0:  # it has goals, and is near one at times
         parts.append(f"{of['goal_share']:.1%} reach the goal, distance {of['distance']:.3g}")

@@ -317,7 +317,7 @@ class Recursion:
             shares = {bit.name.lower(): bool(end & bit) for bit in End}
             is_ended = shares.pop("option")
             totals.update({f"{name}_share": share for name, share in shares.items()})
-            totals.update(steps=duration)
+            totals.update(of_goal(order, duration))
             totals.update(of_option(level, order, is_ended, decisions, returns))
             if depth:
                 return Answer(began, answer.after, reward_up, duration, answer.real, end)
@@ -389,6 +389,11 @@ class Recursion:
         if level.ends_options and stops(answer.after):
             end |= End.OPTION
         return reward, is_dead, end
+
+
+def of_goal(order, steps):
+    """The time that a level took for its goal, where it has one."""
+    return {} if order is None or order.goals is None else {"steps": steps}
 
 
 def of_option(level, order, is_ended, decisions, returns):
