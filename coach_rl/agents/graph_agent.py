@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.way_points import Grid, WayPointGraph
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import (
@@ -102,6 +104,8 @@ class GraphRows:
     """[N] the place it heads for; -1 where that is the goal itself."""
     heading: IntArray
     """[N] the place that the row explores instead of its goal; -1 for none."""
+    missed: IntArray
+    """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
     noise: RowNoise
     """Uniform numbers for exploring."""
     planned: int = 0
@@ -115,6 +119,7 @@ class GraphRows:
             "place": self.place.copy(),
             "way_point": self.way_point.copy(),
             "heading": self.heading.copy(),
+            "missed": self.missed.copy(),
             "noise": self.noise.state_dict(),
         }
 
@@ -123,6 +128,7 @@ class GraphRows:
         self.place[:] = state["place"]
         self.way_point[:] = state["way_point"]
         self.heading[:] = state["heading"]
+        self.missed[:] = state["missed"]
         self.noise.load_state_dict(state["noise"])
 
 
@@ -160,6 +166,7 @@ class GraphAgent:
             place=np.zeros(num_envs, np.int64),
             way_point=np.full(num_envs, _NOWHERE),
             heading=np.full(num_envs, _NOWHERE),
+            missed=np.full(num_envs, _NOWHERE),
             noise=RowNoise(
                 num_rows=num_envs,
                 size=1 + _EXPLORING_PLACES,
@@ -176,10 +183,11 @@ class GraphAgent:
         positions = self._sub_goal.achieved(request.observation)[:, : self._own.size]
         goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
         places = self.graph.grid.nearest(positions)
+        row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         heading = row_state.heading[rows]
         targets = np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
-        way_points = self.graph.next_places(places, targets)
+        way_points = self.graph.next_places(places, targets, without=row_state.missed[rows])
         arrives = (places == targets) & (heading == _NOWHERE)
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
         row_state.place[rows] = places
@@ -195,13 +203,14 @@ class GraphAgent:
         )
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        """Learn which edges were passed, unless in TEST."""
-        if clock.phase is Phase.TEST:
-            return
+        """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
         rows = outcome.rows
         reached = (outcome.below & int(End.GOAL)) > 0
-        failed = (outcome.below & int(End.HORIZON)) > 0
+        failed = ~reached & ((outcome.below & int(End.HORIZON)) > 0)
         begins, ends = row_state.place[rows], row_state.way_point[rows]
+        row_state.missed[rows] = np.where(failed, ends, _NOWHERE)
+        if clock.phase is Phase.TEST:
+            return
         np.add.at(self.visits, begins, 1)
         self._decisions += len(rows)
         for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
@@ -213,6 +222,7 @@ class GraphAgent:
     def restart_rows(self, row_state: GraphRows) -> None:
         """Rows that begin anew head for a place chosen anew."""
         row_state.heading[:] = _NOWHERE
+        row_state.missed[:] = _NOWHERE
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Report what was learned, every so many decisions; there are no gradient steps."""
@@ -241,6 +251,12 @@ class GraphAgent:
             figures["planning_seconds"] = row_state.planning_seconds / planned
         row_state.planned, row_state.planning_seconds = 0, 0.0
         return figures
+
+    def marks(self, row_state: GraphRows, row: int, place: GoalPlace) -> list[Mark]:
+        """The edges that were tried, and the way-point and heading of a row."""
+        state = (row_state.place, row_state.way_point, row_state.heading)
+        begin, way_point, heading = (int(of[row]) for of in state)
+        return graph_marks(self.graph, place, begin=begin, way_point=way_point, heading=heading)
 
     def trajectories(self) -> dict[str, Array]:
         """Nothing is kept but counts."""

@@ -19,11 +19,13 @@ from coach_rl.agents.filtered_agent import (
 )
 from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import LearnerContext, MakeLearner
+from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
@@ -301,6 +303,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def metrics(self, clock: Clock) -> dict[str, float]:
         """Return the metrics of the memory and the exploration since the last call."""
         return self.memory.metrics() | self.learner.acting.metrics(clock)
+
+    def inspection_points(self) -> list[InspectionPoint]:
+        """Points at its filters, memory and sampler, at batches, network and updates."""
+        own = points_of_replay(self.name, self.memory, self.learner)
+        return [*super().inspection_points(), *own]
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows."""

@@ -58,20 +58,26 @@ def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
         yield f"horizon {params.horizon} decisions"
     if params.real_end_is_terminal:
         yield "a real termination is final"
+    if not params.goal_is_terminal:
+        yield "its goals are to be held"
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:
         yield "frozen: neither explores nor learns"
-    if params.frozen_from is not None or params.frozen_until is not None:
-        yield f"frozen from {params.frozen_from or 'the beginning'} until " + (
-            str(params.frozen_until or "the end")
-        )
+    yield from _of_schedule(params)
+    if params.load is not None:
+        yield f"loaded from {params.load}"
+
+
+def _of_schedule(params: LevelParameters) -> Iterator[str]:
+    """Describe when a level learns, where it does not always."""
+    begin, end = params.frozen_from, params.frozen_until
+    if begin is not None or end is not None:
+        yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
     if params.warmup is not None:
         yield f"warm-up on random goals until {params.warmup}"
     if params.turn is not None:
         yield f"learns in turns of {params.turn}"
-    if params.load is not None:
-        yield f"loaded from {params.load}"
 
 
 def _orders(below: LevelParameters) -> str:
@@ -81,7 +87,10 @@ def _orders(below: LevelParameters) -> str:
 
 def _goal_text(space: GoalSpace | OptionSpace) -> str:
     if isinstance(space, OptionSpace):
-        return f"one of {space.count} options"
+        own = [name for name in ("rewards", "ends") if getattr(space, name)]
+        return f"one of {space.count} options" + f" with {' and '.join(own)} of their own" * bool(
+            own
+        )
     elements = space.elements or range(space.size)
     bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
     parts = [

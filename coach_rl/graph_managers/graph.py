@@ -126,8 +126,7 @@ class Graph:
             )
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
-                for level in self._training.levels:
-                    level.sub_episodes.remember(self.phases.watched.get(level.name, 0))
+                self.phases.watch(self._training.levels)
                 self._training.reset(integer_seed(task.seed, "training", "environment"))
             if recorder is not None and self._training is not None:
                 recorder.prepare(self._training)
@@ -179,24 +178,6 @@ class Graph:
             self._require_exploring()
             self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
         self.evaluation.clock.samples = sampling
-
-    def update_level_phases(self) -> dict[str, Phase]:
-        """Bring the phases of levels up to date; those that have changed, by level, top first."""
-        if not self.phases.are_scheduled:
-            return {}
-        levels, clock = {level.name: level for level in self.training.levels}, self.clock
-        before = {name: clock.of_level(name).phase for name in levels}
-
-        def rates(name: str, over: int) -> float:
-            return levels[name].sub_episodes.success_rate(over)
-
-        clock.levels = self.phases.now(clock, rates)
-        now = {name: clock.of_level(name).phase for name in levels}
-        changed = {name: phase for name, phase in now.items() if phase is not before[name]}
-        for name, phase in changed.items():
-            if phase is Phase.TEST:
-                levels[name].freeze()
-        return changed
 
     def tick(self) -> Tick:
         """One step of all training environments, in the clock's phase; what is due is learned."""
@@ -276,8 +257,7 @@ class Graph:
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
         self.load_agents(state)
         self.tracker.load_state_dict(state["tracker"])
-        if "level_phases" in state:  # nor is this
-            self.phases.load_state_dict(state["level_phases"])
+        self.phases.load_state_dict(state.get("level_phases", {}))  # nor is this
         reason, saved_by = self._obstacle, state.get("processes", 1)
         if reason is None and saved_by != self._group.size:
             reason = f"{saved_by} processes shared them out when they were saved, now "
@@ -287,8 +267,6 @@ class Graph:
             self._restart_episodes(reason or "as asked for")
         else:
             self._restore(state["training"])
-        if not self.phases.are_scheduled:  # they may have been when it was saved
-            self.clock.levels = {}
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments."""

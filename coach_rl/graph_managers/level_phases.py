@@ -12,6 +12,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, Moment, SuccessRate
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps, RunLength
+from coach_rl.levels.level_manager import LevelManager
 
 Rates = Callable[[str, int], float]
 """(name of a level, number of its last sub-episodes) to the share of them that reached their goal.
@@ -41,35 +42,41 @@ class LevelPhases:
         self._turns_since: int | None = None
         """Environment steps at which the first turn began; None before."""
 
-    @property
-    def watched(self) -> dict[str, int]:
-        """Levels whose success matters, and the number of sub-episodes to remember of each."""
+    def watch(self, levels: Sequence[LevelManager]) -> None:
+        """Let the levels whose success matters remember as many sub-episodes as are asked for."""
+        named = {level.name: level for level in levels}
         counts: dict[str, int] = {}
         for level, _, moment in _moments(self._levels):
             if isinstance(moment, SuccessRate):
                 whose = moment.level or level.name
                 counts[whose] = max(counts.get(whose, 0), moment.over)
-        return counts
+        for name, count in counts.items():
+            named[name].sub_episodes.remember(count)
 
-    def now(self, clock: Clock, rates: Rates) -> dict[str, Phase]:
-        """Return the phases of the levels that have one of their own, by name.
+    def update(self, clock: Clock, levels: Sequence[LevelManager]) -> dict[str, Phase]:
+        """Bring the phases on the clock up to date; those that have changed, by level.
 
         Args:
             clock: Phase and counters of training.
-            rates: How well each level does.
+            levels: The levels that train; agents that freeze are told.
         """
-        phases: dict[str, Phase] = {}
-        warms_up = False
-        for level in reversed(self._levels):
-            if self._is_frozen(level, clock, rates):
-                phases[level.name] = Phase.TEST
-            elif warms_up and not level.frozen:
-                phases[level.name] = Phase.HEATUP
-            if level.warmup is not None and clock.phase is Phase.TRAIN:
-                warms_up |= not self._is_reached(level, "warmup", clock, rates)
-        if clock.phase is Phase.TRAIN and not warms_up:
-            phases |= dict.fromkeys(self._waiting(clock), Phase.TEST)
-        return phases
+        if not self.are_scheduled:
+            if clock.levels:  # they were in the run that was saved
+                clock.levels = {}
+            return {}
+        named = {level.name: level for level in levels}
+        before = {name: clock.of_level(name).phase for name in named}
+
+        def rates(name: str, over: int) -> float:
+            return named[name].sub_episodes.success_rate(over)
+
+        clock.levels = self._now(clock, rates)
+        now = {name: clock.of_level(name).phase for name in named}
+        changed = {name: phase for name, phase in now.items() if phase is not before[name]}
+        for name, phase in changed.items():
+            if phase is Phase.TEST:
+                named[name].freeze()
+        return changed
 
     def metrics(self, clock: Clock) -> dict[str, float]:
         """Return whether each level learns now, 0 or 1 by name; empty where all always do."""
@@ -86,7 +93,23 @@ class LevelPhases:
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        self._reached, self._turns_since = set(state["reached"]), state["turns_since"]
+        self._reached = set(state.get("reached", ()))
+        self._turns_since = state.get("turns_since")
+
+    def _now(self, clock: Clock, rates: Rates) -> dict[str, Phase]:
+        """Return the phases of the levels that have one of their own, by name."""
+        phases: dict[str, Phase] = {}
+        warms_up = False
+        for level in reversed(self._levels):
+            if self._is_frozen(level, clock, rates):
+                phases[level.name] = Phase.TEST
+            elif warms_up and not level.frozen:
+                phases[level.name] = Phase.HEATUP
+            if level.warmup is not None and clock.phase is Phase.TRAIN:
+                warms_up |= not self._is_reached(level, "warmup", clock, rates)
+        if clock.phase is Phase.TRAIN and not warms_up:
+            phases |= dict.fromkeys(self._waiting(clock), Phase.TEST)
+        return phases
 
     def _is_frozen(self, level: LevelDescription, clock: Clock, rates: Rates) -> bool:
         """Return whether a level is frozen at this moment, its turns left aside."""

@@ -38,7 +38,7 @@ def run_phase(
         clock.phase, progress.has_begun = phase, True
         yield progress.record("phase", clock)
     while not is_over():
-        if changed := graph.update_level_phases():
+        if changed := graph.phases.update(clock, graph.training.levels):
             yield from progress.settling([*progress.level_phase_records(clock, changed)])
         started = time.perf_counter()
         tick = graph.tick()

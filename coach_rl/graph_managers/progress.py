@@ -12,7 +12,8 @@ from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.level_phases import TOLD
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 from coach_rl.graph_managers.thinning import FREQUENT, Thinning
-from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
+from coach_rl.telemetry.inspection import Finding
+from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 
 SOLVED = "solved"
 """The reason why training is over where its target was reached."""
@@ -259,6 +260,13 @@ class Progress:
         for name, phase in changed.items():
             record = self.record("level_phase", clock, phase=phase, level=name)
             yield replace(record, text=f"level '{name}' {TOLD[phase]}")
+
+    def inspection_record(self, clock: Clock, finding: Finding) -> Inspection:
+        """The record of what an inspection has found."""
+        level, agent = finding.level, finding.agent
+        record = self.record("inspection", clock, finding.scalars, level=level, agent=agent)
+        own = vars(record) | {"text": finding.text}
+        return Inspection(**own, columns=finding.columns, name=finding.name)
 
     def signal_records(self, clock: Clock, metrics: Mapping[str, float]) -> Iterator[LogRecord]:
         """A record of the signals since the last, where there are any."""

@@ -75,7 +75,9 @@ def judged(
         end |= end_bits(reached, End.GOAL)
         reward = level.goal_space.reward_at(difference, reached)
         # A real end is no merit of this level's goal: by default it only cuts the sub-episode off.
-        terminated = reached | answer.terminated if level.real_end_is_terminal else reached
+        terminated = reached if level.goal_is_terminal else np.zeros_like(reached)
+        if level.real_end_is_terminal:
+            terminated = terminated | answer.terminated
     elif isinstance(level.goal_space, OptionSpace):
         options = level.goal_space
         if options.rewards:

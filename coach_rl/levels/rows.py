@@ -3,11 +3,12 @@
 import copy
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 
+from coach_rl.core.agent_info import is_agent_reward
 from coach_rl.core.records import Array, BoolArray, Directive, EnvResponse, FloatArray, IntArray
 from coach_rl.core.state import State
 
@@ -52,6 +53,9 @@ class LevelRows:
     """[N] raw reward of this sub-episode, discounted, for the level above; 0 at the top."""
     duration: IntArray
     """[N] simulator steps of this sub-episode."""
+    agent_rewards: dict[str, FloatArray] = field(default_factory=dict)
+    """[N] each: the same as `reward` of every agent's own, by the info's name; empty at the top and
+    where the environment reports none."""
 
     @classmethod
     def new(cls, num_envs: int, *, goal_size: int, outer_sizes: Sequence[int]) -> Self:
@@ -125,10 +129,7 @@ class LevelRows:
         """
         self.decisions[index] += 1
         if discount is not None:
-            reward = answer.reward
-            if discount != 1.0:
-                reward = reward * discount ** self.duration[index]
-            self.reward[index] += reward
+            self._add_rewards(answer, index, discount)
         self.duration[index] += answer.duration
 
     def go_on(
@@ -157,6 +158,8 @@ class LevelRows:
         self.own_return[rows] = 0.0
         self.reward[rows] = 0.0
         self.duration[rows] = 0
+        for sums in self.agent_rewards.values():
+            sums[rows] = 0.0
 
     def state_dict(self) -> State:
         """Every field."""
@@ -164,6 +167,15 @@ class LevelRows:
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        for field in dataclasses.fields(self):
-            if field.name in state:  # earlier versions lack some
-                setattr(self, field.name, copy.deepcopy(state[field.name]))
+        for each in dataclasses.fields(self):
+            if each.name in state:  # earlier versions lack some
+                setattr(self, each.name, copy.deepcopy(state[each.name]))
+
+    def _add_rewards(self, answer: EnvResponse, index: RowIndex, discount: float) -> None:
+        """Add up the rewards that go upwards, each agent's own among them."""
+        factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
+        self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
+        for key, values in answer.info.items():
+            if is_agent_reward(key):
+                sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
+                sums[index] += values * factor

@@ -19,6 +19,7 @@ _TROUBLES = {
     "checkpoint_failed": "unwritten checkpoint",
     "gap": "gap in the log",
     "roll_back": "roll-back",
+    "inspection": "finding of an inspection",
 }
 """Records that say that something went wrong, and what to call it."""
 
@@ -91,7 +92,7 @@ class Figures:
                 self._levels.setdefault(record.level, {})["level/learns"] = learns
             case "level":
                 self._levels.setdefault(record.level, {}).update(scalars)
-            case kind if kind in _TROUBLES:
+            case kind if kind in _TROUBLES and (record.text or kind != "inspection"):
                 self._troubles[_TROUBLES[kind]] += 1
                 self._trouble_text = record.text
 

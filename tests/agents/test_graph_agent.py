@@ -23,6 +23,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, End, Outcome
+from coach_rl.graph_managers.filmed_row import Camera
 from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
@@ -131,6 +132,32 @@ def test_size_of_the_graph_and_time_of_planning_are_told_of_each_stack_by_itself
     assert agent.planning(training) == size
 
 
+def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
+    agent = build()
+    rows = agent.new_rows(3, seed=0)
+    asked = request([(0.5, 0.5)] * 3, [(3.5, 3.5)] * 3)
+    clock = Clock(phase=Phase.TEST)
+    assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
+    agent.observe(rows, outcome([End.HORIZON, End.GOAL, End.HORIZON | End.GOAL]), clock)
+    again = agent.act(rows, asked, clock).tolist()
+    assert again[0] in ([0.5, 1.5], [1.5, 0.5])
+    assert again[1:] == [[1.5, 1.5]] * 2
+    agent.observe(rows, outcome([End.OUTER, End.GOAL, End.GOAL]), clock)
+    assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
+    agent.observe(rows, outcome([End.HORIZON] * 3), clock)
+    anew = request([(0.5, 0.5)] * 3, [(3.5, 3.5)] * 3, starts=[True, False, False])
+    assert agent.act(rows, anew, clock).tolist()[0] == [1.5, 1.5], "an episode of its own"
+
+
+def test_way_points_ask_for_more_than_a_place_where_the_level_below_has_such_goals():
+    pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 1.0), key="x")
+    agent = build(at(sub_goal=pose), besides=(0.75,))
+    asked = request([(0.5, 0.5, -0.2), (3.5, 3.5, 1.0)], [(3.5, 3.5)] * 2)
+    found = agent.act(agent.new_rows(2, seed=0), asked, Clock(phase=Phase.TEST))
+    assert found.tolist() == [[1.5, 1.5, 0.75], [3.5, 3.5, 0.75]]
+    assert len(agent.graph.grid.places) == 16
+
+
 def test_edges_learn_from_what_the_level_below_reports():
     agent, clock = build(), Clock(phase=Phase.TRAIN)
     rows = agent.new_rows(3, 0)
@@ -183,6 +210,25 @@ def test_a_run_saved_in_mid_plan_goes_on_alike():
     assert len(ours) == len(theirs) > 5
     one.close()
     other.close()
+
+
+def test_films_of_a_level_that_plans_show_its_graph():
+    with experiment(800) as manager:
+        manager.create_graph(TaskParameters(seed=1))
+        for _ in manager.improve():
+            pass
+        stack = manager.graph.training
+        environment, seen = stack.simulators, []
+        environment.render = lambda row, marks=(): seen.append(marks) or np.zeros((2, 2, 3))
+        Camera(stack, 0).frame()
+        Camera(stack, 0).frame(has_goals=False)
+        shown, at_the_start = seen
+        edges = sum(mark.line_to is not None for mark in shown)
+        tried = int((manager.graph.agents["graph"].graph.tries > 0).sum())
+        assert tried / 2 <= edges <= tried + 1
+        assert "low" in {mark.label for mark in shown}
+        assert not at_the_start
+        assert not stack.levels[1].marks(0, lambda goal: (0.0, 0.0, 0.0))
 
 
 def test_what_was_learned_can_be_loaded_into_an_equal_graph_only():

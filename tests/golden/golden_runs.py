@@ -123,15 +123,6 @@ RUNS = {
         steps=1200,
         changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40",
     ),
-    **{
-        f"FourRooms_PPO_Skills, {skills}": GoldenRun(
-            preset="FourRooms_PPO_Skills",
-            steps=1200,
-            changes=ONE
-            + f"schedule.evaluation_interval=1200; num_envs=4; rollout=40; skills={skills}",
-        )
-        for skills in ("own", "one", "option_critic")
-    },
     "LunarLander_DQN": GoldenRun(
         preset="LunarLander_DQN", steps=200, changes=OFF_POLICY, package="Box2D"
     ),
@@ -178,6 +169,15 @@ RUNS = {
         + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
         + "levels.1.agent.learning.report_every=10",
     ),
+    **{
+        f"PointMass_PPO_Skills, {skills}": GoldenRun(
+            preset="PointMass_PPO_Skills",
+            steps=1200,
+            changes=ONE
+            + f"schedule.evaluation_interval=1200; num_envs=4; rollout=40; skills={skills}",
+        )
+        for skills in ("own", "one", "option_critic")
+    },
     "PointMaze_HAC": GoldenRun(preset="PointMaze_HAC", steps=400, changes=HAC),
     "PointMaze_HIRO": GoldenRun(
         preset="PointMaze_HIRO",

@@ -28,6 +28,7 @@ class Level:
     goal_space: GoalSpace | OptionSpace | None = None
     horizon: int | None = None
     real_end_is_terminal: bool = False
+    goal_is_terminal: bool = True
     testing_rate: float = 0.0
     frozen: bool = False
     may_freeze: bool = False
@@ -375,7 +376,7 @@ class Recursion:
             return self.outcome_of_option(level, order, answer, is_dead=is_dead, end=end)
         reward, is_reached = order.goals.reward(answer.after, order.value), False
         if order.is_reached(answer.after):
-            end, is_reached = end | End.GOAL, True
+            end, is_reached = end | End.GOAL, level.goal_is_terminal
         return reward, is_reached or (level.real_end_is_terminal and is_dead), end
 
     def outcome_of_option(self, level, order, answer, *, is_dead, end):

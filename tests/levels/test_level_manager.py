@@ -70,6 +70,7 @@ def stacks(draw):
                 goal_space=draw(goal_spaces(is_top=depth == 0)) if has_goals else other,
                 horizon=draw(st.integers(1, 5) if depth else st.none() | st.integers(1, 4)),
                 real_end_is_terminal=draw(st.booleans()),
+                goal_is_terminal=draw(st.booleans()),
                 testing_rate=draw(st.sampled_from([0.0, 0.5])),
                 frozen=draw(st.booleans()),
                 may_freeze=draw(st.booleans()),
