@@ -122,6 +122,8 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 def _level_line(level: LogRecord) -> str:
     """Return the line about a level's sub-episodes."""
     of = {_short(name): value for name, value in level.scalars.items()}
+    if "sub_episodes" not in of:
+        return "none of its sub-episodes ended"
     parts = [f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"]
     if of.get("steps", of["decisions"]) != of["decisions"]:
         parts[0] += f" ({of['steps']:,.1f} steps)"
