@@ -78,6 +78,10 @@ HIRO = (
     + learning("levels.0.agent", "levels.1.agent")
     + "horizon=5; schedule.heatup=60; schedule.evaluation_interval=300; "
 )
+ADJACENT = "".join(
+    f"levels.0.agent.guide.adjacency.{change}; "
+    for change in ("every=100", "epochs=2", "cell=0.1", "near=0.01", "far=0.03")
+)
 
 RUNS = {
     "Acrobot_PPO": GoldenRun(preset="Acrobot_PPO", steps=256, changes=PPO),
@@ -96,6 +100,28 @@ RUNS = {
         preset="AntMaze_HIRO",
         steps=300,
         changes=HIRO + "evaluation_environment.max_episode_steps=60",
+    ),
+    "AntMaze_HRAC": GoldenRun(
+        preset="AntMaze_HRAC",
+        level="ant_maze_u12",
+        steps=300,
+        changes=HIRO + ADJACENT + "evaluation_environment.max_episode_steps=60",
+        tolerance=0.02,  # as for every ant that falls onto its legs
+    ),
+    "AntMaze_HRAC, landmarks": GoldenRun(
+        preset="AntMaze_HRAC",
+        level="ant_maze_u12",
+        steps=300,
+        changes=HIRO
+        + ADJACENT
+        + "hierarchy=higl; evaluation_environment.max_episode_steps=60; "
+        + "".join(
+            f"levels.0.agent.guide.landmarks.{change}; "
+            for change in ("starts=200", "candidates=30", "near_goal=0", "novelty.every=50")
+        )
+        + "novelty_updates=0.1",
+        package="scipy",
+        tolerance=0.02,
     ),
     "AntReacher_HAC": GoldenRun(
         preset="AntReacher_HAC",
