@@ -10,7 +10,7 @@ import runpy
 import shlex
 import sys
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -21,16 +21,19 @@ import torch
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.graph_agent import GraphAgentParameters
+from coach_rl.agents.landmarks import LandmarkParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.agents.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.flag_overrides import overrides_of
 from coach_rl.cli.settings import Describe, Train
 from coach_rl.cli.subcommands import SUBCOMMANDS
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectParameters, parse_inspections
 from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -45,6 +48,7 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
     GraphParameters,
+    HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
     SignalParameters,
@@ -268,6 +272,24 @@ def experiments_with_metrics():
         yield agent, OneStepParameters(continuous=True)
 
 
+def guided_hierarchy():
+    """Two levels, of which the upper one has whatever guides sub-goals."""
+    places = GoalSpace(key="achieved_goal", low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
+    agent = TD3AgentParameters(
+        learning=LearningParameters(batch=4, learning_starts=4, report_every=4)
+    )
+    guide = SubGoalGuideParameters(landmarks=LandmarkParameters(novelty=None))
+    return GraphParameters(
+        levels=(
+            LevelParameters(name="top", agent=replace(agent, guide=guide)),
+            LevelParameters(name="low", agent=agent, goal_space=places, horizon=4),
+        ),
+        environment=GoalPointMassParameters(),
+        schedule=ScheduleParameters(training=EnvironmentSteps(96), evaluation_interval=None),
+        num_envs=4,
+    )
+
+
 def infos_of(environment):
     return ("is_success",) if isinstance(environment, GoalPointMassParameters) else ()
 
@@ -336,6 +358,9 @@ def metrics_of_runs():
     with load_preset(find_preset("Pendulum_HAC")).build(
         {"steps": 3_000, "evaluation_interval": 1_500, "updates_per_step": 0.001}
     ) as graph_manager:
+        for record in graph_manager.improve():
+            names |= {*record.scalars}
+    with HRLGraphManager(guided_hierarchy()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
     names |= names_of_what_is_wrong()
