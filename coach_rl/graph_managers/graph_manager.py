@@ -49,7 +49,7 @@ from coach_rl.telemetry.records import Evaluation, LogRecord
 
 @dataclass(frozen=True, kw_only=True)
 class _Built:
-    """What `create_graph` builds."""
+    """Parts that `create_graph` builds."""
 
     graph: Graph
     evaluations: EvaluationSchedule

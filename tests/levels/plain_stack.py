@@ -34,8 +34,14 @@ class Level:
     frozen: bool = False
     stops_on_failure: str = "never"
     failure_reward: float | None = None
+    may_freeze: bool = False
     ends_options: bool = False
     """The level's agent ends its options itself, by `stops`."""
+
+    @property
+    def bits(self):
+        """The reasons of an end that the level's logs count."""
+        return [bit for bit in End if bit != End.FAILURE or self.stops_on_failure != "never"]
 
 
 class Walk:
@@ -247,10 +253,14 @@ class Answer:
 
 
 class Recursion:
-    """One environment played until the phases are used up, one phase for each step."""
+    """One environment played until the phases are used up, one phase for each step.
 
-    def __init__(self, seed, row, levels, phases, discount):
+    Where levels are in phases of their own, `own_phases` has them by name, for each step.
+    """
+
+    def __init__(self, seed, row, levels, phases, discount, own_phases=None):
         self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
+        self.own_phases = own_phases or [{}] * len(phases)
         self.row, self.steps = row, 0
         self.transitions = [[] for _ in levels]
         self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
@@ -268,9 +278,20 @@ class Recursion:
     def is_tested(self, depth):
         """Whether the level tests its next decision, of its own accord."""
         rate = self.levels[depth].testing_rate
-        if rate == 0 or self.phases[self.steps] is not Phase.TRAIN:
+        if rate == 0 or not self.may_test(depth, self.steps):
             return False
         return bool(self.noise[depth].draw(np.array([self.row]))[0, 0] < rate)
+
+    def may_test(self, depth, step):
+        """Whether a level tests decisions at a step: not where it acts at random."""
+        own = self.own_phases[step].get(self.levels[depth].name)
+        return self.phases[step] is Phase.TRAIN and own is not Phase.HEATUP
+
+    def phase_of(self, depth, step):
+        level = self.levels[depth]
+        return (
+            Phase.TEST if level.frozen else self.own_phases[step].get(level.name, self.phases[step])
+        )
 
     def episode(self, depth, order, outer, *, quiet):
         """Play a level's sub-episode as it is told; at the top, play one after the other.
@@ -295,10 +316,14 @@ class Recursion:
             action, tested, answer = self.decision(depth, order, outer, quiet)
             decisions += 1
             reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
+            heard = self.phase_of(depth, self.steps - 1)
+            if level.may_freeze and known["phase"] is Phase.TEST:
+                heard = Phase.TEST  # what came of a decision of a frozen agent is not for learning
             following = self.given_goal() if depth == 0 and not end else order
             self.transitions[depth].append(
                 {
                     **known,
+                    "heard": heard,
                     "action": np.array(action).tolist(),
                     "after": answer.after.tolist(),
                     "told after": None
@@ -316,7 +341,7 @@ class Recursion:
                     "tested": tested,
                 }
             )
-            if self.phases[self.steps - 1] is Phase.TRAIN and level.testing_rate > 0:
+            if self.may_test(depth, self.steps - 1) and level.testing_rate > 0:
                 # Failed where the level below used up its horizon and met no other end.
                 is_failed = tested and is_missed(answer.end)
                 totals.update(decided=1, tested_share=tested, penalised_share=is_failed)
@@ -331,15 +356,14 @@ class Recursion:
             distance = 0.0 if order is None else order.distance(answer.after)
             totals.update(sub_episodes=1, decisions=decisions, distance=distance)
             totals.update({"return": returns, "distance_at_start": distance_at_start})
-            shares = {bit.name.lower(): bool(end & bit) for bit in End}
+            shares = {bit.name.lower(): bool(end & bit) for bit in level.bits}
             is_ended = shares.pop("option")
-            if level.stops_on_failure == "never":
-                shares.pop("failure")
             totals.update({f"{name}_share": share for name, share in shares.items()})
+            totals.update(of_goal(order, duration))
             totals.update(of_option(level, order, is_ended, decisions, returns))
             if depth:
                 return Answer(began, answer.after, reward_up, duration, answer.real, end)
-            decisions, returns = 0, 0.0
+            decisions, returns, duration = 0, 0.0, 0
 
     def given_goal(self):
         """The top's goal, which is the walk's own and may move within an episode."""
@@ -355,7 +379,7 @@ class Recursion:
             "starts": starts,
             "fresh": self.fresh[depth],
             "quiet": quiet,
-            "phase": Phase.TEST if self.levels[depth].frozen else self.phases[self.steps],
+            "phase": self.phase_of(depth, self.steps),
         }
 
     def decision(self, depth, order, outer, quiet):
@@ -429,6 +453,11 @@ class Recursion:
 def is_missed(end: End) -> bool:
     """Whether a level used up its horizon, or stopped on a failure, and met no other end."""
     return bool(end) and not end & ~(End.HORIZON | End.FAILURE)
+
+
+def of_goal(order, steps):
+    """The time that a level took for its goal, where it has one."""
+    return {} if order is None or order.goals is None else {"steps": steps}
 
 
 def of_option(level, order, is_ended, decisions, returns):
