@@ -299,6 +299,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         ends = np.ones(len(rows), np.bool_)
         nothing = np.zeros(len(rows), np.float64)
         self.input_filter.reward(row_state.filters, rows, nothing, ends=ends, learn=False)
+        row_state.follows[rows] = False
         if clock.learns:
             self.truncate(rows)
 

@@ -108,6 +108,10 @@ class GraphRows:
     """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
     noise: RowNoise
     """Uniform numbers for exploring."""
+    planned: int = 0
+    """Decisions that were planned since they were last asked about."""
+    planning_seconds: float = 0.0
+    """Seconds that these took."""
 
     def state_dict(self) -> State:
         """Everything."""
@@ -189,7 +193,11 @@ class GraphAgent:
         row_state.place[rows] = places
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
         besides = np.tile(self._params.besides, (len(rows), 1))
-        self._planning_seconds += time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        row_state.planned += len(rows)
+        row_state.planning_seconds += seconds
+        if clock.phase is not Phase.TEST:
+            self._planning_seconds += seconds
         return self._sub_goal.asked_by(
             np.hstack([wanted, besides]).astype(np.float32), request.observation
         )
@@ -231,6 +239,18 @@ class GraphAgent:
         }
         self._planning_seconds = 0.0
         return TrainingReport(training_steps=0, metrics=metrics)
+
+    def planning(self, row_state: GraphRows) -> dict[str, float]:
+        """Size of the graph, and time that a decision took to plan; see `PlanningAgent`."""
+        grid, planned = self.graph.grid, row_state.planned
+        figures = {
+            "graph_places": float(len(grid.places)),
+            "graph_edges": float(len(grid.begins)),
+        }
+        if planned:
+            figures["planning_seconds"] = row_state.planning_seconds / planned
+        row_state.planned, row_state.planning_seconds = 0, 0.0
+        return figures
 
     def marks(self, row_state: GraphRows, row: int, place: GoalPlace) -> list[Mark]:
         """The edges that were tried, and the way-point and heading of a row."""

@@ -378,9 +378,9 @@ def correctable(place: LevelPlace) -> LevelBelow:
             f"{below} needs relative goals, shown as what is left to go; "
             "set GoalSpace(relative=True, observed='relative')"
         )
-    if place.below.frozen:
+    if place.below.frozen or place.below.may_freeze:
         raise ConfigurationError(
-            f"{below} is frozen and remembers nothing; set HIROAgentParameters.correction=None"
+            f"{below} remembers nothing while it is frozen; set HIROAgentParameters.correction=None"
         )
     if not (
         isinstance(low, OffPolicyAgent)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         MarkRenderable,
         Renderable,
     )
-    from coach_rl.core.levels import LevelDescription
+    from coach_rl.core.levels import LevelDescription, SuccessRate
     from coach_rl.core.marks import Mark
     from coach_rl.core.parameter_classes import parameter_class
     from coach_rl.core.profiling import HasTimedCalls, TimedCall
@@ -108,6 +108,6 @@ __all__ = [
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
     "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
     "RunningStatistics", "Schedule", "Signals", "Space", "SpaceError", "State", "Stateful",
-    "StepUnit", "TimedCall", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
-    "generator", "parameter_class", "parse_inspections",
+    "StepUnit", "SuccessRate", "TimedCall", "TrainingReport", "TrainingSteps", "Transition",
+    "UnknownNameError", "generator", "parameter_class", "parse_inspections",
 ]  # fmt: skip

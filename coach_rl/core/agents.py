@@ -91,10 +91,11 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def cut_off(self, row_state: Rows, rows: IntArray, clock: Clock) -> None:
-        """Nothing came of the open decisions of these rows, because their simulators failed.
+        """Nothing comes of the open decisions of these rows.
 
-        There is no transition to make. What a row did last was the end of its episode, truncated;
-        its next decision begins another one.
+        Their simulators failed, or the agent is frozen for a time. There is no transition to make.
+        The last transition that is stored of a row was the end of its episode, truncated; the next
+        one begins another.
         """
         ...
 
@@ -147,6 +148,15 @@ class ExploringAgent(Protocol):
     @property
     def explores(self) -> bool:
         """True if it does."""
+        ...
+
+
+@runtime_checkable
+class PlanningAgent(Protocol):
+    """An agent that plans its decisions."""
+
+    def planning(self, row_state: Any) -> dict[str, float]:
+        """Return figures of its plans for a stack since the last call; names in docs/metrics.md."""
         ...
 
 

@@ -1,8 +1,34 @@
 """Properties of a level that don't depend on who decides on it."""
 
+from typing import Annotated
+
+from annotated_types import Interval
+
+from coach_rl.core.errors import require
 from coach_rl.core.goals import LevelSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+
+
+@parameter_class
+class SuccessRate:
+    """The moment of training at which a level reaches enough of its goals for the first time."""
+
+    rate: Annotated[float, Interval(gt=0, le=1)]
+    """Least share of its last sub-episodes that reach their goal."""
+    over: Positive[int] = 100
+    """Number of these sub-episodes."""
+    level: str | None = None
+    """The level's name; None: the level that the moment is given to."""
+
+    def __str__(self) -> str:
+        whose = "" if self.level is None else f" of level '{self.level}'"
+        return f"a success rate{whose} of {self.rate:g} over {self.over:,} sub-episodes"
+
+
+Moment = EnvironmentSteps | EnvironmentEpisodes | SuccessRate
+"""A moment of a run. Steps and episodes are counted from its beginning, heat-up included."""
 
 
 @parameter_class
@@ -33,3 +59,36 @@ class LevelDescription:
     but above the lowest level of a HAC stack the rate of the stack."""
     frozen: bool = False
     """If True, the agent only acts, and neither explores nor learns."""
+    frozen_from: Moment | None = None
+    """Moment at which the agent is frozen; None: the beginning of the run where it has a
+    `frozen_until`, else never."""
+    frozen_until: Moment | None = None
+    """Moment at which the agent, frozen before, learns again, or begins to; None: never."""
+    warmup: Moment | None = None
+    """Moment until which the level learns on random goals: the levels above it act at random, as in
+    heat-up, and do not learn. None: no warm-up."""
+    turn: Positive[EnvironmentSteps] | None = None
+    """Environment steps for which the agent learns while others with a turn are frozen, before it
+    is their turn; the lowest level begins. None: it takes no turns."""
+
+    def __post_init__(self) -> None:
+        scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
+        require(
+            not (self.frozen and scheduled),
+            f"level '{self.name}' is frozen for the whole run, so {', '.join(scheduled)} would "
+            "have no effect; leave out frozen=True, or the rest",
+        )
+
+    @property
+    def may_freeze(self) -> bool:
+        """True if the agent is frozen for a part of the run."""
+        parts = (self.frozen_from, self.frozen_until, self.turn)
+        return any(part is not None for part in parts)
+
+    @property
+    def ends_frozen(self) -> bool:
+        """True if the agent does not learn at the end of the run, however long it is."""
+        return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
+
+
+_SCHEDULE = ("frozen_from", "frozen_until", "warmup", "turn")

@@ -64,8 +64,20 @@ def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:
         yield "frozen: neither explores nor learns"
+    yield from _of_schedule(params)
     if params.load is not None:
         yield f"loaded from {params.load}"
+
+
+def _of_schedule(params: LevelParameters) -> Iterator[str]:
+    """Describe when a level learns, where it does not always."""
+    begin, end = params.frozen_from, params.frozen_until
+    if begin is not None or end is not None:
+        yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
+    if params.warmup is not None:
+        yield f"warm-up on random goals until {params.warmup}"
+    if params.turn is not None:
+        yield f"learns in turns of {params.turn}"
 
 
 def _orders(below: LevelParameters) -> str:

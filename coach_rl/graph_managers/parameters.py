@@ -25,6 +25,7 @@ from coach_rl.core.steps import (
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
+from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack_signals import SignalParameters
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
@@ -221,11 +222,12 @@ class GraphParameters:
             "schedule.until_solved needs a target, and this experiment has none; give one, e.g. "
             "--until_solved reward=475 or --until_solved success_rate=0.9",
         )
-        learns = any(not level.frozen for level in self.levels)
+        check_level_phases(self.levels, training=schedule.training, heatup=schedule.heatup)
+        learns = any(not level.ends_frozen for level in self.levels)
         for name in ("training", "evaluation_interval"):
             require(
                 learns or not isinstance(getattr(schedule, name), TrainingSteps),
-                f"schedule.{name} counts gradient updates, and there are none: every level is "
+                f"schedule.{name} counts gradient updates, and there are none once every level is "
                 "frozen; give environment steps, episodes or hours",
             )
         if every is not None:

@@ -73,7 +73,7 @@ class Stack:
     def begin_counting(self, rows: BoolArray) -> None:
         """Forget signals and sub-episodes so far, and continue with those of the rows [N] alone."""
         for level in self.levels:
-            level.sub_episodes.drain()
+            level.drain()
         self.signals.forget()
         self.count_only(rows)
 

@@ -1,11 +1,17 @@
 """One level: tells its agent what there is to see, tells its environment what to do."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, following
+from coach_rl.core.agents import (
+    AnyAgent,
+    DrawnAgent,
+    EndingAgent,
+    PlanningAgent,
+    following,
+)
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
@@ -95,7 +101,8 @@ class LevelManager:
         self._is_top, self._clock = not above, clock
         self._discount = discount if above else None  # nothing goes up from the top
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
-        self._agent_clock = Clock(phase=Phase.TEST) if params.frozen else clock
+        self._frozen_clock = Clock(phase=Phase.TEST) if params.frozen else None
+        self._may_freeze = params.may_freeze
         spaces_above = [each.goal_space for each in above]
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
         n = environment.num_envs
@@ -196,7 +203,8 @@ class LevelManager:
             episode_start=rows.episode_start[waiting],
             greedy=tested,
         )
-        action = self.agent.act(self._agent_rows, request, self._agent_clock)
+        agent_clock = self._agent_clock
+        action = self.agent.act(self._agent_rows, request, agent_clock)
         if self.on_decision is not None:
             self.on_decision(shown, action)
         if self._followed is not None:
@@ -204,6 +212,8 @@ class LevelManager:
         elif self._tests_now:
             tested = tested | (self._testing.draw(waiting)[:, 0] < (self.params.testing_rate or 0))
         rows.decision_tested[waiting] = tested
+        if self._may_freeze:
+            rows.decision_frozen[waiting] = agent_clock.phase is Phase.TEST
         rows.waiting[waiting] = False
         directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
         self.environment.send(directive, waiting)
@@ -223,10 +233,20 @@ class LevelManager:
         rows.add(answer, index, self._discount)
         judgement = self._judged(answer, index, self._stopped(answer))
         outcome = self._outcome(answer, judgement)
-        self.agent.observe(self._agent_rows, outcome, self._agent_clock)
+        self._tell(outcome)
         self._note(answer, index, judgement)
         rows.go_on(answer, index, judgement.is_over, waits_at_end=self._is_top)
         return answer if self._is_top else self._upwards(answer, judgement)
+
+    def freeze(self) -> None:
+        """The agent is frozen from here on: later transitions do not go on from those before."""
+        self.agent.cut_off(self._agent_rows, np.arange(self.num_envs), self._clock)
+
+    def drain(self) -> dict[str, float]:
+        """Figures of its sub-episodes, and of its agent's plans, since the last call."""
+        agent = self.agent
+        plans = agent.planning(self._agent_rows) if isinstance(agent, PlanningAgent) else {}
+        return self.sub_episodes.drain() | plans
 
     def decisions(self) -> State:
         """Return the decision that each row made last, as a level elsewhere can `follow` it."""
@@ -281,9 +301,20 @@ class LevelManager:
         return agent_spaces(self.environment.spaces, self.params.goal_space)
 
     @property
+    def _agent_clock(self) -> Clock:
+        """The clock that the agent reads."""
+        return self._frozen_clock or self._clock.of_level(self.params.name)
+
+    @property
     def _tests_now(self) -> bool:
-        """True if the level tests some of its decisions of its own accord."""
-        return bool(self.params.testing_rate) and self._clock.phase is Phase.TRAIN
+        """True if the level tests some of its decisions of its own accord; random ones it doesn't.
+
+        That a frozen level does makes no difference to it.
+        """
+        clock = self._clock
+        if not self.params.testing_rate or clock.phase is not Phase.TRAIN:
+            return False
+        return clock.levels.get(self.params.name) is not Phase.HEATUP
 
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
         """End sub-episodes before the decisions that the simulator's failure made nothing of.
@@ -346,6 +377,19 @@ class LevelManager:
             info=answer.info,
         )
 
+    def _tell(self, outcome: Outcome) -> None:
+        """Tell the agent; it learns nothing of decisions that it made while it was frozen."""
+        clock = self._agent_clock
+        if self._may_freeze and clock.learns:
+            frozen = self._rows.decision_frozen[outcome.rows]
+            if np.count_nonzero(frozen):
+                silent = replace(clock, phase=Phase.TEST)
+                self.agent.observe(self._agent_rows, outcome.rows_of(frozen), silent)
+                outcome = outcome.rows_of(~frozen)
+                if not len(outcome.rows):
+                    return
+        self.agent.observe(self._agent_rows, outcome, clock)
+
     def _note(self, answer: EnvResponse, index: RowIndex, judgement: Judgement) -> None:
         """Take in what there is to log."""
         rows = self._rows
@@ -370,6 +414,7 @@ class LevelManager:
             judgement.end[over],
             differences=differences,
             decisions=rows.decisions[ended],
+            steps=rows.duration[ended],
             returns=rows.own_return[ended],
             options=None if self._options is None else rows.goal[ended].argmax(axis=1),
         )

@@ -43,6 +43,8 @@ class LevelRows:
     """[N] the level above tests this sub-episode: nobody explores."""
     decision_tested: BoolArray
     """[N] the level's own open decision is tested, by itself or from above."""
+    decision_frozen: BoolArray
+    """[N] the level's own open decision was made while its agent was frozen for a time."""
     decisions: IntArray
     """[N] decisions in this sub-episode so far."""
     own_return: FloatArray
@@ -50,7 +52,7 @@ class LevelRows:
     reward: FloatArray
     """[N] raw reward of this sub-episode, discounted, for the level above; 0 at the top."""
     duration: IntArray
-    """[N] simulator steps of this sub-episode, for the level above; 0 at the top."""
+    """[N] simulator steps of this sub-episode."""
     agent_rewards: dict[str, FloatArray] = field(default_factory=dict)
     """[N] each: the same as `reward` of every agent's own, by the info's name; empty at the top and
     where the environment reports none."""
@@ -80,6 +82,7 @@ class LevelRows:
             episode_start=nowhere(),
             tested=nowhere(),
             decision_tested=nowhere(),
+            decision_frozen=nowhere(),
             decisions=np.zeros(num_envs, np.int64),
             own_return=np.zeros(num_envs, np.float64),
             reward=np.zeros(num_envs, np.float64),
@@ -125,14 +128,8 @@ class LevelRows:
             discount: Discount of rewards per simulator step; None at the top: nothing goes up.
         """
         self.decisions[index] += 1
-        if discount is None:
-            return
-        factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
-        self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
-        for key, values in answer.info.items():
-            if is_agent_reward(key):
-                sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
-                sums[index] += values * factor
+        if discount is not None:
+            self._add_rewards(answer, index, discount)
         self.duration[index] += answer.duration
 
     def go_on(
@@ -171,5 +168,14 @@ class LevelRows:
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         for each in dataclasses.fields(self):
-            if each.name in state:  # agents' rewards are not in checkpoints of earlier versions
+            if each.name in state:  # earlier versions lack some
                 setattr(self, each.name, copy.deepcopy(state[each.name]))
+
+    def _add_rewards(self, answer: EnvResponse, index: RowIndex, discount: float) -> None:
+        """Add up the rewards that go upwards, each agent's own among them."""
+        factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
+        self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
+        for key, values in answer.info.items():
+            if is_agent_reward(key):
+                sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
+                sums[index] += values * factor

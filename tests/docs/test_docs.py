@@ -20,10 +20,12 @@ import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.graph_agent import GraphAgentParameters
 from coach_rl.agents.landmarks import LandmarkParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
@@ -35,6 +37,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectParameters, parse_inspections
 from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.experiment.preset_file import load_preset
@@ -43,6 +46,7 @@ from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    GraphManager,
     GraphParameters,
     HRLGraphManager,
     LevelParameters,
@@ -325,6 +329,32 @@ def metrics_of_runs():
         with BasicRLGraphManager(parameters) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars, *record.arrays}
+    planner = LevelParameters(
+        name="graph",
+        agent=GraphAgentParameters(spacing=1.0),
+        goal_space=GoalWorldParameters(level="point_maze_u").task.goal_space,
+        frozen_from=EnvironmentSteps(200),
+    )
+    walker = LevelParameters(
+        name="low",
+        agent=ScriptedAgentParameters(policy="still"),
+        goal_space=GoalWorldParameters(level="point_maze_u").task.subgoal_space,
+        horizon=5,
+    )
+    with GraphManager(
+        GraphParameters(
+            levels=(planner, walker),
+            environment=GoalWorldParameters(level="point_maze_u"),
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(240),
+                evaluation_interval=EnvironmentSteps(120),
+                evaluation_episodes=EnvironmentEpisodes(1),
+                progress_interval=EnvironmentSteps(60),
+            ),
+        )
+    ) as graph_manager:
+        for record in graph_manager.improve():
+            names |= {*record.scalars}
     with load_preset(find_preset("Pendulum_HAC")).build(
         {"steps": 3_000, "evaluation_interval": 1_500, "updates_per_step": 0.001}
     ) as graph_manager:

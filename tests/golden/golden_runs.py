@@ -268,7 +268,11 @@ def figures(run: GoldenRun, folder: Path) -> dict[str, Any]:
 
 def untimed(scalars: dict[str, float]) -> dict[str, float]:
     """The scalars that are no times."""
-    return {name: value for name, value in scalars.items() if not name.startswith("time/")}
+    return {
+        name: value
+        for name, value in scalars.items()
+        if not name.startswith("time/") and not name.endswith("/planning_seconds")
+    }
 
 
 def networks(tensors: dict[str, np.ndarray[Any, Any]]) -> dict[str, list[float]]:

@@ -31,6 +31,7 @@ class Level:
     goal_is_terminal: bool = True
     testing_rate: float = 0.0
     frozen: bool = False
+    may_freeze: bool = False
     ends_options: bool = False
     """The level's agent ends its options itself, by `stops`."""
 
@@ -215,10 +216,14 @@ class Answer:
 
 
 class Recursion:
-    """One environment played until the phases are used up, one phase for each step."""
+    """One environment played until the phases are used up, one phase for each step.
 
-    def __init__(self, seed, row, levels, phases, discount):
+    Where levels are in phases of their own, `own_phases` has them by name, for each step.
+    """
+
+    def __init__(self, seed, row, levels, phases, discount, own_phases=None):
         self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
+        self.own_phases = own_phases or [{}] * len(phases)
         self.row, self.steps = row, 0
         self.transitions = [[] for _ in levels]
         self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
@@ -236,9 +241,20 @@ class Recursion:
     def is_tested(self, depth):
         """Whether the level tests its next decision, of its own accord."""
         rate = self.levels[depth].testing_rate
-        if rate == 0 or self.phases[self.steps] is not Phase.TRAIN:
+        if rate == 0 or not self.may_test(depth, self.steps):
             return False
         return bool(self.noise[depth].draw(np.array([self.row]))[0, 0] < rate)
+
+    def may_test(self, depth, step):
+        """Whether a level tests decisions at a step: not where it acts at random."""
+        own = self.own_phases[step].get(self.levels[depth].name)
+        return self.phases[step] is Phase.TRAIN and own is not Phase.HEATUP
+
+    def phase_of(self, depth, step):
+        level = self.levels[depth]
+        return (
+            Phase.TEST if level.frozen else self.own_phases[step].get(level.name, self.phases[step])
+        )
 
     def episode(self, depth, order, outer, *, quiet):
         """Play a level's sub-episode as it is told; at the top, play one after the other.
@@ -263,10 +279,14 @@ class Recursion:
             action, tested, answer = self.decision(depth, order, outer, quiet)
             decisions += 1
             reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
+            heard = self.phase_of(depth, self.steps - 1)
+            if level.may_freeze and known["phase"] is Phase.TEST:
+                heard = Phase.TEST  # what came of a decision of a frozen agent is not for learning
             following = self.given_goal() if depth == 0 and not end else order
             self.transitions[depth].append(
                 {
                     **known,
+                    "heard": heard,
                     "action": np.array(action).tolist(),
                     "after": answer.after.tolist(),
                     "told after": None if order is None else order.shown(answer.after).tolist(),
@@ -280,7 +300,7 @@ class Recursion:
                     "tested": tested,
                 }
             )
-            if self.phases[self.steps - 1] is Phase.TRAIN and level.testing_rate > 0:
+            if self.may_test(depth, self.steps - 1) and level.testing_rate > 0:
                 # Failed where the level below used up its horizon and met no other end.
                 is_failed = tested and answer.end == End.HORIZON
                 totals.update(decided=1, tested_share=tested, penalised_share=is_failed)
@@ -298,10 +318,11 @@ class Recursion:
             shares = {bit.name.lower(): bool(end & bit) for bit in End}
             is_ended = shares.pop("option")
             totals.update({f"{name}_share": share for name, share in shares.items()})
+            totals.update(of_goal(order, duration))
             totals.update(of_option(level, order, is_ended, decisions, returns))
             if depth:
                 return Answer(began, answer.after, reward_up, duration, answer.real, end)
-            decisions, returns = 0, 0.0
+            decisions, returns, duration = 0, 0.0, 0
 
     def given_goal(self):
         """The top's goal, which is the walk's own and may move within an episode."""
@@ -317,7 +338,7 @@ class Recursion:
             "starts": starts,
             "fresh": self.fresh[depth],
             "quiet": quiet,
-            "phase": Phase.TEST if self.levels[depth].frozen else self.phases[self.steps],
+            "phase": self.phase_of(depth, self.steps),
         }
 
     def decision(self, depth, order, outer, quiet):
@@ -369,6 +390,11 @@ class Recursion:
         if level.ends_options and stops(answer.after):
             end |= End.OPTION
         return reward, is_dead, end
+
+
+def of_goal(order, steps):
+    """The time that a level took for its goal, where it has one."""
+    return {} if order is None or order.goals is None else {"steps": steps}
 
 
 def of_option(level, order, is_ended, decisions, returns):

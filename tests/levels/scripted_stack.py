@@ -146,6 +146,7 @@ class Scripted:
                 "end": int(outcome.end[i]),
                 "below": int(outcome.below[i]),
                 "tested": bool(outcome.tested[i]),
+                "heard": clock.phase,
             }
             kept = self.transitions.setdefault(int(row), [])
             kept.append({**row_state.decisions.pop(row), **came})

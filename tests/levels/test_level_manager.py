@@ -73,6 +73,7 @@ def stacks(draw):
                 goal_is_terminal=draw(st.booleans()),
                 testing_rate=draw(st.sampled_from([0.0, 0.5])),
                 frozen=draw(st.booleans()),
+                may_freeze=draw(st.booleans()),
                 ends_options=draw(st.booleans()),
             )
         )
@@ -80,8 +81,27 @@ def stacks(draw):
 
 
 PHASES = st.lists(
-    st.tuples(st.sampled_from(list(Phase)), st.integers(10, 30)), min_size=1, max_size=4
+    st.tuples(
+        st.sampled_from(list(Phase)),
+        st.integers(10, 30),
+        st.dictionaries(st.integers(0, 3), st.sampled_from([Phase.HEATUP, Phase.TEST])),
+    ),
+    min_size=1,
+    max_size=4,
 )
+"""Stretches of a run: phase, ticks, and levels by their depth that are in another phase."""
+
+
+def own_phases(levels, phase, others):
+    """The phases of levels that have one of their own: HEATUP while others learn, or TEST."""
+    return {
+        level.name: others[depth]
+        for depth, level in enumerate(levels)
+        if depth in others
+        and (others[depth] is Phase.HEATUP or level.may_freeze)
+        and phase is not Phase.TEST
+        and others[depth] is not phase
+    }
 
 
 def assert_same_transitions(found, expected, where, *, is_dense):
@@ -122,9 +142,12 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
 ):
     """Also where it is saved and restored in the middle of whatever is open."""
     seeds, clock = [seed + i for i in range(company)], Clock()
-    phases = [phase for phase, ticks in stretches for _ in range(ticks)]
+    phases = [phase for phase, ticks, _ in stretches for _ in range(ticks)]
+    others = [
+        own_phases(levels, phase, own) for phase, ticks, own in stretches for _ in range(ticks)
+    ]
     top, agents = build(seeds, levels, clock, discount)
-    for tick, clock.phase in enumerate(phases):
+    for tick, (clock.phase, clock.levels) in enumerate(zip(phases, others, strict=True)):
         if tick == saved_at:
             state, before = top.state_dict(), agents
             top, agents = build([99] * company, levels, clock, discount)
@@ -133,7 +156,7 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
                 mine.transitions = other.transitions
         top.recv()
     expected = [
-        Recursion(row_seed, row, levels, phases, discount).play()
+        Recursion(row_seed, row, levels, phases, discount, others).play()
         for row, row_seed in enumerate(seeds)
     ]
     for depth, (agent, manager) in enumerate(zip(agents, managers(top), strict=True)):
