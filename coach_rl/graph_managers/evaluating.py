@@ -187,14 +187,14 @@ def level_metrics(
         room: The beginning of the figures' names.
         learns: Whether each level learns now, by name; None where all always do.
     """
-    told = {name: {f"{room}/learns": value} for name, value in (learns or {}).items()}
+    found = {name: {f"{room}/learns": value} for name, value in (learns or {}).items()}
     if all(level.params.goal_space is None for level in stack.levels):
-        return told
+        return found
     for level in stack.levels:
         own = {f"{room}/{name}": value for name, value in level.drain().items()}
         if own:
-            told[level.name] = own | told.get(level.name, {})
-    return told
+            found[level.name] = own | found.get(level.name, {})
+    return found
 
 
 def _require_whole_episodes(

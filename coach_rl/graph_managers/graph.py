@@ -96,7 +96,7 @@ class Graph:
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
         self.phases = LevelPhases(parameters.levels)
-        """When levels are in a phase of their own."""
+        """The times at which levels are in a phase of their own."""
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
         channel = SignalChannel()

@@ -18,12 +18,12 @@ Rates = Callable[[str, int], float]
 """(name of a level, number of its last sub-episodes) to the share of them that reached their goal.
 """
 
-TOLD = {
+WORDS = {
     Phase.HEATUP: "acts at random while a level below it warms up",
     Phase.TRAIN: "learns",
     Phase.TEST: "is frozen",
 }
-"""What a level does in its phase, for people."""
+"""Words for what a level does in its phase."""
 
 
 class LevelPhases:
@@ -58,7 +58,7 @@ class LevelPhases:
 
         Args:
             clock: Phase and counters of training.
-            levels: The levels that train; agents that freeze are told.
+            levels: The levels that train; agents are frozen and thawed by it.
         """
         if not self.are_scheduled:
             if clock.levels:  # they were in the run that was saved
@@ -88,7 +88,7 @@ class LevelPhases:
         }
 
     def state_dict(self) -> State:
-        """What is not told by the counters."""
+        """The part of it that counters do not hold."""
         return {"reached": sorted(self._reached), "turns_since": self._turns_since}
 
     def load_state_dict(self, state: State) -> None:

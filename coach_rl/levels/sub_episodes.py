@@ -54,7 +54,7 @@ class SubEpisodes:
         """Not yet in the sums: adding up once in a while costs less than at every tick."""
         self._counted: BoolArray | None = None
         self._last: deque[bool] = deque(maxlen=0)
-        """Whether the last sub-episodes reached their goals."""
+        """True for each of the last sub-episodes that reached its goal."""
 
     def remember(self, count: int) -> None:
         """Remember so many of the last sub-episodes from now on, for `success_rate`."""
