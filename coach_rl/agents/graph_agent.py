@@ -50,8 +50,8 @@ class GraphAgentParameters:
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     besides: tuple[float, ...] = ()
-    """Values that way-points ask of the goal's elements beyond the place, where the level below has goals
-    with more elements than this level's."""
+    """Values that way-points ask of the goal's elements beyond the place, where the level below has
+    goals with more elements than this level's."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited place, not the goal."""
     report_every: Positive[int] = 1000
