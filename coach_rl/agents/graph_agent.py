@@ -79,6 +79,7 @@ class GraphAgentParameters:
             ConfigurationError: One has none, or they are not places in the same coordinates.
         """
         owner = place.owner(self.name)
+        place.require_untimed_sub_goals(owner)
         own, sub_goal = place.goal, place.sub_goal
         if own is None or sub_goal is None:
             raise ConfigurationError(

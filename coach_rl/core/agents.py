@@ -25,6 +25,7 @@ from coach_rl.core.records import (
 from coach_rl.core.signals import SILENT, Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
+from coach_rl.core.timed_goals import TimedGoalSpace
 
 
 class RowState(Stateful, Protocol):
@@ -289,6 +290,18 @@ class LevelPlace:
         """The goals it sends to the level below; None for options and actions of the simulator."""
         space = None if self.below is None else self.below.goal_space
         return space if isinstance(space, GoalSpace) else None
+
+    def require_untimed_sub_goals(self, owner: str) -> None:
+        """Raise `ConfigurationError` where the level below has goals with a time.
+
+        Args:
+            owner: The agent that only says where to go.
+        """
+        if self.below is not None and isinstance(self.below.goal_space, TimedGoalSpace):
+            raise ConfigurationError(
+                f"{owner} says where to go and not when, and the goals of level "
+                f"'{self.below.name}' have a time; give that level a GoalSpace"
+            )
 
 
 ALONE = LevelPlace()

@@ -1,6 +1,6 @@
 """Properties of a level that don't depend on who decides on it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Interval
 
@@ -59,6 +59,15 @@ class LevelDescription:
     but above the lowest level of a HAC stack the rate of the stack."""
     frozen: bool = False
     """If True, the agent only acts, and neither explores nor learns."""
+    stops_on_failure: Literal["never", "training", "always"] = "never"
+    """Phases in which the level's sub-episode ends where the level below misses a sub-goal because
+    it used up its horizon (Strict Subgoal Execution, Hwang et al. 2026). training: heat-up and
+    training. always: evaluations as well. The failure is terminal; its reward is `failure_reward`.
+    """
+    failure_reward: float | None = None
+    """Reward of a decision that failed, under `stops_on_failure`. None: what is worst under the
+    level's goals, which is minus its horizon, or 0 where goals have a time; at a level without
+    goals the environment's reward."""
     frozen_from: Moment | None = None
     """Moment at which the agent is frozen; None: the beginning of the run where it has a
     `frozen_until`, else never."""

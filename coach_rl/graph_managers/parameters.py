@@ -22,6 +22,7 @@ from coach_rl.core.steps import (
     RunLength,
     TrainingSteps,
 )
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
@@ -199,6 +200,13 @@ class GraphParameters:
                 level.goal_space is not None,
                 f"level '{level.name}' needs a goal_space: the level above acts in it",
             )
+        for level, below in zip(self.levels, (*self.levels[1:], None), strict=True):
+            require(
+                level.stops_on_failure == "never"
+                or (below is not None and isinstance(below.goal_space, GoalSpace)),
+                f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level "
+                "below it has goals that could be missed; leave it at 'never'",
+            )
         require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
         workers = self.collection.workers
         require(
@@ -288,8 +296,9 @@ class HACGraphParameters(GraphParameters):
                 f"level '{level.name}' of a HAC stack needs goals: a GoalSpace as goal_space",
             )
             require(
-                level.horizon is not None,
-                f"level '{level.name}' of a HAC stack needs a horizon: it bounds its values",
+                level.horizon is not None or isinstance(level.goal_space, TimedGoalSpace),
+                f"level '{level.name}' of a HAC stack needs a horizon, or goals with a time: that "
+                "bounds its values",
             )
         tested = (
             replace(level, testing_rate=self.testing_rate) if level.testing_rate is None else level

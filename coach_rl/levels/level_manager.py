@@ -25,18 +25,18 @@ from coach_rl.core.records import (
     Array,
     BoolArray,
     Directive,
-    End,
     EnvResponse,
     FloatArray,
     IntArray,
     Observation,
     Outcome,
+    missed,
     take,
 )
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.levels.judging import Judgement, judged, moved_goals
+from coach_rl.levels.judging import Judgement, judged, moved_goals, with_failures
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.spaces import agent_spaces, check_level
 from coach_rl.levels.sub_episodes import SubEpisodes
@@ -48,7 +48,7 @@ class LevelGoals:
 
     goal_space: GoalSpace
     goal: FloatArray
-    """[N, G] the goal given last."""
+    """[N, G] the goal given last; with the time left in steps behind it where goals have one."""
     given: BoolArray
     """[N] a goal was given since the last reset."""
     open: BoolArray
@@ -94,7 +94,10 @@ class LevelManager:
         space = params.goal_space
         self._options = space if isinstance(space, OptionSpace) else None
         self._ending = agent if isinstance(agent, EndingAgent) else None
-        self.sub_episodes = SubEpisodes(options=0 if self._options is None else self._options.count)
+        self.sub_episodes = SubEpisodes(
+            options=0 if self._options is None else self._options.count,
+            stops_on_failure=params.stops_on_failure != "never",
+        )
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
         """Called with what the agent saw and its actions, [R, ...] each; None for nobody."""
@@ -105,6 +108,10 @@ class LevelManager:
         self._may_freeze = params.may_freeze
         spaces_above = [each.goal_space for each in above]
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
+        self._timed_outer = [
+            depth for depth, each in enumerate(self._outer_spaces) if each.sent_size > each.size
+        ]
+        self._is_timed = space is not None and space.sent_size > space.size
         n = environment.num_envs
         self._agent_rows = agent.new_rows(n, seed)
         self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
@@ -112,8 +119,9 @@ class LevelManager:
         """[N] which decisions made elsewhere are tested; None where the level makes its own."""
         self._rows = LevelRows.new(
             n,
-            goal_size=0 if params.goal_space is None else params.goal_space.size,
-            outer_sizes=[each.size for each in self._outer_spaces],
+            goal_size=0 if space is None else space.size,
+            sent_size=0 if space is None else space.sent_size,
+            outer_sizes=[each.sent_size for each in self._outer_spaces],
         )
 
     @property
@@ -231,6 +239,8 @@ class LevelManager:
         rows = self._rows
         index = rows.index(answer.rows)
         rows.add(answer, index, self._discount)
+        if self._is_timed or self._timed_outer:
+            rows.let_time_pass(answer, index, own=self._is_timed, outer=self._timed_outer)
         judgement = self._judged(answer, index, self._stopped(answer))
         outcome = self._outcome(answer, judgement)
         self._tell(outcome)
@@ -343,7 +353,7 @@ class LevelManager:
     ) -> Judgement:
         rows, options = self._rows, self._options
         has_rewards = options is not None and options.rewards
-        return judged(
+        judgement = judged(
             answer,
             level=self.params,
             goal=rows.goal[index],
@@ -353,6 +363,10 @@ class LevelManager:
             before=take(rows.observation, answer.rows) if has_rewards else None,
             stopped=stopped,
         )
+        stops = self.params.stops_on_failure
+        if stops == "never" or (stops == "training" and self._clock.phase is Phase.TEST):
+            return judgement
+        return with_failures(judgement, answer, level=self.params)
 
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
         """Build the outcome that the agent learns from."""
@@ -395,8 +409,7 @@ class LevelManager:
         rows = self._rows
         rows.own_return[index] += judgement.reward
         if self._tests_now:
-            missed = answer.end == int(End.HORIZON)  # any other end is not this level's fault
-            self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed)
+            self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed(answer.end))
         (over,) = judgement.is_over.nonzero()  # places in the answer
         self._note_ends(answer.rows, over, judgement)
 

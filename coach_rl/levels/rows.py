@@ -26,9 +26,11 @@ class LevelRows:
     observation: dict[str, Array]
     """[N, ...] each: what the row acts on next."""
     goal: FloatArray
-    """[N, G] the goal (or option) received last; G is 0 where the level receives none."""
+    """[N, G] the goal (or option) received last; G is 0 where the level receives none. Where goals
+    have a time, the time left in simulator steps stands behind them."""
     outer_goals: list[FloatArray]
-    """[N, G] each: the goals of the levels above, top first."""
+    """[N, G] each: the goals of the levels above, top first, with the times left of those that have
+    one."""
     difference_at_start: FloatArray
     """[N, G] what was achieved minus the goal when the sub-episode began."""
     open: BoolArray
@@ -58,13 +60,16 @@ class LevelRows:
     where the environment reports none."""
 
     @classmethod
-    def new(cls, num_envs: int, *, goal_size: int, outer_sizes: Sequence[int]) -> Self:
+    def new(
+        cls, num_envs: int, *, goal_size: int, sent_size: int, outer_sizes: Sequence[int]
+    ) -> Self:
         """Rows that have not been reset yet.
 
         Args:
             num_envs: N.
             goal_size: Elements of the level's own goal, G.
-            outer_sizes: Elements of the goals of the levels above, top first.
+            sent_size: The same with its time, if it has one.
+            outer_sizes: The same of the levels above, top first.
         """
 
         def nowhere() -> BoolArray:
@@ -73,7 +78,7 @@ class LevelRows:
         return cls(
             row=np.arange(num_envs),
             observation={},
-            goal=np.zeros((num_envs, goal_size), np.float32),
+            goal=np.zeros((num_envs, sent_size), np.float32),
             outer_goals=[np.zeros((num_envs, size), np.float32) for size in outer_sizes],
             difference_at_start=np.zeros((num_envs, goal_size), np.float64),
             open=nowhere(),
@@ -131,6 +136,20 @@ class LevelRows:
         if discount is not None:
             self._add_rewards(answer, index, discount)
         self.duration[index] += answer.duration
+
+    def let_time_pass(
+        self, answer: EnvResponse, index: RowIndex, *, own: bool, outer: Sequence[int]
+    ) -> None:
+        """Count down the times left of goals.
+
+        Args:
+            answer: Of R rows, with the steps it took.
+            index: These rows.
+            own: Whether the level's own goals have a time.
+            outer: Which of the outer goals have one.
+        """
+        for goal in [self.goal] * own + [self.outer_goals[depth] for depth in outer]:
+            goal[index, -1] -= answer.duration
 
     def go_on(
         self, answer: EnvResponse, index: RowIndex, is_over: BoolArray, *, waits_at_end: bool

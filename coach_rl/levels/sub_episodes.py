@@ -14,6 +14,7 @@ _ENDS = {
     "outer": End.OUTER,
     "terminated": End.TERMINATED,
     "truncated": End.TRUNCATED,
+    "failure": End.FAILURE,
 }
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
@@ -40,9 +41,12 @@ class SubEpisodes:
 
     Args:
         options: K, at a level that receives options; 0 at others.
+        stops_on_failure: Whether the level stops where the one below misses its goal; only then is
+            the share of sub-episodes that ended so among the means.
     """
 
-    def __init__(self, *, options: int = 0) -> None:
+    def __init__(self, *, options: int = 0, stops_on_failure: bool = False) -> None:
+        self._shown = tuple(name for name in _ENDS if name != "failure" or stops_on_failure)
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
         """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
@@ -127,7 +131,7 @@ class SubEpisodes:
         scalars = {}
         if count:
             scalars["sub_episodes"] = count
-            scalars |= {f"{name}_share": sums[name] / count for name in _ENDS}
+            scalars |= {f"{name}_share": sums[name] / count for name in self._shown}
             for name in _MEANS:
                 scalars[name] = sums[name] / count
             if sums["steps"]:
@@ -148,8 +152,9 @@ class SubEpisodes:
 
     def load_state_dict(self, state: State) -> None:
         """Go on with the saved sums."""
+        # Neither failures nor options are in checkpoints of earlier versions.
         self._sums, self._new = {name: state.get(name, 0.0) for name in _SUMS}, []
-        self._of_options[:] = state.get("options", 0.0)  # not in checkpoints of earlier versions
+        self._of_options[:] = state.get("options", 0.0)
         self._last = deque(state.get("last", ()), maxlen=self._last.maxlen)
 
     def _by_option(self, count: float) -> dict[str, float]:

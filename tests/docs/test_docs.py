@@ -48,6 +48,7 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
     GraphParameters,
+    HACGraphManager,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
@@ -358,6 +359,11 @@ def metrics_of_runs():
     with load_preset(find_preset("Pendulum_HAC")).build(
         {"steps": 3_000, "evaluation_interval": 1_500, "updates_per_step": 0.001}
     ) as graph_manager:
+        stack = graph_manager.parameters.stack
+        top = replace(stack[0], stops_on_failure="training")
+        top = replace(top, agent=replace(top.agent, actions=None))
+        strict = replace(graph_manager.parameters, stack=(top, *stack[1:]))
+    with HACGraphManager(strict) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
     with HRLGraphManager(guided_hierarchy()) as graph_manager:

@@ -149,6 +149,21 @@ RUNS = {
         steps=1200,
         changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40",
     ),
+    "Gates_HiTS": GoldenRun(
+        preset="Gates_HiTS",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; horizon=8; longest=10; "
+        + learning("stack.0.agent.learner", "stack.1.agent.learner"),
+    ),
+    "Gates_HiTS, no times, stopping on failure": GoldenRun(
+        preset="Gates_HiTS",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; hierarchy=hac; horizon=8; longest=10; "
+        + "stack.0.agent.actions=None; stack.0.stops_on_failure=training; "
+        + learning("stack.0.agent.learner", "stack.1.agent.learner"),
+    ),
     "LunarLander_DQN": GoldenRun(
         preset="LunarLander_DQN", steps=200, changes=OFF_POLICY, package="Box2D"
     ),

@@ -16,6 +16,7 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.timed_goals import TimedGoalSpace
 
 TESTING_SEED = 5
 
@@ -31,9 +32,16 @@ class Level:
     goal_is_terminal: bool = True
     testing_rate: float = 0.0
     frozen: bool = False
+    stops_on_failure: str = "never"
+    failure_reward: float | None = None
     may_freeze: bool = False
     ends_options: bool = False
     """The level's agent ends its options itself, by `stops`."""
+
+    @property
+    def bits(self):
+        """The reasons of an end that the level's logs count."""
+        return [bit for bit in End if bit != End.FAILURE or self.stops_on_failure != "never"]
 
 
 class Walk:
@@ -77,15 +85,20 @@ def decide(space, below, seen, told):
     if below is not None:
         here = seen[list(below.elements or (0, 1, 2))]
         turned = np.sin(3 * here + hint)
+        # Times before 0 and behind the longest are clipped.
+        time = []
+        if isinstance(below, TimedGoalSpace):
+            time = [below.longest * abs(2 * math.sin(seen.sum() + hint)) - 0.3]
         if below.relative:
-            return (2 * turned).astype(np.float32)
+            return np.append(2 * turned, time).astype(np.float32)
         goal = here + 2 * turned
         for element in below.angles:
             goal[element] = 3.1 * turned[element]
-        return goal.astype(np.float32)
+        return np.append(goal, time).astype(np.float32)
     action = np.cos(3 * seen + hint)
     if isinstance(space, GoalSpace):
         elements = list(space.elements or (0, 1, 2))
+        told = told[: len(elements)]
         action[elements] = told if space.observed == "relative" else told - seen[elements]
     return np.clip(action, -1, 1)
 
@@ -181,16 +194,40 @@ class PlainGoals:
 
 @dataclass
 class Order:
-    """What a level is told: a goal or an option."""
+    """What a level is told: a goal or an option; a goal may be wanted at a time."""
 
     goals: PlainGoals | None
     value: np.ndarray
+    due: int | None = None
+    """The step of the walk at which the goal is to hold; None: at any."""
 
-    def shown(self, seen) -> np.ndarray:
-        return self.value if self.goals is None else self.goals.shown(seen, self.value)
+    def shown(self, seen, now) -> np.ndarray:
+        if self.goals is None:
+            return self.value
+        shown = self.goals.shown(seen, self.value)
+        if self.due is None:
+            return shown
+        return np.append(shown, np.float32(self.due - now) / self.goals.space.longest)
 
-    def is_reached(self, seen) -> bool:
-        return self.goals is not None and self.goals.is_reached(seen, self.value)
+    def is_up(self, now) -> bool:
+        """Whether its time is up."""
+        return self.due is not None and now >= self.due
+
+    def is_reached(self, seen, now) -> bool:
+        if self.goals is None or (self.due is not None and now < self.due):
+            return False
+        return self.goals.is_reached(seen, self.value)
+
+    def is_over(self, seen, now) -> bool:
+        """Whether the levels below have nothing left to do for it."""
+        return self.is_reached(seen, now) or self.is_up(now)
+
+    def reward(self, seen, now) -> float:
+        if self.due is None:
+            return self.goals.reward(seen, self.value)
+        if not self.is_up(now):
+            return 0.0
+        return self.goals.reward(seen, self.value) + (self.goals.space.reward == "sparse")
 
     def distance(self, seen) -> float:
         return 0.0 if self.goals is None else self.goals.distance(seen, self.value)
@@ -289,8 +326,12 @@ class Recursion:
                     "heard": heard,
                     "action": np.array(action).tolist(),
                     "after": answer.after.tolist(),
-                    "told after": None if order is None else order.shown(answer.after).tolist(),
-                    "told next": None if order is None else following.shown(answer.after).tolist(),
+                    "told after": None
+                    if order is None
+                    else order.shown(answer.after, self.steps).tolist(),
+                    "told next": None
+                    if order is None
+                    else following.shown(answer.after, self.steps).tolist(),
                     "reward": reward,
                     "terminated": is_final,
                     "truncated": bool(end) and not is_final,
@@ -302,7 +343,7 @@ class Recursion:
             )
             if self.may_test(depth, self.steps - 1) and level.testing_rate > 0:
                 # Failed where the level below used up its horizon and met no other end.
-                is_failed = tested and answer.end == End.HORIZON
+                is_failed = tested and is_missed(answer.end)
                 totals.update(decided=1, tested_share=tested, penalised_share=is_failed)
             returns += reward
             reward_up += answer.reward * self.discount**duration
@@ -315,7 +356,7 @@ class Recursion:
             distance = 0.0 if order is None else order.distance(answer.after)
             totals.update(sub_episodes=1, decisions=decisions, distance=distance)
             totals.update({"return": returns, "distance_at_start": distance_at_start})
-            shares = {bit.name.lower(): bool(end & bit) for bit in End}
+            shares = {bit.name.lower(): bool(end & bit) for bit in level.bits}
             is_ended = shares.pop("option")
             totals.update({f"{name}_share": share for name, share in shares.items()})
             totals.update(of_goal(order, duration))
@@ -334,7 +375,7 @@ class Recursion:
         seen = self.walk.position
         return {
             "seen": seen.tolist(),
-            "told": None if order is None else order.shown(seen).tolist(),
+            "told": None if order is None else order.shown(seen, self.steps).tolist(),
             "starts": starts,
             "fresh": self.fresh[depth],
             "quiet": quiet,
@@ -344,7 +385,7 @@ class Recursion:
     def decision(self, depth, order, outer, quiet):
         """The action, whether it is tested, and what it leads to."""
         seen, is_lowest = self.walk.position.copy(), depth == len(self.levels) - 1
-        told = None if order is None else order.shown(seen)
+        told = None if order is None else order.shown(seen, self.steps)
         below = None if is_lowest else self.levels[depth + 1].goal_space
         action = decide(self.levels[depth].goal_space, below, seen, told)
         tested = self.is_tested(depth) or quiet
@@ -357,8 +398,10 @@ class Recursion:
         if isinstance(below, OptionSpace):
             asked = Order(None, np.eye(below.count, dtype=np.float32)[action])
         else:
-            action, goals = clipped(below, action), PlainGoals(below)
-            asked = Order(goals, goals.target(action, seen))
+            action, goals, due = clipped(below, action), PlainGoals(below), None
+            if isinstance(below, TimedGoalSpace):
+                due = self.steps + max(1, math.ceil(action[-1]))
+            asked = Order(goals, goals.target(action, seen), due)
         mine = [order] if order is not None and order.goals is not None else []
         return action, tested, self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
 
@@ -367,17 +410,32 @@ class Recursion:
         level, end = self.levels[depth], answer.real
         if level.horizon is not None and decisions >= level.horizon:
             end |= End.HORIZON
-        if any(above.is_reached(answer.after) for above in outer):
+        after, now = answer.after, self.steps
+        if any(above.is_over(after, now) for above in outer):
             end |= End.OUTER
         is_dead = bool(answer.real & End.TERMINATED)
         if order is None:
-            return answer.reward, is_dead, end
-        if order.goals is None:
-            return self.outcome_of_option(level, order, answer, is_dead=is_dead, end=end)
-        reward, is_reached = order.goals.reward(answer.after, order.value), False
-        if order.is_reached(answer.after):
-            end, is_reached = end | End.GOAL, level.goal_is_terminal
-        return reward, is_reached or (level.real_end_is_terminal and is_dead), end
+            reward, is_final = answer.reward, is_dead
+        elif order.goals is None:
+            reward, is_final, end = self.outcome_of_option(
+                level, order, answer, is_dead=is_dead, end=end
+            )
+        else:
+            reward, is_final = order.reward(after, now), order.is_over(after, now)
+            if order.is_reached(after, now):
+                end |= End.GOAL
+            elif is_final:
+                end |= End.HORIZON
+            is_final &= level.goal_is_terminal
+            is_final |= level.real_end_is_terminal and is_dead
+        is_training = self.phases[now - 1] is not Phase.TEST
+        is_strict = level.stops_on_failure == "always" or (
+            level.stops_on_failure == "training" and is_training
+        )
+        if is_strict and is_missed(answer.end) and not is_final and not end & End.GOAL:
+            worth = level.failure_reward
+            return (reward if worth is None else worth), True, end | End.FAILURE
+        return reward, is_final, end
 
     def outcome_of_option(self, level, order, answer, *, is_dead, end):
         """The same under an option."""
@@ -390,6 +448,11 @@ class Recursion:
         if level.ends_options and stops(answer.after):
             end |= End.OPTION
         return reward, is_dead, end
+
+
+def is_missed(end: End) -> bool:
+    """Whether a level used up its horizon, or stopped on a failure, and met no other end."""
+    return bool(end) and not end & ~(End.HORIZON | End.FAILURE)
 
 
 def of_goal(order, steps):
@@ -416,4 +479,6 @@ def clipped(space: GoalSpace, action) -> np.ndarray:
     if space.relative:
         high = high - low if space.reach is None else np.array(space.reach, np.float32)
         low = -high
+    if isinstance(space, TimedGoalSpace):
+        low, high = np.append(low, np.float32(0)), np.append(high, np.float32(space.longest))
     return np.clip(action, low, high)

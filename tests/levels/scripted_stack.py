@@ -7,9 +7,10 @@ import numpy as np
 from gymnasium import spaces
 from plain_stack import TESTING_SEED, Level, Walk, decide, stops
 
-from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, TIME_KEY, GoalSpace, OptionSpace
 from coach_rl.core.records import End, EnvResponse
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.levels import LevelManager
 
 SPACES = EnvironmentSpaces(
@@ -109,7 +110,10 @@ class Scripted:
         if self.level.goal_space is None:
             return None
         key = OPTION_KEY if isinstance(self.level.goal_space, OptionSpace) else GOAL_KEY
-        return observation[key][i]
+        told = observation[key][i]
+        if isinstance(self.level.goal_space, TimedGoalSpace):
+            return np.append(told, observation[TIME_KEY][i])
+        return told
 
     def act(self, row_state, request, clock):
         observation, actions = request.observation, []

@@ -7,6 +7,7 @@ equality is exact.
 import copy
 import itertools
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.records import Directive
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.testing.states import assert_same_state
 
 
@@ -35,7 +37,8 @@ def goal_spaces(draw, *, is_top=False):
         low[element], high[element] = -np.pi, np.pi
     is_relative = draw(st.booleans())
     reach = tuple(draw(st.sampled_from([0.5, 1.5])) for _ in elements)
-    return GoalSpace(
+    longest = None if is_top else draw(st.none() | st.integers(1, 7))
+    return (GoalSpace if longest is None else partial(TimedGoalSpace, longest=longest))(
         low=tuple(low),
         high=tuple(high),
         threshold=tuple(draw(st.sampled_from([0.3, 0.8, 1.6])) for _ in elements),
@@ -64,15 +67,18 @@ def stacks(draw):
     for depth in range(count):
         has_goals = draw(st.sampled_from([True, False, True, True]))
         other = None if depth == 0 else draw(option_spaces())
+        space = draw(goal_spaces(is_top=depth == 0)) if has_goals else other
         levels.append(
             Level(
                 name=f"level {depth}",
-                goal_space=draw(goal_spaces(is_top=depth == 0)) if has_goals else other,
+                goal_space=space,
                 horizon=draw(st.integers(1, 5) if depth else st.none() | st.integers(1, 4)),
                 real_end_is_terminal=draw(st.booleans()),
-                goal_is_terminal=draw(st.booleans()),
+                goal_is_terminal=draw(st.booleans()) or isinstance(space, TimedGoalSpace),
                 testing_rate=draw(st.sampled_from([0.0, 0.5])),
                 frozen=draw(st.booleans()),
+                stops_on_failure=draw(st.sampled_from(["never", "training", "always"])),
+                failure_reward=-3.5 if has_goals else draw(st.sampled_from([None, -2.0])),
                 may_freeze=draw(st.booleans()),
                 ends_options=draw(st.booleans()),
             )
@@ -170,7 +176,7 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
     for row in range(company):
         assert len(agents[-1].transitions[row]) == len(phases), "a transition for each step"
         for upper, lower in itertools.pairwise(agents):
-            ended = sum(each["end"] > 0 for each in lower.transitions[row])
+            ended = sum(each["end"] > 0 for each in lower.transitions.get(row, []))
             assert len(upper.transitions.get(row, [])) == ended, "and for each sub-episode below"
 
 
