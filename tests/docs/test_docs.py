@@ -273,6 +273,13 @@ def experiments_with_metrics():
         yield agent, OneStepParameters(continuous=True)
 
 
+SKILLS = {
+    "PointMass_PPO_Skills": {"steps": 512, "rollout": 64, "skills": "option_critic"},
+    "PointMass_DIAYN": {"steps": 2_200, "batch": 4, "updates_per_step": 1.0},
+}
+"""Presets that learn skills, and changes by which they log soon."""
+
+
 def guided_hierarchy():
     """Two levels, of which the upper one has whatever guides sub-goals."""
     places = GoalSpace(key="achieved_goal", low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
@@ -366,11 +373,16 @@ def metrics_of_runs():
     with HACGraphManager(strict) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
+    for preset, changes in SKILLS.items():
+        with load_preset(find_preset(preset)).build(changes) as graph_manager:
+            for record in graph_manager.improve():
+                names |= {*record.scalars}
     with HRLGraphManager(guided_hierarchy()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
     names |= names_of_what_is_wrong()
     names = {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
+    names = {re.sub("/(option_[a-z_]+)/[0-9]+", r"/\1", name) for name in names}
     return {re.sub("signals/.+/", "signals/<signal>/", name) for name in names}
 
 
