@@ -68,15 +68,15 @@ class Panel(GoalPanel):
 
 def graph_manager(panel: Panel) -> GraphManager:
     """Pass two gates while they are open, on the way to a place behind them."""
-    experiment = {
-        "environment": GatesParameters(),
-        "schedule": panel.schedule(),
-        "num_envs": panel.num_envs,
-    }
+    world, schedule = GatesParameters(), panel.schedule()
     if panel.hierarchy == "none":
         alone = _agent(panel, updates=panel.updates_per_step, bounded=False)
         level = LevelParameters(name="alone", agent=alone, goal_space=GOALS)
-        return HRLGraphManager(GraphParameters(levels=(level,), **experiment))
+        return HRLGraphManager(
+            GraphParameters(
+                levels=(level,), environment=world, schedule=schedule, num_envs=panel.num_envs
+            )
+        )
     low = LevelParameters(
         name="low",
         agent=_agent(panel, updates=panel.updates_per_step),
@@ -94,7 +94,13 @@ def graph_manager(panel: Panel) -> GraphManager:
         horizon=panel.horizon,
     )
     return HACGraphManager(
-        HACGraphParameters(stack=(top, low), testing_rate=panel.testing_rate, **experiment)
+        HACGraphParameters(
+            stack=(top, low),
+            testing_rate=panel.testing_rate,
+            environment=world,
+            schedule=schedule,
+            num_envs=panel.num_envs,
+        )
     )
 
 

@@ -53,7 +53,8 @@ def missed(end: npt.NDArray[np.uint8]) -> BoolArray:
     Args:
         end: Bits of `End` that the level reported, [R].
     """
-    return (end != 0) & (end & _NO_FAULT == 0)
+    by_own_fault: BoolArray = (end != 0) & (end & _NO_FAULT == 0)
+    return by_own_fault
 
 
 _NO_FAULT = np.uint8(0xFF & ~(End.HORIZON | End.FAILURE))

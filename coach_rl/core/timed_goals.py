@@ -121,7 +121,7 @@ class TimedGoalSpace(GoalSpace):
 
     def is_over(self, goal: FloatArray, observation: Observation) -> BoolArray:  # noqa: ARG002 - as GoalSpace
         """Return for which rows the time is up, [R] bool."""
-        return cast("BoolArray", goal[:, -1] <= 0)
+        return goal[:, -1] <= 0
 
     def verdict(self, goal: FloatArray, observation: Observation) -> Verdict:
         """Judge the states of R rows by their goals, where the time is up."""

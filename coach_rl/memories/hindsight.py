@@ -185,7 +185,7 @@ class HindsightGoals(SamplerUnit):
 
     name = "hindsight_goals"
     inputs = (POSITIONS,)
-    outputs = (GOALS, RELABELLED)
+    outputs: tuple[str, ...] = (GOALS, RELABELLED)
 
     def __init__(self, store: RingStore, rng: np.random.Generator, params: Hindsight) -> None:
         self._store, self._rng, self._strategy = store, rng, params.strategy
@@ -272,7 +272,7 @@ class HindsightObservations(SamplerUnit):
     """Shows the new goals in the observations before and after."""
 
     name = "hindsight_observations"
-    outputs = OBSERVED_GOALS
+    outputs: tuple[str, ...] = OBSERVED_GOALS
 
     def __init__(self, goal: GoalSpace) -> None:
         self._goal = goal
