@@ -1,7 +1,7 @@
 """Timed sub-goals (HiTS) bring a mass through gates that open and close by themselves.
 
 `hierarchy=hac` is the control: the same levels with sub-goals that have no time; `hierarchy=none`
-is one agent alone.
+is one agent alone. Settings are first guesses: no run has shown yet that it learns.
 """
 
 from dataclasses import dataclass, replace
@@ -29,6 +29,7 @@ from coach_rl import (
     ReplayMemoryParameters,
     TargetSync,
     TimedGoalSpace,
+    UnknownNameError,
 )
 from coach_rl.presets.goal_hierarchies import GoalPanel
 
@@ -68,6 +69,8 @@ class Panel(GoalPanel):
 
 def graph_manager(panel: Panel) -> GraphManager:
     """Pass two gates while they are open, on the way to a place behind them."""
+    if panel.level not in panel.LEVELS:
+        raise UnknownNameError("level", panel.level, panel.LEVELS)
     world, schedule = GatesParameters(), panel.schedule()
     if panel.hierarchy == "none":
         alone = _agent(panel, updates=panel.updates_per_step, bounded=False)
