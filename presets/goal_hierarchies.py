@@ -17,9 +17,11 @@ from coach_rl import (
     EnvironmentEpisodes,
     EnvironmentSteps,
     EpsilonGreedyNoise,
+    EpsilonZGreedy,
     GaussianNoise,
     GoalSpace,
     GoalWorldParameters,
+    GraphAgentParameters,
     GraphManager,
     GraphParameters,
     HACAgentParameters,
@@ -110,7 +112,9 @@ class HACPanel(GoalPanel):
     upper_updates_per_step: float = 4.0
     """Gradient steps per decision of the level above it."""
     epsilon: float = 0.2
-    """Fraction of random actions while exploring, at the lowest level."""
+    """Probability of a random action while exploring, at the lowest level."""
+    exploration: Literal["epsilon_greedy", "epsilon_z_greedy"] = "epsilon_greedy"
+    """epsilon_greedy: a random action lasts for one step. epsilon_z_greedy: for a random time."""
     noise: float = 0.1
     """Standard deviation of the noise on its other actions, in half-ranges of the action."""
     testing_rate: float = 0.3
@@ -148,6 +152,7 @@ def hac_experiment(
     subgoals: tuple[GoalSpace, ...],
     upper: SubGoalLearning,
     validation: ValidationParameters | None,
+    planner: GraphAgentParameters | None = None,
 ) -> GraphManager:
     """HAC in a goal world, or one agent of the same kind alone.
 
@@ -158,6 +163,7 @@ def hac_experiment(
         subgoals: The goal spaces of the levels below the top.
         upper: How the levels above the lowest learn.
         validation: The acceptance test; None where there is no mark.
+        planner: The top level's agent, which plans; None: it learns as well.
     """
     goals = world.task.goal_space
     if panel.hierarchy == "none":
@@ -174,15 +180,16 @@ def hac_experiment(
             )
         )
     # A level decides less often than the one below it, so it learns more from each decision.
-    agents = (
+    learners = [
         *(_upper_agent(panel, upper, factor=4.0**height) for height in range(panel.levels - 1)),
-    )
+    ]
+    top = learners.pop()
     names = {2: ("top", "low"), 3: ("top", "middle", "low")}[panel.levels]
     stack = tuple(
         LevelParameters(name=name, agent=agent, goal_space=space, horizon=horizon)
         for name, agent, space, horizon in zip(
             names,
-            (*reversed(agents), _lowest_agent(panel, bounded=True)),
+            (planner or top, *reversed(learners), _lowest_agent(panel, bounded=True)),
             (goals, *subgoals),
             horizons,
             strict=True,
@@ -208,6 +215,8 @@ def _lowest_agent(panel: HACPanel, *, bounded: bool) -> HACAgentParameters:
         bounded: Whether the level's horizon bounds its values; otherwise targets are clipped to
             what rewards of -1 can add up to.
     """
+    epsilon = ConstantSchedule(value=panel.epsilon)
+    noise = GaussianNoise(scale=ConstantSchedule(value=panel.noise))
     learner = DDPGAgentParameters(
         algorithm=DDPGAlgorithmParameters(
             discount=panel.discount,
@@ -218,9 +227,10 @@ def _lowest_agent(panel: HACPanel, *, bounded: bool) -> HACAgentParameters:
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=1_000
         ),
         memory=ReplayMemoryParameters(capacity=1_000_000),
-        exploration=EpsilonGreedyNoise(
-            epsilon=ConstantSchedule(value=panel.epsilon),
-            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        exploration=(
+            EpsilonGreedyNoise(epsilon=epsilon, noise=noise)
+            if panel.exploration == "epsilon_greedy"
+            else EpsilonZGreedy(epsilon=epsilon, noise=noise)
         ),
         actor=ActorParameters(torso=panel.torso),
         critic=CriticParameters(torso=panel.torso),
