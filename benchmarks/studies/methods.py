@@ -16,24 +16,23 @@ SAME: dict[str, object] = {
     "updates_per_step": 0.25,
     "learning_rate": 1e-3,
     "discount": 0.98,
-    "evaluation_interval": 10_000,
+    "evaluation_interval": 5_000,
 }
-"""What all methods share in the point maze; each upper level has 0.2 updates per step."""
+"""What all methods share in the point maze. An upper level that learns has 0.2 updates per step, and
+all begin to learn after 1,000 steps."""
 FLAT: dict[str, object] = {"hierarchy": "none"}
 LONGER: dict[str, object] = {"exploration": "epsilon_z_greedy", "epsilon": 0.065}
-"""Repeated 3.6 times on average, random actions are the fifth of all that they are without."""
+"""With repetitions that begin less often, random actions are a fifth of all, as without them."""
 GUIDED = ("hiro", "hrac")
 """HIRO, and HIRO with sub-goals that are kept adjacent."""
 
 
 def point_maze() -> Study:
-    """A ball in a maze with loops and dead ends, minutes a run."""
+    """A ball in a U, a minute a run: too short for any method to be through with learning."""
+    hiro = {**SAME, "upper_updates_per_step": 2.0, "heatup": 1_000}
     hac = {**SAME, "upper_updates_per_step": 4.0}
     variants = {
-        **{
-            name: ("PointMaze_HIRO", {**SAME, "hierarchy": name, "upper_updates_per_step": 2.0})
-            for name in GUIDED
-        },
+        **{name: ("PointMaze_HIRO", {**hiro, "hierarchy": name}) for name in GUIDED},
         "hac": ("PointMaze_HAC", hac),
         "graph": ("PointMaze_HAC", {**hac, "hierarchy": "graph"}),
         "flat, with hindsight": ("PointMaze_HAC", {**hac, **FLAT}),
@@ -41,13 +40,13 @@ def point_maze() -> Study:
     }
     return Study(
         name="methods_point_maze",
-        question="Which method finds the way from anywhere in a maze to anywhere else?",
+        question="Which method is the first to find the way around a wall?",
         variants=tuple(
-            Variant(name=name, preset=preset, level="point_maze_medium", changes=changes)
+            Variant(name=name, preset=preset, level="point_maze_u", changes=changes)
             for name, (preset, changes) in variants.items()
         ),
         seeds=SEEDS,
-        steps=30_000,
+        steps=10_000,
         metric="success_rate",
         episodes=100,
         baseline="flat, with hindsight",

@@ -32,7 +32,7 @@ class EpsilonZGreedy:
 
     Dabney, Ostrovski and Barreto 2021, "Temporally-Extended epsilon-Greedy Exploration", algorithm
     1: durations n come from a zeta distribution, with probabilities proportional to n^-mu. Here a
-    duration counts the first decision, and a repetition ends with the (sub-)episode.
+    duration counts the first decision too, and a repetition ends with the (sub-)episode.
     """
 
     epsilon: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.1))

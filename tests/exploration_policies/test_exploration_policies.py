@@ -525,10 +525,14 @@ def test_epsilon_is_the_probability_that_a_repetition_begins():
 
 
 def test_repeated_actions_are_uniform():
-    actions = repetitions(
-        EpsilonZGreedy(epsilon=constant(1.0), mu=20.0), BUTTONS, steps=100, num_rows=40
-    )
-    np.testing.assert_allclose(shares(actions.ravel()), 0.25, atol=0.037)
+    params = EpsilonZGreedy(epsilon=constant(1.0), mu=1.5, longest=2)
+    single = repetitions(params, BUTTONS, steps=1, num_rows=MANY)
+    np.testing.assert_allclose(shares(single[0]), 0.25, atol=0.037)
+    actions = repetitions(params, UNEVEN, steps=2, num_rows=MANY)[..., 0]
+    repeated = actions[0, actions[0] == actions[1]]
+    # every 3.8th is; the action does not depend on the duration
+    counts = np.histogram(repeated, bins=4, range=(-1, 3))[0] / len(repeated)
+    np.testing.assert_allclose(counts, 0.25, atol=5 * math.sqrt(0.1875 / len(repeated)))
 
 
 def test_repetitions_end_with_the_episode():
