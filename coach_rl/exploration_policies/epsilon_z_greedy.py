@@ -28,7 +28,7 @@ from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
 @parameter_class
 class EpsilonZGreedy:
-    """With probability epsilon a random action is taken, and repeated for a random duration.
+    """Epsilon-greedy exploration whose random actions are repeated for a random duration.
 
     Dabney, Ostrovski and Barreto 2021, "Temporally-Extended epsilon-Greedy Exploration", algorithm
     1: durations n come from a zeta distribution, with probabilities proportional to n^-mu. Here a
