@@ -153,6 +153,8 @@ def hac_experiment(
     upper: SubGoalLearning,
     validation: ValidationParameters | None,
     planner: GraphAgentParameters | None = None,
+    hidden: InputFilter | None = None,
+    evaluation_world: GoalWorldParameters | None = None,
 ) -> GraphManager:
     """HAC in a goal world, or one agent of the same kind alone.
 
@@ -164,6 +166,8 @@ def hac_experiment(
         upper: How the levels above the lowest learn.
         validation: The acceptance test; None where there is no mark.
         planner: The top level's agent, which plans; None: it learns as well.
+        hidden: Hides from the lowest of several levels what only the others need; None: nothing.
+        evaluation_world: The world of evaluations; None where it is the same.
     """
     goals = world.task.goal_space
     if panel.hierarchy == "none":
@@ -174,6 +178,7 @@ def hac_experiment(
             GraphParameters(
                 levels=(alone,),
                 environment=world,
+                evaluation_environment=evaluation_world,
                 schedule=panel.schedule(),
                 num_envs=panel.num_envs,
                 validation=validation,
@@ -189,7 +194,11 @@ def hac_experiment(
         LevelParameters(name=name, agent=agent, goal_space=space, horizon=horizon)
         for name, agent, space, horizon in zip(
             names,
-            (planner or top, *reversed(learners), _lowest_agent(panel, bounded=True)),
+            (
+                planner or top,
+                *reversed(learners),
+                _lowest_agent(panel, bounded=True, hidden=hidden),
+            ),
             (goals, *subgoals),
             horizons,
             strict=True,
@@ -199,6 +208,7 @@ def hac_experiment(
         HACGraphParameters(
             stack=stack,
             environment=world,
+            evaluation_environment=evaluation_world,
             testing_rate=panel.testing_rate,
             schedule=panel.schedule(),
             num_envs=panel.num_envs,
@@ -207,13 +217,16 @@ def hac_experiment(
     )
 
 
-def _lowest_agent(panel: HACPanel, *, bounded: bool) -> HACAgentParameters:
+def _lowest_agent(
+    panel: HACPanel, *, bounded: bool, hidden: InputFilter | None = None
+) -> HACAgentParameters:
     """DDPG, which acts in the simulator.
 
     Args:
         panel: The preset's settings.
         bounded: Whether the level's horizon bounds its values; otherwise targets are clipped to
             what rewards of -1 can add up to.
+        hidden: Hides what it is not to see; None: nothing.
     """
     epsilon = ConstantSchedule(value=panel.epsilon)
     noise = GaussianNoise(scale=ConstantSchedule(value=panel.noise))
@@ -238,6 +251,7 @@ def _lowest_agent(panel: HACPanel, *, bounded: bool) -> HACAgentParameters:
         critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
         learning_rate_schedule=LinearSchedule(start=1.0, end=0.1),
         normalise_observations=5.0,
+        input_filter=hidden,
     )
     return HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=bounded)
 
