@@ -270,6 +270,49 @@ class FilteredAgent(ABC, Generic[Exploration]):
         _write(row_state.choice, rows, choice, len(row_state.heatup))
         return self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
 
+    @property
+    def proposes(self) -> bool:
+        """True if exploring leads to alternatives."""
+        return self.explores
+
+    def propose(
+        self,
+        row_state: AgentRows[Exploration],
+        alternatives: AgentRows[Exploration],
+        request: ActionRequest,
+        clock: Clock,
+    ) -> Array:
+        """Draw other actions by exploring, [R, count, ...]; see `core.agents.ProposingAgent`."""
+        total = len(alternatives.heatup)
+        count = total // len(row_state.heatup)
+        rows = np.arange(total).reshape(-1, count)[request.rows].ravel()  # [R * count]
+        everywhere = np.ones(len(rows), np.bool_)
+        seen = take(row_state.pending, request.rows.repeat(count))
+        repeated = ActionRequest(
+            rows=rows,
+            observation=seen,
+            starts=everywhere,
+            episode_start=everywhere,
+            greedy=~everywhere,
+        )
+        choice = _flat(self.choose(alternatives, repeated, clock))
+        _write(alternatives.choice, rows, choice, total)
+        action = self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
+        assert not isinstance(action, dict), "a level's goal is one array"
+        return action.reshape(-1, count, *action.shape[1:])
+
+    def adopt(
+        self,
+        row_state: AgentRows[Exploration],
+        alternatives: AgentRows[Exploration],
+        rows: IntArray,
+        numbers: IntArray,
+    ) -> None:
+        """Keep alternatives as the rows' choices; see `core.agents.ProposingAgent`."""
+        total = len(row_state.heatup)
+        chosen = take(alternatives.choice, rows * (len(alternatives.heatup) // total) + numbers)
+        _write(row_state.choice, rows, chosen, total)
+
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
         """Filter what came of the rows' decisions and store the transitions, unless in TEST."""
         rows, learn = outcome.rows, clock.learns

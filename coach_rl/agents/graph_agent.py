@@ -26,6 +26,7 @@ from coach_rl.core.records import (
     IntArray,
     Outcome,
     TrainingReport,
+    take,
 )
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.state import State
@@ -150,7 +151,7 @@ class GraphAgent:
         places = self.graph.grid.nearest(positions)
         self._choose_heading(row_state, request, places, explores=explores)
         heading = row_state.heading[rows]
-        targets = np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
+        targets = self._targets(row_state, request)
         way_points = self.graph.next_places(places, targets)
         arrives = (places == targets) & (heading == _NOWHERE)
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
@@ -163,14 +164,49 @@ class GraphAgent:
         """Learn which edges were passed, unless in TEST."""
         if clock.phase is Phase.TEST:
             return
-        rows = outcome.rows
-        reached = (outcome.below & int(End.GOAL)) > 0
-        failed = (outcome.below & int(End.HORIZON)) > 0
+        np.add.at(self.visits, row_state.place[outcome.rows], 1)
+        self._decisions += len(outcome.rows)
+        self.observe_fork(row_state, outcome.rows, outcome.below)
+
+    def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
+        """Learn which of the edges that these rows have tried were passed."""
+        reached, failed = (below & int(End.GOAL)) > 0, (below & int(End.HORIZON)) > 0
         begins, ends = row_state.place[rows], row_state.way_point[rows]
-        np.add.at(self.visits, begins, 1)
-        self._decisions += len(rows)
         for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
             self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+
+    @property
+    def proposes(self) -> bool:
+        """True: there are other ways."""
+        return True
+
+    def propose(
+        self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
+    ) -> FloatArray:
+        """Other neighbouring places, by the cost of the way through them, [R, count, G].
+
+        Where there are fewer than that, the last is repeated.
+        """
+        rows, observation = request.rows, request.observation
+        count = len(alternatives.place) // len(row_state.place)
+        places, targets = row_state.place[rows], self._targets(row_state, request)
+        others = np.empty((len(rows), count), np.int64)
+        for i, (place, target) in enumerate(zip(places, targets, strict=True)):
+            ranked = self.graph.neighbours(int(place), int(target))
+            ranked = ranked[ranked != row_state.way_point[rows[i]]]
+            others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
+        alternatives.place.reshape(-1, count)[rows] = places[:, None]
+        alternatives.way_point.reshape(-1, count)[rows] = others
+        wanted = self.graph.grid.places[others.ravel()].astype(np.float32)
+        seen = take(observation, np.arange(len(rows)).repeat(count))
+        return self._sub_goal.asked_by(wanted, seen).reshape(len(rows), count, -1)
+
+    def adopt(
+        self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
+    ) -> None:
+        """Let rows head for alternatives instead; see `core.agents.ProposingAgent`."""
+        count = len(alternatives.place) // len(row_state.place)
+        row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
         """Nothing is learned from a decision that nothing came of."""
@@ -229,6 +265,12 @@ class GraphAgent:
         """The graph, for people."""
         grid = self.graph.grid
         return f"graph: {len(grid.places):,} places, {len(grid.begins):,} edges"
+
+    def _targets(self, row_state: GraphRows, request: ActionRequest) -> IntArray:
+        """The places that rows head for in the end, [R]."""
+        goals = request.observation[GOAL_KEY].reshape(len(request.rows), -1)
+        heading = row_state.heading[request.rows]
+        return np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
 
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool

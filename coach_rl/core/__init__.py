@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         MarkRenderable,
         Renderable,
     )
-    from coach_rl.core.levels import LevelDescription
+    from coach_rl.core.levels import CertifyParameters, LevelDescription
     from coach_rl.core.marks import Mark
     from coach_rl.core.parameter_classes import parameter_class
     from coach_rl.core.profiling import HasTimedCalls, TimedCall
@@ -97,12 +97,12 @@ else:
 __all__ = [
     "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest", "ActionUnit",
     "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array", "BoolArray",
-    "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
-    "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters", "DrawableParameters",
-    "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
-    "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule",
-    "Fault", "FloatArray", "GoalSpace", "HasTimedCalls", "Hours", "InputFilter",
-    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
+    "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
+    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters",
+    "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
+    "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
+    "ExponentialSchedule", "Fault", "FloatArray", "GoalSpace", "HasTimedCalls", "Hours",
+    "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
     "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
     "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",

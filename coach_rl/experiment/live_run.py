@@ -434,6 +434,7 @@ class LiveRun:
             incidents=self._incidents(sinks),
             faults=self.graph_manager.faults,
             signals=self.graph_manager.signals,
+            fork_steps=self.graph_manager.fork_steps,
         )
         document = {
             "created": now(),

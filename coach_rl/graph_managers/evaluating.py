@@ -183,7 +183,7 @@ def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
     if all(level.params.goal_space is None for level in stack.levels):
         return {}
     metrics = {
-        level.name: {f"{room}/{name}": value for name, value in level.sub_episodes.drain().items()}
+        level.name: {f"{room}/{name}": value for name, value in level.drain().items()}
         for level in stack.levels
     }
     return {name: own for name, own in metrics.items() if own}

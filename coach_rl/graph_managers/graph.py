@@ -38,6 +38,7 @@ from coach_rl.graph_managers.collected_stack import Blocks, CollectedStack, chec
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.graph_managers.forks import Forks
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
@@ -184,8 +185,8 @@ class Graph:
         """
         if sampling:
             self._require_exploring()
-            trained = self.clock.state_dict() | {"phase": Phase.TEST.value}
-            self.evaluation.clock.load_state_dict(trained)
+        trained = self.clock.state_dict() | {"phase": Phase.TEST.value}
+        self.evaluation.clock.load_state_dict(trained)
         self.evaluation.clock.samples = sampling
 
     def tick(self) -> Tick:
@@ -357,6 +358,7 @@ class Graph:
             purpose=purpose,
             signals=self._stack_signals(simulators.num_envs),
             discount=self._parameters.reward_discount,
+            forks=Forks(environment=environment, opened=opened, channel=self._channel),
         )
 
     def _collected_stack(self, opened: ExitStack) -> CollectedStack:

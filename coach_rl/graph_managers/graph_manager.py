@@ -137,6 +137,11 @@ class GraphManager:
         return self.graph.tracker.faults
 
     @property
+    def fork_steps(self) -> int | None:
+        """Simulator steps in forks of training so far; None where no level certifies there."""
+        return self.graph.training.fork_steps
+
+    @property
     def signals(self) -> Mapping[str, float]:
         """The last report of the signals of training, as in the record of kind `signals`."""
         return self._progress.signals
@@ -361,17 +366,18 @@ class GraphManager:
         return self._evaluation_now(scores)
 
     def scores_of(
-        self, policies: Mapping[str, State], *, is_stopped: Callable[[], bool] = never
+        self, asked: AskedEvaluation, *, is_stopped: Callable[[], bool] = never
     ) -> Scores:
         """Play an evaluation as those while training, of agents as they were in an equal graph.
 
         Args:
-            policies: See `AskedEvaluation`.
+            asked: The agents, and the counters that their schedules are functions of.
             is_stopped: Asked at every step whether to give up.
         """
+        self.clock.load_state_dict(asked.clock)
         for name, agent in self.graph.agents.items():
-            if policies[name]:
-                agent.load_policy(policies[name])
+            if asked.policies[name]:
+                agent.load_policy(asked.policies[name])
         episodes = self.parameters.schedule.evaluation_episodes
         return self._play(episodes, is_stopped=is_stopped)
 

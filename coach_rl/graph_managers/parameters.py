@@ -24,6 +24,7 @@ from coach_rl.core.steps import (
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
+from coach_rl.graph_managers.forks import require_certifiable
 from coach_rl.graph_managers.stack_signals import SignalParameters
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
@@ -194,6 +195,7 @@ class GraphParameters:
                 level.goal_space is not None,
                 f"level '{level.name}' needs a goal_space: the level above acts in it",
             )
+        require_certifiable(self.levels, workers=self.collection.workers)
         require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
         workers = self.collection.workers
         require(

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from coach_rl.core.agents import AnyAgent
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import BoolArray, EnvResponse
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.levels.certifier import Certifier, Fork
 from coach_rl.levels.level_manager import LevelManager
 from coach_rl.levels.spaces import agent_spaces, check_level
 
@@ -53,9 +55,16 @@ class Stack:
         """
         return self.tick_of(None)
 
+    @property
+    def fork_steps(self) -> int | None:
+        """Simulator steps in forks so far; None where no level certifies its decisions."""
+        certifiers = [level.certifier for level in self.levels if level.certifier is not None]
+        return sum(each.steps for each in certifiers) if certifiers else None
+
     def metrics(self) -> dict[str, float]:
         """Metrics of the stack itself since the last call."""
-        return {}
+        steps = self.fork_steps
+        return {} if steps is None else {"forks/environment_steps": float(steps)}
 
     def tick_of(self, among: BoolArray | None) -> EnvResponse:
         """A tick of these rows [N] alone; None for all."""
@@ -66,14 +75,14 @@ class Stack:
         self.signals.note(heard)
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.take_in(answer)
-        if not self.clock.samples:  # schedules of exploration stand still where nothing learns
+        if self.clock.phase is not Phase.TEST:  # schedules stand still where nothing learns
             self.clock.environment_steps += int(np.add.reduce(heard.duration))
         return heard
 
     def begin_counting(self, rows: BoolArray) -> None:
         """Forget signals and sub-episodes so far, and continue with those of the rows [N] alone."""
         for level in self.levels:
-            level.sub_episodes.drain()
+            level.drain()
         self.signals.forget()
         self.count_only(rows)
 
@@ -81,7 +90,7 @@ class Stack:
         """Leave out the sub-episodes and infos of other rows than these, [N]."""
         self.signals.count_only(rows)
         for level in self.levels:
-            level.sub_episodes.count_only(rows)
+            level.count_only(rows)
 
     def state_dict(self, *, with_simulators: bool = True) -> State:
         """Levels, open episodes, simulators and clock.
@@ -136,6 +145,7 @@ def build_stack(
     purpose: str,
     signals: StackSignals | None = None,
     discount: float = 1.0,
+    forks: Forks | None = None,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
 
@@ -148,23 +158,50 @@ def build_stack(
         purpose: Names the random streams of the rows, e.g. `training`.
         signals: Collects the stack's signals; None: nobody asks for any.
         discount: Of rewards per simulator step, when a level adds them up for the one above.
+        forks: Where levels that certify their decisions try them; None: nobody does.
     """
-    built: list[LevelManager] = []
-    below = environment
-    for index in reversed(range(len(levels))):
-        params = levels[index]
-        check_level(params, below.spaces, is_top=index == 0)
-        level = LevelManager(
-            params,
-            agent=agent(index, agent_spaces(below.spaces, params.goal_space)),
-            environment=below,
+
+    def stacked(environment: Environment, clock: Clock, highest: int) -> tuple[LevelManager, ...]:
+        """The levels from number `highest` down; top first."""
+        built: list[LevelManager] = []
+        below = environment
+        for index in reversed(range(highest, len(levels))):
+            params = levels[index]
+            check_level(params, below.spaces, is_top=index == 0)
+            owned = agent(index, agent_spaces(below.spaces, params.goal_space))
+            level = LevelManager(
+                params,
+                agent=owned,
+                environment=below,
+                clock=clock,
+                seed=integer_seed(seed, purpose, params.name),
+                above=levels[:index],
+                discount=discount,
+                certifier=certifier(index, owned, clock),
+            )
+            built.append(level)
+            below = level
+        return tuple(reversed(built))
+
+    def certifier(index: int, owned: AnyAgent, clock: Clock) -> Certifier | None:
+        """What tries the decisions of a level; None where they are sent untried."""
+        level = levels[index]
+        if forks is None or not certifies(level, purpose):
+            return None
+        assert level.certify is not None
+        check_certifying(level, owned, environment, forks.environment, purpose=purpose)
+        fork_clock = Clock(phase=Phase.TEST, collects=True, planned=clock.planned)
+        below = stacked(forks.build(environment.num_envs), fork_clock, index + 1)
+        return Certifier(
+            level.certify,
+            agent=owned,
+            fork=Fork(below, clock=fork_clock, channel=forks.channel),
+            goal_space=level.goal_space,
             clock=clock,
-            seed=integer_seed(seed, purpose, params.name),
-            above=levels[:index],
-            discount=discount,
+            num_envs=environment.num_envs,
+            seed=integer_seed(seed, purpose, level.name, "alternatives"),
         )
-        built.append(level)
-        below = level
+
     if signals is None:
         signals = StackSignals(num_envs=environment.num_envs)
-    return Stack(levels=tuple(reversed(built)), clock=clock, signals=signals)
+    return Stack(levels=stacked(environment, clock, 0), clock=clock, signals=signals)

@@ -29,6 +29,7 @@ from coach_rl.core.records import (
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.judging import Judgement, judged, moved_goals
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.spaces import agent_spaces, check_level
@@ -66,6 +67,7 @@ class LevelManager:
         above: The levels above, top first.
         discount: Discount of rewards per simulator step, when they are added up for the level
             above; the same for the whole stack.
+        certifier: Tries the agent's decisions before they are sent; None sends them untried.
 
     Raises:
         ConfigurationError: Something does not fit; the line names the level.
@@ -81,9 +83,11 @@ class LevelManager:
         seed: int,
         above: Sequence[LevelDescription] = (),
         discount: float = 1.0,
+        certifier: Certifier | None = None,
     ) -> None:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
+        self.certifier = certifier
         self.sub_episodes = SubEpisodes()
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
@@ -139,6 +143,8 @@ class LevelManager:
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; see `core.interfaces.Environment.reset`."""
         response = self.environment.reset(seed)
+        if self.certifier is not None:
+            self.certifier.reset(seed)
         self._rows.reset(response, waiting=self._is_top)
         return response
 
@@ -193,8 +199,6 @@ class LevelManager:
             greedy=tested,
         )
         action = self.agent.act(self._agent_rows, request, self._agent_clock)
-        if self.on_decision is not None:
-            self.on_decision(shown, action)
         if self._followed is not None:
             tested = self._followed[waiting]
         elif self._tests_now:
@@ -202,6 +206,12 @@ class LevelManager:
         rows.decision_tested[waiting] = tested
         rows.waiting[waiting] = False
         directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
+        if self.certifier is not None:
+            directive = self.certifier.certified(
+                self._agent_rows, request, directive, self.environment
+            )
+        if self.on_decision is not None:
+            self.on_decision(shown, directive.action)
         self.environment.send(directive, waiting)
 
     def take_in(self, answer: EnvResponse) -> EnvResponse:
@@ -254,6 +264,7 @@ class LevelManager:
             "rows": self._rows.state_dict(),
             "testing": self._testing.state_dict(),
             "sub_episodes": self.sub_episodes.state_dict(),
+            **({"certifier": self.certifier.state_dict()} if self.certifier is not None else {}),
         }
 
     def load_own_state_dict(self, state: State) -> None:
@@ -262,6 +273,19 @@ class LevelManager:
         self._rows.load_state_dict(state["rows"])
         self._testing.load_state_dict(state["testing"])
         self.sub_episodes.load_state_dict(state["sub_episodes"])
+        if self.certifier is not None and "certifier" in state:  # not where it is a new setting
+            self.certifier.load_state_dict(state["certifier"])
+
+    def count_only(self, rows: BoolArray) -> None:
+        """Leave out the statistics of other rows than these, [N], until they are drained."""
+        self.sub_episodes.count_only(rows)
+        if self.certifier is not None:
+            self.certifier.count_only(rows)
+
+    def drain(self) -> dict[str, float]:
+        """Statistics since the last call, by name; empty if there is nothing to say."""
+        forks = {} if self.certifier is None else self.certifier.drain()
+        return self.sub_episodes.drain() | forks
 
     def close(self) -> None:
         """Close the environment, and so everything below."""

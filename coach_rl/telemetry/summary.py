@@ -35,12 +35,16 @@ class Summary:
     """Number of failures of training environments, whose rows were restarted, by cause."""
     signals: Mapping[str, float] = field(default_factory=dict)
     """The last report of the signals of training."""
+    fork_steps: int | None = None
+    """Simulator steps in forks of training, none of which are environment steps; None where no
+    level certifies its decisions there."""
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
         record, scalars = self.evaluation, self.evaluation.scalars
         return {
             "env_steps": record.environment_steps,
+            "fork_steps": self.fork_steps,
             "episodes": record.episodes,
             "training_steps": record.training_steps,
             "wall_seconds": record.wall_seconds,
@@ -79,6 +83,8 @@ class Summary:
         record = self.evaluation
         table = evaluation_table(record)
         table.add_row("environment steps", f"{record.environment_steps:,}")
+        if self.fork_steps is not None:
+            table.add_row("steps in forks", f"{self.fork_steps:,}")
         table.add_row("gradient updates", f"{record.training_steps:,}")
         table.add_row("steps per second", f"{self.steps_per_second:,.0f}")
         table.add_row("ended by", self.ending or "-")
@@ -123,9 +129,12 @@ def _level_line(level: LogRecord) -> str:
     """Return the line about a level's sub-episodes."""
     of = {_short(name): value for name, value in level.scalars.items()}
     line = f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"
-    if of["goal_share"] == of["distance"] == 0:  # a level without goals, which is nowhere near one
-        return line
-    return f"{line}, {of['goal_share']:.1%} reach the goal, distance {of['distance']:.3g}"
+    if of["goal_share"] or of["distance"]:  # a level without goals is nowhere near one
+        line += f", {of['goal_share']:.1%} reach the goal, distance {of['distance']:.3g}"
+    if "fork_steps" in of:
+        line += f"; {of['fork_certified_share']:.1%} certified, {of['fork_changed_share']:.1%} "
+        line += f"changed, {of['fork_steps']:,.0f} steps in forks"
+    return line
 
 
 def _short(name: str) -> str:

@@ -6,6 +6,7 @@ are drawn from.
 """
 
 import contextlib
+import copy
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
 
@@ -30,6 +32,7 @@ class Level:
     real_end_is_terminal: bool = False
     testing_rate: float = 0.0
     frozen: bool = False
+    certify: CertifyParameters | None = None
 
 
 class Walk:
@@ -84,6 +87,24 @@ def decide(space, below, seen, told):
         elements = list(space.elements or (0, 1, 2))
         action[elements] = told if space.observed == "relative" else told - seen[elements]
     return np.clip(action, -1, 1)
+
+
+def clipped(space: GoalSpace, action) -> np.ndarray:
+    """An action in the goal space of the level below.
+
+    Where goals are relative it is a difference: at most `reach`, or from any bound to the other.
+    """
+    low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
+    if space.relative:
+        high = high - low if space.reach is None else np.array(space.reach, np.float32)
+        low = -high
+    return np.clip(action, low, high)
+
+
+def alternative(below, action, number):
+    """What an agent would do instead, by its number from 0; the second is the first once more."""
+    turned = np.cos((2 if number < 2 else number) * np.array(action))
+    return clipped(below, (2.5 * turned).astype(np.float32))
 
 
 # What goals mean.
@@ -165,6 +186,10 @@ class Order:
         return 0.0 if self.goals is None else self.goals.distance(seen, self.value)
 
 
+def is_success(end):
+    return bool(end & (End.GOAL | End.OUTER))
+
+
 # The stack.
 
 
@@ -190,6 +215,8 @@ class Recursion:
         self.row, self.steps = row, 0
         self.transitions = [[] for _ in levels]
         self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
+        self.forks = [Counter() for _ in levels]  # over decisions that are certified
+        self.tries = [[] for _ in levels]  # what agents learn of candidates they did not take
         self.fresh = [True] * len(levels)
         self.noise = [
             RowNoise(num_rows=row + 1, size=1, kind="uniform", seed=TESTING_SEED, name="testing")
@@ -298,13 +325,62 @@ class Recursion:
             real = End.TERMINATED if terminated else End(0)
             real |= End.TRUNCATED if truncated else End(0)
             return action, tested, Answer(self.walk.position.copy(), reward, 1, real, real)
+        mine = [order] if order is not None and order.goals is not None else []
         if isinstance(below, OptionSpace):
             asked = Order(None, np.eye(below.count, dtype=np.float32)[action])
-        else:
-            action, goals = clipped(below, action), PlainGoals(below)
+            return action, tested, self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+        goals = PlainGoals(below)
+
+        def follow(stack, action):
             asked = Order(goals, goals.target(action, seen))
-        mine = [order] if order is not None and order.goals is not None else []
-        return action, tested, self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+            return stack.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+
+        action = clipped(below, action)
+        if self.levels[depth].certify is not None and self.phases[self.steps] is not Phase.HEATUP:
+            action = self.certified(depth, action, order, follow)
+        return action, tested, follow(self, action)
+
+    def certified(self, depth, action, order, follow):
+        """Try the action and its alternatives in copies of everything; what succeeds is taken."""
+        params, counts, below = (
+            self.levels[depth].certify,
+            self.forks[depth],
+            self.levels[depth + 1],
+        )
+        others = [
+            alternative(below.goal_space, action, number) for number in range(params.candidates - 1)
+        ]
+        tried = []  # of (action, end, distance)
+        for candidate in (action, *others):
+            if any((candidate == other).all() for other, *_ in tried):
+                continue
+            if params.prefer == "first" and any(is_success(end) for _, end, _ in tried):
+                continue
+            fork = self.fork()
+            answer = follow(fork, candidate)
+            counts["steps"] += fork.steps - self.steps + sum(each["steps"] for each in fork.forks)
+            distance = order.distance(answer.after) if params.prefer == "nearest" else 0.0
+            tried.append((candidate, answer.end, distance))
+        good = [(distance, candidate) for candidate, end, distance in tried if is_success(end)]
+        taken = min(good, key=lambda each: each[0])[1] if good else action
+        counts.update(decisions=1, tried=len(tried), succeeded=len(good), certified=bool(good))
+        counts["changed"] += taken is not action
+        if params.learn and self.phases[self.steps] is Phase.TRAIN:
+            self.tries[depth] += [
+                (candidate.tolist(), int(end))
+                for candidate, end, _ in tried
+                if candidate is not taken
+            ]
+        return taken
+
+    def fork(self):
+        """A copy that goes on by itself, as in an evaluation."""
+        fork = copy.copy(self)
+        fork.walk, fork.fresh = copy.deepcopy(self.walk), list(self.fresh)
+        fork.phases = [Phase.TEST] * (self.steps + 10_000)
+        fork.transitions, fork.tries = [[] for _ in self.levels], [[] for _ in self.levels]
+        fork.totals, fork.forks = [[Counter() for _ in self.levels] for _ in range(2)]
+        return fork
 
     def outcome(self, depth, order, outer, answer, decisions):
         """What a decision was worth, whether its value is final, and why the sub-episode ends."""
@@ -320,15 +396,3 @@ class Recursion:
         if order.is_reached(answer.after):
             end, is_reached = end | End.GOAL, True
         return reward, is_reached or (level.real_end_is_terminal and is_dead), end
-
-
-def clipped(space: GoalSpace, action) -> np.ndarray:
-    """An action in the goal space of the level below.
-
-    Where goals are relative it is a difference: at most `reach`, or from any bound to the other.
-    """
-    low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
-    if space.relative:
-        high = high - low if space.reach is None else np.array(space.reach, np.float32)
-        low = -high
-    return np.clip(action, low, high)
