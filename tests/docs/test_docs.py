@@ -21,6 +21,7 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.commands import overrides_of
@@ -28,6 +29,8 @@ from coach_rl.cli.settings import Describe, Train
 from coach_rl.cli.subcommands import SUBCOMMANDS
 from coach_rl.core import parse_inspections
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
@@ -37,6 +40,9 @@ from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    GraphParameters,
+    HRLGraphManager,
+    LevelParameters,
     ScheduleParameters,
     SignalParameters,
 )
@@ -48,7 +54,7 @@ DOCS = CHECKOUT / "docs"
 PAGES = sorted([*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")])
 ROOMS = (
     "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
-    "|log"
+    "|log|forks"
 )
 METRIC = re.compile(
     rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z]+"
@@ -259,6 +265,27 @@ def experiments_with_metrics():
         yield agent, OneStepParameters(continuous=True)
 
 
+def certified_plans():
+    """Two levels, of which the upper one tries its sub-goals."""
+    places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+    top = LevelParameters(
+        name="top", agent=DDPGAgentParameters(), certify=CertifyParameters(candidates=2)
+    )
+    low = LevelParameters(
+        name="low",
+        agent=ScriptedAgentParameters(policy="still"),
+        goal_space=places,
+        horizon=2,
+    )
+    schedule = ScheduleParameters(
+        training=EnvironmentSteps(64),
+        evaluation_episodes=EnvironmentEpisodes(2),
+        progress_interval=EnvironmentSteps(32),
+    )
+    environment = GoalPointMassParameters(max_episode_steps=8)
+    return GraphParameters(levels=(top, low), environment=environment, schedule=schedule)
+
+
 def infos_of(environment):
     return ("is_success",) if isinstance(environment, GoalPointMassParameters) else ()
 
@@ -285,6 +312,9 @@ def metrics_of_runs():
     with load_preset(find_preset("Pendulum_HAC")).build(
         {"steps": 3_000, "evaluation_interval": 1_500, "updates_per_step": 0.001}
     ) as graph_manager:
+        for record in graph_manager.improve():
+            names |= {*record.scalars}
+    with HRLGraphManager(certified_plans()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
     names = {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
