@@ -48,6 +48,9 @@ class GraphAgentParameters:
     """Share of an edge's estimate that a new try replaces."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
+    besides: tuple[float, ...] = ()
+    """What way-points ask of the goal's elements beyond the place, where the level below has goals
+    with more elements than this level's."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited place, not the goal."""
     report_every: Positive[int] = 1000
@@ -65,8 +68,29 @@ class GraphAgentParameters:
                 f"{context.place.owner(self.name)} needs scipy for its shortest paths; "
                 f"{how_to_install('graph')}"
             )
-        own, sub_goal = _goals(context.place, self.name)
+        own, sub_goal = self._goals(context.place)
         return GraphAgent(self, own=own, sub_goal=sub_goal)
+
+    def _goals(self, place: LevelPlace) -> tuple[GoalSpace, GoalSpace]:
+        """The goals of the agent's own level and of the level below.
+
+        Raises:
+            ConfigurationError: One has none, or they are not places in the same coordinates.
+        """
+        owner = place.owner(self.name)
+        own, sub_goal = place.goal, place.sub_goal
+        if own is None or sub_goal is None:
+            raise ConfigurationError(
+                f"{owner} plans ways to its level's goals along goals of the level below; both need"
+                " a goal_space"
+            )
+        if own.observed != "absolute" or own.size + len(self.besides) != sub_goal.size:
+            raise ConfigurationError(
+                f"{owner} needs goals that are seen absolutely and, with GraphAgentParameters."
+                f"besides, have as many elements as those of the level below; got {own.size} "
+                f"({own.observed}), besides={self.besides} and {sub_goal.size}"
+            )
+        return own, sub_goal
 
 
 @dataclass(kw_only=True)
@@ -113,7 +137,7 @@ class GraphAgent:
     ) -> None:
         self.name, self._params = params.name, params
         self._own, self._sub_goal = own, sub_goal
-        bounds = np.array(sub_goal.low), np.array(sub_goal.high)
+        bounds = np.array(sub_goal.low)[: own.size], np.array(sub_goal.high)[: own.size]
         self.graph = WayPointGraph(
             Grid.over(*bounds, params.spacing), forgetting=params.forgetting, worst=params.worst
         )
@@ -146,7 +170,7 @@ class GraphAgent:
         """The next way-points [R, G], as the level below is to be asked for them."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
-        positions = self._sub_goal.achieved(request.observation)
+        positions = self._sub_goal.achieved(request.observation)[:, : self._own.size]
         goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
         places = self.graph.grid.nearest(positions)
         self._choose_heading(row_state, request, places, explores=explores)
@@ -157,8 +181,11 @@ class GraphAgent:
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
         row_state.place[rows] = places
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
+        besides = np.tile(self._params.besides, (len(rows), 1))
         self._planning_seconds += time.perf_counter() - began
-        return self._sub_goal.asked_by(wanted.astype(np.float32), request.observation)
+        return self._sub_goal.asked_by(
+            np.hstack([wanted, besides]).astype(np.float32), request.observation
+        )
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
         """Learn which edges were passed, unless in TEST."""
@@ -291,24 +318,3 @@ class GraphAgent:
         row_state.heading[starts] = np.where(
             numbers[:, 0] < self._params.exploring, chosen, _NOWHERE
         )
-
-
-def _goals(place: LevelPlace, name: str) -> tuple[GoalSpace, GoalSpace]:
-    """The goals of an agent's own level and of the level below.
-
-    Raises:
-        ConfigurationError: One has none, or they are not places in the same coordinates.
-    """
-    owner = place.owner(name)
-    own, sub_goal = place.goal, place.sub_goal
-    if own is None or sub_goal is None:
-        raise ConfigurationError(
-            f"{owner} plans ways to its level's goals along goals of the level below; both need a "
-            "goal_space"
-        )
-    if own.size != sub_goal.size or own.observed != "absolute":
-        raise ConfigurationError(
-            f"{owner} needs goals that are seen absolutely and have as many elements as those of "
-            f"the level below, got {own.size} ({own.observed}) and {sub_goal.size}"
-        )
-    return own, sub_goal

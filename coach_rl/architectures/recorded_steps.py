@@ -4,9 +4,10 @@ Nothing here changes what a step computes. All ways are equal to rounding.
 """
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, Protocol
 
 import torch
@@ -92,7 +93,7 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
             whole_step,
             fullgraph=True,
             dynamic=False,
-            options={**COMPILER_OPTIONS, "guard_filter_fn": _checks_kept},
+            options={**COMPILER_OPTIONS, **_products(), "guard_filter_fn": _checks_kept},
         )
     is_new = True
 
@@ -103,7 +104,7 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
                 try:
                     result = fast_step(batch, index, scalars)
                 except torch._dynamo.exc.TorchDynamoException as error:
-                    if CPP_ERROR not in str(error):
+                    if CPP_ERROR not in str(error) and not _removed_unreadable(error):
                         raise
                     result = fast_step(batch, index, scalars)
         except torch._dynamo.exc.TorchDynamoException as error:
@@ -171,6 +172,29 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _products() -> dict[str, Callable[..., object]]:
+    """The compiler's setting for matrix products by oneDNN, where that gains."""
+    from coach_rl.architectures.matrix_products import OneDNNProducts, gained_here
+
+    return {"post_grad_custom_post_pass": OneDNNProducts()} if gained_here() else {}
+
+
+def _removed_unreadable(error: Exception) -> bool:
+    """Remove a compiled file that cannot be loaded from the compiler's cache; False for none.
+
+    One that was being written while the machine went down, or its disk was full, stays there cut
+    off, and would stop every run of this step.
+    """
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    cause = getattr(error, "inner_exception", None)
+    path = Path(getattr(cause, "path", None) or str(cause).partition(":")[0])
+    is_cached = isinstance(cause, ImportError | OSError) and Path(cache_dir()) in path.parents
+    if is_cached:
+        path.unlink(missing_ok=True)
+    return is_cached
 
 
 class _Check(Protocol):

@@ -190,6 +190,12 @@ class GoalSpace:
             return {GOAL_KEY: -self.difference(goal, observation).astype(np.float32)}
         return {GOAL_KEY: goal}
 
+    def seen(self, shown: FloatArray, observation: Observation) -> FloatArray:
+        """The goals [R, G] that `show` shows like this in these observations."""
+        if self.observed == "relative":
+            return self.turned(self.achieved(observation) + shown)
+        return shown
+
     def difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Return achieved minus goal, angles within half a turn, [R, G]."""
         return self._wrapped(self.achieved(observation) - goal)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from annotated_types import Interval
 from gymnasium import spaces
+from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
@@ -21,6 +22,8 @@ from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observ
 from coach_rl.memories.columns import (
     ACHIEVED,
     GOALS,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
     OBSERVED_GOALS,
     POSITIONS,
     REACHED,
@@ -88,10 +91,6 @@ class Hindsight:
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations have a wanted and an achieved goal."""
-        if self.goal.observed == "relative":
-            raise SpaceError(
-                "hindsight shows goals as they are; use GoalSpace.observed='absolute' with it"
-            )
         for key in (GOAL_KEY, self.goal.key):
             if key not in observation_space.spaces:
                 raise SpaceError(
@@ -118,7 +117,8 @@ class Hindsight:
         self, observation: Observation, next_observation: Observation
     ) -> dict[str, Array]:
         """The ledger's columns for transitions, [R, ...] each."""
-        wanted = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
+        shown = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
+        wanted = self.goal.seen(shown, observation)
         return {
             ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
             REACHED: self.goal.reached(wanted, next_observation),
@@ -132,11 +132,10 @@ class HindsightGoals(SamplerUnit):
     inputs = (POSITIONS,)
     outputs = (GOALS, RELABELLED)
 
-    def __init__(
-        self, store: RingStore, rng: np.random.Generator, *, strategy: Strategy, ratio: float
-    ) -> None:
-        self._store, self._rng, self._strategy = store, rng, strategy
-        self.fraction = ratio / (ratio + 1)
+    def __init__(self, store: RingStore, rng: np.random.Generator, params: Hindsight) -> None:
+        self._store, self._rng, self._strategy = store, rng, params.strategy
+        self._goal = bare(params.goal)
+        self.fraction = params.ratio / (params.ratio + 1)
         """Fraction of a batch that is relabelled."""
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
@@ -145,8 +144,11 @@ class HindsightGoals(SamplerUnit):
         return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(relabelled)}
 
     def mixed_in(self, wanted: Array) -> Array:
-        """Wanted goals [R, ...] with hindsight goals of any transitions kept in their share."""
-        relabelled, goals = self._draw(self._store.draw(self._rng, len(wanted)))
+        """Shown goals [R, ...] with hindsight goals of any transitions kept in their share."""
+        positions = self._store.draw(self._rng, len(wanted))
+        relabelled, goals = self._draw(positions)
+        achieved = {ACHIEVED: self._store.ledger[ACHIEVED].take(positions, axis=0)}
+        goals = self._goal.show(goals, achieved)[GOAL_KEY]
         mixed = wanted.copy()
         mixed[relabelled] = goals[relabelled].reshape(-1, *wanted.shape[1:])
         return mixed
@@ -205,16 +207,34 @@ class HindsightObservations(SamplerUnit):
     """Shows the new goals in the observations before and after."""
 
     name = "hindsight_observations"
-    inputs = (GOALS, RELABELLED, *OBSERVED_GOALS)
     outputs = OBSERVED_GOALS
+
+    def __init__(self, goal: GoalSpace) -> None:
+        self._goal = goal
+        self.inputs = (GOALS, RELABELLED, *OBSERVED_GOALS)
+        if goal.observed == "relative":
+            self.inputs += (f"{OBSERVATIONS}{goal.key}", f"{NEXT_OBSERVATIONS}{goal.key}")
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """The wanted goals, [B, ...] each."""
-        shown = batch[OBSERVED_GOALS[0]]
-        goals = batch[GOALS].to(shown.device, non_blocking=True).to(shown.dtype).view(shown.shape)
-        chosen = batch[RELABELLED].to(shown.device, non_blocking=True)
-        chosen = chosen.view(size, *(1 for _ in shown.shape[1:]))
-        return {path: torch.where(chosen, goals, batch[path]) for path in OBSERVED_GOALS}
+        before = batch[OBSERVED_GOALS[0]]
+        goals = batch[GOALS].to(before.device, non_blocking=True).to(before.dtype)
+        chosen = batch[RELABELLED].to(before.device, non_blocking=True)
+        chosen = chosen.view(size, *(1 for _ in before.shape[1:]))
+        return {
+            path: torch.where(
+                chosen, self._shown(goals, batch, path).view(before.shape), batch[path]
+            )
+            for path in OBSERVED_GOALS
+        }
+
+    def _shown(self, goals: Tensor, batch: Columns, path: str) -> Tensor:
+        """The goals [B, G] as an observation shows them."""
+        if self._goal.observed == "absolute":
+            return goals
+        seen = batch[path.replace(GOAL_KEY, self._goal.key)]
+        shown = self._goal.show(goals.cpu().numpy(), {self._goal.key: seen.cpu().numpy()})
+        return torch.from_numpy(shown[GOAL_KEY]).to(goals)
 
 
 def goal_steps(

@@ -198,15 +198,14 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         rng = generator(seed, "memory")
         relabel, priorities = None, None
         if layout.hindsight is not None:
-            strategy, ratio = layout.hindsight.strategy, layout.hindsight.ratio
-            relabel = HindsightGoals(store, rng, strategy=strategy, ratio=ratio)
+            relabel = HindsightGoals(store, rng, layout.hindsight)
         if self.prioritised is not None:
             priorities = PrioritisedPositions(store, rng, self.prioritised)
         units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
         units += self._return_units(store, rng, layout, relabel, discount)
         units.append(Gather(store, layout.gathered, layout.gathered_next))
         if layout.hindsight is not None:
-            units.append(HindsightObservations())
+            units.append(HindsightObservations(layout.hindsight.goal))
         if layout.hindsight_actions is not None:
             units.append(HindsightActionsShown(store, layout.hindsight_actions))
         units = self._with_own(units, store, rng, device)

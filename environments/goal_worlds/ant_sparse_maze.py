@@ -6,6 +6,7 @@ Learning") and BEAG (Yoon et al. 2024, "Breadth-First Exploration on Adaptive Gr
 Learning"), which NGTE and SSE took over.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 import mujoco
@@ -24,7 +25,10 @@ from coach_rl.environments.goal_worlds.maze_map import (
     ANT_U,
     ANT_W,
 )
+from coach_rl.environments.mujoco import MujocoState
 
+_TILT = 1.0
+"""Of the torso's own axis: at most a quarter turn from upright, where it stands at a sub-goal."""
 _ROUGH = (2.0, 0.1, 0.002)
 """Friction of the bottleneck's walls: sliding, torsional, rolling."""
 
@@ -43,6 +47,10 @@ class SparseAntMaze(MazeOfAnAnt):
     """Distance from which on a step is worth 0 instead of -1, in metres."""
     subgoal_radius: Positive[float] = 0.5
     """Distance at which a sub-goal of a hierarchy is reached, in metres."""
+    shows_pose: bool = False
+    """If True, observations have a `pose`, too: x, y and how far up the torso's own axis points, 1
+    for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that an ant that
+    has fallen over has reached none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,8 +69,26 @@ class SparseAntMaze(MazeOfAnAnt):
 
     @property
     def subgoal_space(self) -> GoalSpace:
-        """Places in the maze, reached within `subgoal_radius`."""
-        return self._places("observation", (0, 1), self.subgoal_radius)
+        """Places in the maze, or poses, reached within `subgoal_radius`."""
+        places = self._places("observation", (0, 1), self.subgoal_radius)
+        if not self.shows_pose:
+            return places
+        return replace(
+            places,
+            low=(*places.low, -1.0),
+            high=(*places.high, 1.0),
+            threshold=(*places.threshold, _TILT),
+            key="pose",
+            elements=None,
+        )
+
+    def observation(self, state: MujocoState) -> dict[str, Array]:
+        """Motion [R, O], achieved goal [R, 2], desired goal [R, 2]; the pose [R, 3] if wanted."""
+        seen = super().observation(state)
+        if self.shows_pose:
+            tilt = (state.qpos[:, 4:6] ** 2).sum(axis=1)  # of the quaternion's x and y
+            seen["pose"] = np.column_stack([state.qpos[:, :2], 1 - 2 * tilt])
+        return seen
 
     def target(self, rng: np.random.Generator) -> FloatArray:
         """Draw a goal, [2]."""

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._dynamo.exc import TorchDynamoException
+from torch._inductor.exc import InductorError
 
 from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -169,6 +170,35 @@ def test_a_cpp_compiler_ended_by_ctrl_c_is_started_again_once(monkeypatch, failu
         with pytest.raises(ConfigurationError, match="cannot be compiled: CppCompileError"):
             engine.step(examples(8))
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("place", ["in the cache", "elsewhere"])
+def test_a_compiled_file_that_was_cut_off_is_made_again(monkeypatch, tmp_path, place):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "cache" if place == "in the cache" else tmp_path
+    folder.mkdir(exist_ok=True)
+    library = folder / "step.so"
+    library.touch()
+
+    def compile_step(function, **_options):
+        def step(*arguments):
+            if library.exists():
+                cause = ImportError(f"{library}: file too short", path=str(library))
+                raise InductorError(cause, None)
+            return function(*arguments)
+
+        return step
+
+    monkeypatch.setattr("torch.compile", compile_step)
+    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
+    _, engine = learner("compiled")
+    if place == "elsewhere":
+        with pytest.raises(ConfigurationError, match="file too short"):
+            engine.step(examples(8))
+        return
+    engine.step(examples(8))
+    assert not library.exists()
 
 
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")

@@ -5,7 +5,8 @@
 gives out four variants with five seeds each on a cluster of two machines, kills at random moments a
 worker, a machine (another joins instead) or the driver (the same program is started again), and
 compares every run with that of a pool of processes that nobody disturbed. `--apart` hides the
-driver's folder from the workers, so that they have to send their runs home.
+driver's folder from the workers, so that they have to send their runs home. `--quiet` kills
+nothing, and runs the study a third time, by submitit's executor for one machine.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.local_pool import LocalPool
 from coach_rl.studies.ray_cluster import RayCluster
+from coach_rl.studies.slurm import Slurm
 
 MEMORY = 80_000_000
 """Bytes of a machine's object store."""
@@ -210,6 +212,20 @@ def campaign(
     return +killed, differences(again, quiet)
 
 
+def three_ways(root: Path, *, seeds: int, share: float) -> dict[str, list[str]]:
+    """Where the runs of a cluster, and of submitit's local executor, differ from a pool's."""
+
+    def run(place: LocalPool | RayCluster | Slurm, name: str) -> Sequence[JobResult]:
+        with closing(place):
+            return conduct(jobs(root / name, seeds=range(seeds), share=share), place)
+
+    quiet = run(LocalPool(2), "pool")
+    found = {"submitit": differences(run(Slurm(cluster="local"), "submitit"), quiet)}
+    with cluster() as made:
+        found["ray"] = differences(run(RayCluster(made.address), "ray"), quiet)
+    return found
+
+
 def main() -> int:
     """Kill, compare, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -218,10 +234,17 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="runs of a variant (default: 5)")
     parser.add_argument("--share", type=float, default=1.0, help="of the variants' steps")
     parser.add_argument("--apart", action="store_true", help="hide the folder from the workers")
+    parser.add_argument("--quiet", action="store_true", help="kill nothing; run it three ways")
     parser.add_argument("--driver", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.driver:
         return drive(*given.driver)
+    if given.quiet:
+        with tempfile.TemporaryDirectory() as root:
+            found = three_ways(Path(root), seeds=given.seeds, share=given.share)
+        for place, texts in found.items():
+            print(f"{place}: {len(texts)} runs; different: {[*filter(None, texts)]}")
+        return int(any(any(texts) for texts in found.values()))
     with tempfile.TemporaryDirectory() as root:
         killed, different = campaign(
             Path(root),
