@@ -104,17 +104,19 @@ class Fork:
         ended: list[EnvResponse] = []
         steps, listener = 0, self._channel.listener
         self._channel.listener = None
-        while among.any():
-            for level in self._levels:
-                level.decide(among)
-            answer = simulators.recv()
-            steps += int(answer.duration.sum())
-            for level in reversed(self._levels):
-                answer = level.take_in(answer)
-            if len(answer):
-                among[answer.rows] = False
-                ended.append(replace(answer, info={}, faults=()))  # infos may come and go
-        self._channel.listener = listener
+        try:
+            while among.any():
+                for level in self._levels:
+                    level.decide(among)
+                answer = simulators.recv()
+                steps += int(answer.duration.sum())
+                for level in reversed(self._levels):
+                    answer = level.take_in(answer)
+                if len(answer):
+                    among[answer.rows] = False
+                    ended.append(replace(answer, info={}, faults=()))  # infos may come and go
+        finally:
+            self._channel.listener = listener
         return _in_order(ended, rows), steps + self._nested_steps() - before
 
     def _nested_steps(self) -> int:
@@ -149,9 +151,11 @@ class Certifier:
         seed: int,
     ) -> None:
         assert isinstance(agent, ProposingAgent), "whoever builds the levels has checked it"
-        self._params, self._agent, self._fork = params, agent, fork
-        is_measured = params.prefer == "nearest" and isinstance(goal_space, GoalSpace)
-        self._measured = goal_space if is_measured else None
+        self._params, self._fork = params, fork
+        self._agent: Any = agent
+        self._measured: GoalSpace | None = None
+        if params.prefer == "nearest" and isinstance(goal_space, GoalSpace):
+            self._measured = goal_space
         self._clock, self._num_envs, self._seed = clock, num_envs, seed
         self._alternatives: RowState = self._new_alternatives(seed)
         self._counted = np.ones(num_envs, np.bool_)
@@ -178,9 +182,11 @@ class Certifier:
         """
         if self._clock.phase is Phase.HEATUP:
             return directive
+        own = directive.action
+        assert not isinstance(own, dict), "a level's goal is one array"
         explores = replace(self._clock, phase=Phase.TRAIN, collects=True)
         others = self._agent.propose(row_state, self._alternatives, request, explores)
-        actions = np.concatenate((directive.action[:, None], others), axis=1)  # [R, K, ...]
+        actions = np.concatenate((own[:, None], others), axis=1)  # [R, K, ...]
         tried = self._tried(actions, directive, request.rows, below)
         taken = self._choice(tried)
         if self._params.learn and self._clock.learns:
