@@ -108,8 +108,8 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--episodes", type=int, default=32)
-    parser.add_argument("--steps", type=int, nargs="+", default=[1_000, 4_000])
+    parser.add_argument("--episodes", type=int, default=16)
+    parser.add_argument("--steps", type=int, nargs="+", default=[1_000])
     asked = parser.parse_args()
     head = ("forks", "environment steps", "success", "each seed")
     print(f"| {' | '.join(head)} | steps in forks of training | of an evaluation |")
