@@ -23,7 +23,8 @@ import torch
 
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.experiment.overrides import apply_overrides, parse_overrides
+from coach_rl.experiment.override_text import parse_overrides
+from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.segments import NOTHING_STORED

@@ -24,10 +24,10 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.records import Transition
 from coach_rl.memories import (
     HindsightParameters,
-    InspectParameters,
     PrioritisedParameters,
     ReplayMemoryParameters,
 )

@@ -37,7 +37,7 @@ BARE = """
 import multiprocessing, sys
 from pathlib import Path
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.live_run import RunSettings
+from coach_rl.experiment.run_settings import RunSettings
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.acting_policy import ActingPolicy
     from coach_rl.agents.agent_group import AgentGroup, AgentGroupParameters, GroupMember
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
+    from coach_rl.agents.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
     from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
@@ -29,19 +30,29 @@ if TYPE_CHECKING:
         OffPolicyAgent,
         OffPolicyAgentParameters,
     )
+    from coach_rl.agents.option_critic_agent import (
+        OptionCriticAgent,
+        OptionCriticAgentParameters,
+        TerminationParameters,
+    )
     from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
     from coach_rl.agents.scripted_agent import ScriptedAgent, ScriptedAgentParameters
+    from coach_rl.agents.skill_agents import SkillAgents, SkillAgentsParameters
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
+    from coach_rl.agents.uniform_agent import UniformAgent, UniformAgentParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "ActingPolicy", "AgentGroup", "AgentGroupParameters", "DDPGAgentParameters",
-    "DDPGAlgorithmParameters", "DQNAgentParameters", "DQNAlgorithmParameters", "FilteredAgent",
-    "GraphAgent", "GraphAgentParameters", "GroupMember", "HACAgentParameters", "HIROAgent",
-    "HIROAgentParameters", "Learner", "LearnerContext", "LearningParameters", "OffPolicyAgent",
-    "OffPolicyAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
-    "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
+    "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
+    "DQNAlgorithmParameters", "DiscriminatorParameters", "FilteredAgent", "GraphAgent",
+    "GraphAgentParameters", "GroupMember", "HACAgentParameters", "HIROAgent", "HIROAgentParameters",
+    "Learner", "LearnerContext", "LearningParameters", "OffPolicyAgent", "OffPolicyAgentParameters",
+    "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters",
+    "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent",
+    "ScriptedAgentParameters", "SkillAgents", "SkillAgentsParameters",
     "SubGoalCorrectionParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
+    "TerminationParameters", "UniformAgent", "UniformAgentParameters",
 ]  # fmt: skip

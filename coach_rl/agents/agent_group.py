@@ -11,7 +11,6 @@ A group is an agent like any other to its level. To its members it is the level:
 calls of `core.agents.Agent` for the rows in which it has a part.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -19,23 +18,12 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
+from coach_rl.agents.member_agents import MemberAgents, MemberRows
 from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
-from coach_rl.core.agents import (
-    AgentContext,
-    AgentParameters,
-    AnyAgent,
-    ExploringAgent,
-    HoldingAgent,
-    Learning,
-    NetworkOwner,
-    PacedAgent,
-    RowState,
-    following,
-)
+from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import HasTimedCalls, TimedCall
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
@@ -46,7 +34,6 @@ from coach_rl.core.records import (
     FloatArray,
     IntArray,
     Outcome,
-    TrainingReport,
 )
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, actions_from_uniform, uniform_size
@@ -236,38 +223,25 @@ class Seat:
 
 
 @dataclass(kw_only=True)
-class GroupRows:
+class GroupRows(MemberRows):
     """The state a group keeps per row of one stack."""
 
-    members: dict[str, RowState]
-    """Each member's own row state."""
     playing: dict[str, BoolArray]
     """[N] by member: its own episode continues."""
 
-    def decisions(self) -> State:
-        """Each member's; ConfigurationError where one cannot be followed."""
-        return {name: following(rows, name).decisions() for name, rows in self.members.items()}
-
-    def follow(self, decisions: State) -> None:
-        """Let each member follow its part."""
-        for name, rows in self.members.items():
-            following(rows, name).follow(decisions[name])
-
     def state_dict(self) -> State:
         """Everything."""
-        return {
-            "members": {name: rows.state_dict() for name, rows in self.members.items()},
-            "playing": {name: playing.copy() for name, playing in self.playing.items()},
-        }
+        playing = {name: playing.copy() for name, playing in self.playing.items()}
+        return {**super().state_dict(), "playing": playing}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        for name, rows in self.members.items():
-            rows.load_state_dict(state["members"][name])
-            self.playing[name][:] = state["playing"][name]
+        super().load_state_dict(state)
+        for name, playing in self.playing.items():
+            playing[:] = state["playing"][name]
 
 
-class AgentGroup:
+class AgentGroup(MemberAgents):
     """Several agents as one; an `Agent`.
 
     A member whose own episode is over takes no decisions and gets no transitions until the real
@@ -280,16 +254,9 @@ class AgentGroup:
 
     def __init__(self, seats: tuple[Seat, ...], action_space: Space) -> None:
         assert isinstance(action_space, spaces.Dict)
-        self.members: dict[str, AnyAgent] = {seat.name: seat.agent for seat in seats}
+        super().__init__({seat.name: seat.agent for seat in seats})
         self._seats = seats
         self._idle = {key: _idle(part) for key, part in action_space.spaces.items()}
-
-    @property
-    def explores(self) -> bool:
-        """True if any member does."""
-        return any(
-            isinstance(agent, ExploringAgent) and agent.explores for agent in self.members.values()
-        )
 
     def new_rows(self, num_envs: int, seed: int) -> GroupRows:
         """Row state for a stack of that many environments."""
@@ -348,102 +315,6 @@ class AgentGroup:
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
             row_state.playing[name][:] = True
-
-    @property
-    def is_on_policy(self) -> bool:
-        """True if any member is."""
-        agents = self.members.values()
-        return any(isinstance(agent, PacedAgent) and agent.is_on_policy for agent in agents)
-
-    def decisions_until_training(self) -> int:
-        """Decisions until the first member trains."""
-        return min(
-            agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
-            for agent in self.members.values()
-        )
-
-    def hold_statistics(self, held: State | None = None) -> State:
-        """Let every member that filters hold its statistics; see `core.agents.HoldingAgent`."""
-        return {
-            name: agent.hold_statistics(None if held is None else held[name])
-            for name, agent in self.members.items()
-            if isinstance(agent, HoldingAgent)
-        }
-
-    def train(self, clock: Clock) -> TrainingReport | None:
-        """Let every member learn that is due; the report names them."""
-        reports = {name: agent.train(clock) for name, agent in self.members.items()}
-        learned = {name: report for name, report in reports.items() if report is not None}
-        if not learned:
-            return None
-        return TrainingReport(
-            training_steps=sum(report.training_steps for report in learned.values()),
-            metrics={},
-            members={name: report.metrics for name, report in learned.items()},
-        )
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows: those of each member below its name."""
-        calls: list[TimedCall] = []
-        for name, agent in self.members.items():
-            calls += [TimedCall(agent, method, name) for method in ("act", "observe", "train")]
-            calls += agent.timed_calls() if isinstance(agent, HasTimedCalls) else ()
-        return calls
-
-    def trajectories(self) -> dict[str, Array]:
-        """Return the members' memories by flat path, each member's below `/agents/<name>`.
-
-        `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
-        the other paths of `memories.columns.shown_as`, [N, T, ...] each; T and
-        `/agents/<name>/mask` are the member's own, for each has its own memory and its own life.
-        """
-        found: dict[str, Array] = {}
-        for name, agent in self.members.items():
-            below = f"/agents/{name}"
-            for path, values in agent.trajectories().items():
-                found[path if path.startswith(f"{below}/") else f"{below}{path}"] = values
-        return found
-
-    def state_dict(self) -> State:
-        """Every member's state."""
-        return {name: agent.state_dict() for name, agent in self.members.items()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for name, agent in self.members.items():
-            agent.load_state_dict(state[name])
-
-    def policy_state_dict(self) -> State:
-        """Return what every member knows, by its name; see `core.agents`."""
-        return {name: agent.policy_state_dict() for name, agent in self.members.items()}
-
-    def load_policy(self, state: State) -> None:
-        """Let every member start from what the member of its name knew; see `core.agents`."""
-        for name, agent in self.members.items():
-            if name not in state:
-                raise SpaceError(
-                    f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
-                )
-            agent.load_policy(state[name])
-
-    def learned(self) -> dict[str, Array]:
-        """Parameters and gradients of the members, theirs after their name."""
-        return {
-            f"{kind}/{name}/{rest}": values
-            for name, agent in self.members.items()
-            if isinstance(agent, Learning)
-            for path, values in agent.learned().items()
-            for kind, _, rest in [path.partition("/")]
-        }
-
-    @property
-    def modules(self) -> dict[str, Mapping[str, object]]:
-        """The networks of every member that has any, by the member's name."""
-        return {
-            name: agent.modules
-            for name, agent in self.members.items()
-            if isinstance(agent, NetworkOwner)
-        }
 
     @property
     def info_keys(self) -> tuple[str, ...]:

@@ -120,7 +120,9 @@ class HACAgentParameters(LearnerParameters):
         memory = replace(
             memory,
             hindsight=HindsightParameters(
-                strategy=self.strategy, ratio=self.ratio, goal_ends_episode=True
+                strategy=self.strategy,
+                ratio=self.ratio,
+                goal_ends_episode=place.level.goal_is_terminal,
             ),
             hindsight_actions=None if place.sub_goal is None else self.actions,
         )

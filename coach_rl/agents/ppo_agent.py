@@ -266,7 +266,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.engine.set_scalars(
             learning_rate=learning_rate, clip=clip, kl_coefficient=self._kl_coefficient
         )
-        metrics, steps = self._learn_from_rollout()
+        metrics, steps = self.learn_from_rollout()
         self.memory.clear()
         self.training_steps += steps
         named = {f"train/{name}": value for name, value in metrics.items()}
@@ -347,7 +347,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         steps = clock.environment_steps - self.memory.environment_steps
         return replace(clock, environment_steps=steps)
 
-    def _learn_from_rollout(self) -> tuple[dict[str, float], int]:
+    def learn_from_rollout(self) -> tuple[dict[str, float], int]:
         """Epochs over the rollout; metrics without their room, and the gradient steps made."""
         algorithm = self.params.algorithm
         rollout, count = self.memory.rollout(self._device), len(self.memory)
@@ -404,7 +404,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
                 ended=rollout.terminated | rollout.truncated,
                 follows=rollout.follows,
             )
-            after = {key: seen[index[ends]] for key, seen in rollout.next_observation.items()}
             discount = torch.full(index.shape, algorithm.discount, device=self._device)
             if algorithm.discount_by_duration:
                 discount = discount ** rollout.duration[index]
@@ -414,7 +413,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
                 ends=ends,
                 reward=rollout.reward.to(torch.float32),
                 value=value * scale,
-                value_after_ends=self.model.value(after) * scale,
+                value_after_ends=self.value_after(rollout, index[ends]) * scale,
                 terminated=rollout.terminated,
                 discount=discount,
                 trace=algorithm.gae_lambda,
@@ -432,6 +431,11 @@ class PPOAgent(FilteredAgent[RowNoise]):
             value=value,
             policy=rollout.extras.get("policy"),
         )
+
+    def value_after(self, rollout: Rollout, positions: Tensor) -> Tensor:
+        """The critic's values [K], in its own scale, of what transitions [K] led to."""
+        seen = rollout.next_observation.items()
+        return self.model.value({key: values[positions] for key, values in seen})
 
     def _divergence(self, observation: Tensors, policy: Tensor, count: int) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""

@@ -4,6 +4,7 @@ docs/algorithms/sac.md lists every detail and its source.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
 from typing import NamedTuple
@@ -108,9 +109,20 @@ class SACBatch(NamedTuple):
 
 
 class SACLearner(ActorCriticLearner[SACBatch]):
-    """A squashed Gaussian policy that is rewarded for its entropy, and two critics."""
+    """A squashed Gaussian policy that is rewarded for its entropy, and two critics.
 
-    def __init__(self, params: SACAgentParameters, context: LearnerContext) -> None:
+    Args:
+        params: The agent's parameters.
+        context: What is known only now.
+        more: Objectives stepped after those of critics, actor and temperature.
+    """
+
+    def __init__(
+        self,
+        params: SACAgentParameters,
+        context: LearnerContext,
+        more: Sequence[Objective[SACBatch]] = (),
+    ) -> None:
         algorithm = params.algorithm
         self._algorithm, self._noise = algorithm, context.noise
         actor = SquashedGaussianActor(params.actor, *context.network_arguments)
@@ -131,7 +143,7 @@ class SACLearner(ActorCriticLearner[SACBatch]):
             losses=(self.critic_loss, self.actor_loss),
             sync=algorithm.target_sync,
             actor_follows=False,
-            more=(temperature,) if algorithm.learn_temperature else (),
+            more=(*((temperature,) if algorithm.learn_temperature else ()), *more),
         )
         self.networks["temperature"] = self.temperature
         size, entropy = len(self.to_box.low), algorithm.target_entropy

@@ -7,26 +7,18 @@ ScriptedAgentParameters(policy="desired_goal")           # one that is built in
 
 import importlib
 import inspect
-import sys
 from collections.abc import Callable
 
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.agents.acting_only import ActingOnly
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import (
-    Action,
-    ActionRequest,
-    Array,
-    IntArray,
-    Observation,
-    Outcome,
-    TrainingReport,
-)
+from coach_rl.core.records import Action, ActionRequest, Observation
 from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import Space, check_actions, clipped_to_space
 from coach_rl.core.state import State
@@ -107,7 +99,7 @@ class ScriptedRows:
         """Nothing to load."""
 
 
-class ScriptedAgent:
+class ScriptedAgent(ActingOnly):
     """Acts by a function in every phase, heat-up and tested decisions included.
 
     What the function asks for beyond the bounds of a Box is clipped to them.
@@ -118,7 +110,7 @@ class ScriptedAgent:
     """
 
     def __init__(self, params: ScriptedAgentParameters, *, space: Space) -> None:
-        self.name = params.name
+        super().__init__(params.name)
         self._space = space
         self._label = _label(params.policy)
         found = _found(params.policy) if isinstance(params.policy, str) else params.policy
@@ -136,43 +128,6 @@ class ScriptedAgent:
         except (ActionError, SpaceError) as error:
             raise type(error)(f"script {self._label}: {error}") from error
         return action
-
-    def observe(self, row_state: ScriptedRows, outcome: Outcome, clock: Clock) -> None:
-        """Nothing is kept."""
-
-    def cut_off(self, row_state: ScriptedRows, rows: IntArray, clock: Clock) -> None:
-        """Nothing is kept."""
-
-    def restart_rows(self, row_state: ScriptedRows) -> None:
-        """Nothing is remembered."""
-
-    @property
-    def is_on_policy(self) -> bool:
-        """False: it learns nothing."""
-        return False
-
-    def decisions_until_training(self) -> int:
-        """No number of decisions makes training due."""
-        return sys.maxsize
-
-    def train(self, clock: Clock) -> TrainingReport | None:
-        """Never due."""
-        return None
-
-    def trajectories(self) -> dict[str, Array]:
-        """Nothing is kept."""
-        return {}
-
-    def state_dict(self) -> State:
-        """Nothing changes."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Nothing to load."""
-
-    def policy_state_dict(self) -> State:
-        """Nothing is learned."""
-        return {}
 
     def load_policy(self, state: State) -> None:
         """Refused: a script does what its function says."""

@@ -2,7 +2,8 @@
 
 May import core, experiment, graph_managers and telemetry. Start with `main`; `settings` is what
 each command is given, `arguments` how the command line is read, `flags` which flags there are,
-`commands` what is done, `describe` how a preset is shown.
+`commands` what is done, `train` how runs are made, `run_report` what they say, `describe` how a
+preset is shown.
 """
 
 from typing import TYPE_CHECKING

@@ -18,6 +18,8 @@ from coach_rl.experiment.preset_file import Preset
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 Row = tuple[str, ...]
+_WIDEST = 60
+"""Characters of a table's column; a longer cell moves the rest of its own line alone."""
 
 
 def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
@@ -108,6 +110,8 @@ def _shown(value: object) -> str:
         return f"{value.count}  ({type(value).__name__})"
     if is_dataclass(value) and not isinstance(value, type):
         return f"({type(value).__name__})"
+    if isinstance(value, tuple) and any(is_dataclass(item) for item in value):
+        return f"({', '.join(type(item).__name__ for item in value)})"
     return str(getattr(value, "__qualname__", None) or repr(value))
 
 
@@ -119,7 +123,10 @@ def _table(rows: Iterable[Row]) -> list[str]:
     cells = list(rows)
     if not cells:
         return []
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [
+        max((len(cell) for cell in column if len(cell) <= _WIDEST), default=0)
+        for column in zip(*cells, strict=True)
+    ]
     return [
         "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from coach_rl.cli.commands import environment_of
+from coach_rl.cli.flag_overrides import environment_of
 from coach_rl.cli.flag_values import modules, positive, whole
 from coach_rl.cli.settings import Changes
 from coach_rl.cli.shell import short
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.experiment.finding_runs import find_run, runs_in
 from coach_rl.experiment.playing import play_run, video_of
-from coach_rl.experiment.run_folder import find_run, runs_in
 from coach_rl.graph_managers.filmed_row import Take
 from coach_rl.telemetry.window import KEYS, Window, has_display
 

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from rich.console import Console
 
-from coach_rl.cli.commands import overrides_of, tracked
+from coach_rl.cli.flag_overrides import overrides_of, tracked
 from coach_rl.cli.settings import TrainSeeds
 from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import RunError

@@ -146,14 +146,15 @@ def _parser() -> Parser:
 
 def _sweep(given: argparse.Namespace) -> int:
     # Not at the top: this imports torch, which takes seconds; the parser answers at once.
-    from coach_rl.cli.commands import overrides_of
+    from coach_rl.cli.flag_overrides import overrides_of
     from coach_rl.cli.settings import Changes, Keeping, Length
     from coach_rl.experiment.preset_file import load_preset
     from coach_rl.experiment.runner import DEFAULT_ROOT
     from coach_rl.graph_managers.task import TaskParameters
     from coach_rl.studies.job import Needs
-    from coach_rl.studies.sweep import Sweep, run_sweep
+    from coach_rl.studies.sweep import Sweep
     from coach_rl.studies.sweep_report import conclusion, report, write_report
+    from coach_rl.studies.sweep_run import run_sweep
     from coach_rl.studies.where import executor
 
     preset = load_preset(find_preset(given.preset))

@@ -15,7 +15,9 @@ from coach_rl.core.records import (
     Action,
     ActionRequest,
     Array,
+    BoolArray,
     IntArray,
+    Observation,
     Outcome,
     TrainingReport,
 )
@@ -186,6 +188,24 @@ class ForkLearner(Protocol):
             row_state: The rows of the decisions, or of alternatives to them.
             rows: [R].
             below: [R] bits of `End` that the level below reported.
+        """
+        ...
+
+
+@runtime_checkable
+class EndingAgent(Protocol):
+    """An agent that decides itself where its option ends."""
+
+    def ends(
+        self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock
+    ) -> BoolArray:
+        """Return where the option ends, [R] bool; called before `observe` of the same decisions.
+
+        Args:
+            row_state: What `new_rows` made.
+            rows: [R].
+            observation: What the decisions led to, with the option in it, [R, ...] each.
+            clock: Phase and counters of the calling stack.
         """
         ...
 

@@ -43,6 +43,11 @@ class LevelDescription:
     """If True, a real termination cuts the bootstrap also where the level has goals of its own.
     Then dying early is the best policy under rewards of -1 and 0.
     """
+    goal_is_terminal: bool = True
+    """If True, reaching the level's goal cuts the bootstrap. If False, it ends the sub-episode and
+    no more: values go on as if the goal had still to be held, so that a state to which a body
+    cannot hold on is worth less.
+    """
     testing_rate: UnitInterval | None = None
     """Share of the decisions in training during which nobody below explores: HAC's lambda. None: 0,
     but above the lowest level of a HAC stack the rate of the stack."""

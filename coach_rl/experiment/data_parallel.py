@@ -18,7 +18,7 @@ from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.opened_run import fitting, open_run
 from coach_rl.experiment.parameters_json import encode
-from coach_rl.experiment.resuming import with_changes
+from coach_rl.experiment.resume_conditions import with_changes
 from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.graph_managers.graph_manager import GraphManager

@@ -18,7 +18,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import Checkpoint, steps_of
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.evaluation import live_graph
-from coach_rl.experiment.live_run import Audience, LiveRun, RunResult, RunSettings
+from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.manifest import Origin, make_manifest
 from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.opened_run import (
@@ -28,9 +28,10 @@ from coach_rl.experiment.opened_run import (
     warn_of_missing_memories,
 )
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
-from coach_rl.experiment.resuming import require_work
+from coach_rl.experiment.resume_conditions import require_work
 from coach_rl.experiment.run_folder import check_name, create_run_folder
 from coach_rl.experiment.run_lock import locked
+from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.runner import check_room, check_sinks, follow_with, policy_of, videos_of
 from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests

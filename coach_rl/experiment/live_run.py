@@ -8,137 +8,35 @@ experiment's `divergence` says.
 
 import signal
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CheckpointError, CoachWarning, DivergedError, RunError, require
-from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.best_evaluation import Best
-from coach_rl.experiment.checkpoint import (
-    BEST,
-    LAST,
-    POINTERS,
-    find_checkpoint,
-    list_checkpoints,
-    pointed,
-    read_checkpoint,
-)
+from coach_rl.core.errors import CheckpointError, CoachWarning, DivergedError, RunError
+from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper, Reason
-from coach_rl.experiment.evaluation import (
-    FINAL_EPISODES,
-    evaluation_json,
-    final_evaluation,
-)
+from coach_rl.experiment.evaluation import final_evaluation
 from coach_rl.experiment.evaluation_process import EvaluationProcess
 from coach_rl.experiment.evidence import write_evidence
-from coach_rl.experiment.introduction import introduction
+from coach_rl.experiment.final_summary import summary_of, write_summary
 from coach_rl.experiment.new_streams import with_new_streams
-from coach_rl.experiment.provenance import now
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.experiment.run_files import file_sinks, service_sinks
+from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.run_profile import RunProfile
+from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.run_sinks import RunSinks, trouble
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
-from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.experiment.videos import Videos
-from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
 from coach_rl.graph_managers.task import TaskParameters
-from coach_rl.telemetry.csv import CsvSink, logged_names
-from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.profiler import Profile
 from coach_rl.telemetry.records import Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
-from coach_rl.telemetry.sinks import Sink, SinkRun, made_sink, sink_name
 from coach_rl.telemetry.summary import Summary
-from coach_rl.telemetry.tensorboard import TensorBoardSink
-from coach_rl.telemetry.video import VideoParameters
-
-
-@parameter_class
-class RunSettings:
-    """Settings that don't change an experiment's numbers."""
-
-    checkpoints: CheckpointParameters | None = None
-    """Policy of its checkpoints: when, and which stay; None: as its own parameters say."""
-    final_episodes: EnvironmentEpisodes = FINAL_EPISODES
-    """Episodes of the evaluation at the end; 0 for none."""
-    tensorboard: bool = True
-    """If True, TensorBoard files are written."""
-    histograms: EnvironmentSteps | None = None
-    """Steps from one set of histograms to the next, of parameters, gradients, actions and
-    observations, for TensorBoard; None makes none."""
-    video: VideoParameters | None = None
-    """Settings of videos of its episodes; None films none."""
-    evaluate_aside: bool = False
-    """If True, evaluations while training are made in a process of their own, and training does not
-    wait for them. A run that is resumed with evaluations to come does so in any case."""
-    profile: bool = False
-    """If True, calls are timed, and profile.json and trace.json written at the end."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.tensorboard or self.histograms is None,
-            "histograms are for TensorBoard, which is off; leave out one of them",
-        )
-        require(
-            self.video is None or self.video.of == "training" or not self.evaluate_aside,
-            "evaluate_aside and video exclude each other: evaluations are filmed in the run's own "
-            "process; leave out one of them",
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """The result of a run."""
-
-    folder: RunFolder
-    """The run's folder."""
-    environment_steps: int
-    """Environment steps at the end of the run."""
-    ending: str | None
-    """Reason why training was over: `solved`, the unit whose count was full, such as `hours`, or
-    what a callback gave; None when it was stopped before."""
-    solved_at: int | None
-    """Environment steps of the evaluation that reached the target; None if none has, or if there
-    is no target."""
-    signal: int | None
-    """The signal that stopped it; None when it was finished."""
-    summary: Summary | None
-    """The evaluation at the end and more; None when it was stopped or none was asked for."""
-    best: Best | None
-    """The best evaluation while training; None when there was none."""
-    unsaved: str | None = None
-    """Reason why the end of the run is in no checkpoint; None when it is, or none was wanted."""
-    incidents: tuple[str, ...] = ()
-    """Troubles that did not end the run, a line each."""
-    profile: Profile | None = None
-    """The time its calls took; None where none was asked for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Audience:
-    """Receivers of a run's records besides its own files."""
-
-    sinks: tuple[Sink, ...] = ()
-    """Further takers of log records; closed by whoever made them."""
-    callbacks: tuple[Callback | CallbackParameters, ...] = ()
-    """Further callbacks, after those of the experiment's parameters; not in the manifest, so that a
-    resumed run is given them again."""
-    on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
-    """Called once the graph is built and the folder exists; None for nobody to call."""
-    announce: Callable[[str], None] | None = None
-    """Called when a signal is taken, inside the signal handler; or None."""
-    on_activity: OnActivity = ignore_activity
-    """Called with what takes long: compiling, evaluating."""
 
 
 @dataclass
@@ -172,7 +70,10 @@ class LiveRun:
             self.audience.on_start(self.graph_manager, self.task, self.folder)
         summary = None
         sinks = RunSinks(
-            self.folder.path, self._files(), self.audience.sinks, services=self._services()
+            self.folder.path,
+            file_sinks(self.folder, self.graph_manager, tensorboard=self.settings.tensorboard),
+            self.audience.sinks,
+            services=service_sinks(self.folder, self.graph_manager),
         )
         with closing(sinks), ExitStack() as opened, self.stop.patient():
             if self.videos is not None:
@@ -417,61 +318,18 @@ class LiveRun:
             sinks.write(_as_final(record))
         if self.videos is not None:
             self._film(self.videos, evaluation, sinks, is_final=True)
-        checkpoints, best = self.folder.checkpoints, self.keeper.best
-        seconds = self.graph_manager.training_seconds
-        target, ending = self.graph_manager.parameters.validation, self.graph_manager.ending
-        names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
-        paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
-        summary = Summary(
-            evaluation=evaluation,
-            steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
-            best_checkpoint=paths[BEST],
-            last_checkpoint=paths[LAST],
-            best="" if best is None else str(best),
-            ending=ending or "",
-            target="" if target is None else target.report(self.graph_manager.solved_at),
-            solved_at=self.graph_manager.solved_at,
+        summary = summary_of(
+            self.graph_manager,
+            evaluation,
+            self.folder.checkpoints,
+            best=self.keeper.best,
             incidents=self._incidents(sinks),
-            faults=self.graph_manager.faults,
-            signals=self.graph_manager.signals,
-            fork_steps=self.graph_manager.fork_steps,
         )
-        document = {
-            "created": now(),
-            "seed": self.task.seed,
-            **summary.as_json(),
-            "best_evaluation": None if best is None else vars(best),
-            "evaluated_episodes": evaluation_json(evaluation)["episodes"],
-        }
         try:
-            write_json(self.folder.summary, plain_json(document))
+            write_summary(self.folder, summary, self.keeper.best, seed=self.task.seed)
         except OSError as error:
             self._note_failure("summaries", f"the summary: {trouble(error, self.folder.path)}")
         return summary
-
-    def _files(self) -> dict[str, Callable[[], Sink]]:
-        """Makers of the sinks that write into the run's folder, by the files' names for people."""
-        folder, graph_manager = self.folder.path, self.graph_manager
-        files: dict[str, Callable[[], Sink]] = {
-            "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
-            "the CSV files": lambda: CsvSink(folder),
-        }
-        if self.settings.tensorboard:
-            about = introduction(self.folder, graph_manager.description())
-            files["TensorBoard's file"] = lambda: TensorBoardSink(
-                folder,
-                resumed_at=graph_manager.clock.environment_steps or None,
-                introduction=about,
-                known=logged_names(folder),
-            )
-        return files
-
-    def _services(self) -> dict[str, Callable[[], Sink]]:
-        """Makers of the experiment's own sinks, by their names for people."""
-        described = self.graph_manager.parameters.sinks
-        manifest = read_manifest(self.folder) if described else {}
-        run = SinkRun(folder=self.folder.path, manifest=manifest)
-        return {sink_name(each): partial(made_sink, each, run) for each in described}
 
 
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:

@@ -19,7 +19,7 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.state import State
 from coach_rl.experiment.checkpoint import Checkpoint, read_checkpoint
-from coach_rl.experiment.run_folder import find_run
+from coach_rl.experiment.finding_runs import find_run
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters

@@ -20,8 +20,8 @@ from coach_rl.experiment.checkpoint import list_checkpoints
 from coach_rl.experiment.introduction import differences
 from coach_rl.experiment.panel import REQUIRED
 from coach_rl.experiment.parameters_json import decode, encode, reference, resolve
-from coach_rl.experiment.preset_file import (
-    Preset,
+from coach_rl.experiment.preset_file import Preset
+from coach_rl.experiment.preset_module import (
     changed_neighbours,
     imported_neighbours,
     load_module,

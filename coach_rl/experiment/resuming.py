@@ -1,119 +1,162 @@
-"""Conditions of resuming a run: work left, changes allowed, checkpoints that must not be lost."""
+"""Resuming a run in its folder.
 
-import re
-from collections.abc import Mapping
+result = resume_experiment(run_folder, steps=EnvironmentSteps(200_000))
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError
-from coach_rl.experiment.checkpoint import UNFINISHED
-from coach_rl.experiment.opened_run import OpenedRun
-from coach_rl.experiment.overrides import apply_overrides
-from coach_rl.graph_managers.graph_manager import GraphManager
-
-CHANGEABLE = (
-    "schedule.training",
-    "schedule.stop_after",
-    "schedule.until_solved",
-    "validation",
-    "checkpoints",
-    "collection.on",
-    "callbacks",
-    "sinks",
+from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.experiment.checkpoint import Checkpoint, put_aside
+from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
+from coach_rl.experiment.data_parallel import check_group, own_device
+from coach_rl.experiment.evaluation import live_graph
+from coach_rl.experiment.live_run import LiveRun
+from coach_rl.experiment.loaded_levels import load_levels
+from coach_rl.experiment.manifest import experiment_json
+from coach_rl.experiment.opened_run import fitting, open_run, warn_of_missing_memories
+from coach_rl.experiment.provenance import made_with, now
+from coach_rl.experiment.resume_conditions import (
+    require_latest,
+    require_never_saved,
+    require_work,
+    with_changes,
 )
-"""Parameters that may change: how long a run trains, what it keeps, where its workers are, and who
-follows it."""
+from coach_rl.experiment.run_folder import write_manifest
+from coach_rl.experiment.run_lock import locked
+from coach_rl.experiment.run_logs import planned_cuts
+from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
+from coach_rl.experiment.runner import check_room, check_sinks, follow_with, policy_of, videos_of
+from coach_rl.experiment.stop_requests import StopRequests
 
 
-def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> GraphManager:
-    """The same experiment with some of its parameters changed.
+def resume_experiment(
+    run: Path,
+    *,
+    steps: EnvironmentSteps | None = None,
+    changes: Mapping[str, object] | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    last_good: bool = False,
+    drop_later: bool = False,
+    restart_episodes: bool = False,
+    command: Sequence[str] = (),
+    settings: RunSettings | None = None,
+    audience: Audience | None = None,
+    trust: Collection[str] = (),
+    group: ProcessGroup = ONE_PROCESS,
+) -> RunResult:
+    """Go on with a run in its folder, from its last checkpoint or the one named.
+
+    Log lines after that checkpoint are dropped, because they will be written again. A run that was
+    killed before its first checkpoint starts anew; one whose checkpoints have been deleted is
+    refused.
 
     Args:
-        graph_manager: The experiment; its graph is not yet created.
-        changes: Values by path, each one of `CHANGEABLE` or below one.
+        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
+            `RUN@best`).
+        steps: Environment steps to train to, in all; None keeps the run's own plan.
+        changes: Other parameters from now on, by path: see `resume_conditions.CHANGEABLE`; None
+            changes nothing.
+        device: Where to run from now on; None keeps the run's own.
+        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
+            Another number changes the numbers, which a `CoachWarning` says.
+        last_good: Whether to take the newest checkpoint that can be read; damaged ones after it
+            are put aside under another name.
+        drop_later: Whether checkpoints after the one named, and the logs after it, are deleted.
+        restart_episodes: Whether to begin the open training episodes anew instead of restoring
+            them: where that fails, or takes long.
+        command: The command line, for the manifest.
+        settings: How to run it; None takes the defaults.
+        audience: Receivers of its records besides the run's files; None for none.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
+        group: The processes that train it together from now on, of which this one leads.
 
     Raises:
-        ConfigurationError: Another parameter, or a value that does not fit.
+        ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
+            later checkpoints that nobody allowed to drop.
+        CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
-    for path in changes:
-        if not any(f"{path}.".startswith(f"{allowed}.") for allowed in CHANGEABLE):
-            raise ConfigurationError(
-                f"a run that is resumed keeps its '{path}'; what may change: "
-                f"{', '.join(CHANGEABLE)}"
-            )
-    return type(graph_manager)(apply_overrides(graph_manager.parameters, changes))
-
-
-def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
-    """Refuse a run that is over; one that was stopped before its last evaluation may conclude.
-
-    Args:
-        graph_manager: The experiment, with the checkpoint's state.
-        checkpoint: Where it would continue.
-        may_conclude: Whether a run without training left may still evaluate.
-
-    Raises:
-        ConfigurationError: Nothing is left to do; says how to train on.
-    """
-    ending, clock = graph_manager.ending, graph_manager.clock
-    if ending is None or may_conclude:
-        return
-    schedule, name = graph_manager.parameters.schedule, checkpoint.name
-    if ending == "solved":
-        why = (
-            f"the run stops when it reaches {graph_manager.parameters.validation}, which it did at "
-            f"environment step {graph_manager.solved_at}; train on with --until_solved off, or "
-            "give another target"
+    settings, audience = settings or RunSettings(), audience or Audience()
+    changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
+    audience.on_activity("reading the checkpoint")
+    opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
+    audience.on_activity("")
+    folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+    if not (last_good or drop_later):
+        require_latest(opened)
+    graph_manager = opened.graph_manager
+    graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
+    check_group(graph_manager, task, group)
+    own_task = own_device(task, group)
+    videos = videos_of(graph_manager, settings)
+    follow_with(graph_manager, audience)
+    stop = StopRequests(audience.announce)
+    on_activity = stop.following(audience.on_activity)
+    with (
+        stop,
+        live_graph(graph_manager, own_task, on_activity=on_activity, group=group),
+        locked(folder.path),
+    ):
+        policy = policy_of(graph_manager, settings)
+        keeper = CheckpointKeeper(
+            folder,
+            graph_manager.state_dict,
+            policy=policy,
+            seed=task.seed,
+            on_activity=on_activity,
         )
-    elif schedule.training.is_reached(clock):
-        training, done = schedule.training, schedule.training.counted(clock)
-        why = (
-            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
-            f"of environment steps above {clock.environment_steps} with --steps"
+        if checkpoint is None:
+            require_never_saved(opened)
+            load_levels(graph_manager, opened.manifest)
+            if policy.enabled:
+                graph_manager.warn_of_restarts()
+        else:
+            with fitting(checkpoint):
+                graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
+            warn_of_missing_memories(checkpoint)
+            summarised = folder.summary.exists()
+            require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
+        check_room(graph_manager, folder.checkpoints, policy)
+        check_sinks(graph_manager)
+        cuts = planned_cuts(folder.path, checkpoint)
+        if last_good:
+            put_aside(opened.later)
+        keeper.restore(checkpoint)
+        for cut in cuts:
+            cut.make()
+        folder.summary.unlink(missing_ok=True)
+        manifest = opened.manifest
+        start = None if checkpoint is None else checkpoint.path.name
+        manifest["resumes"].append(
+            {
+                "time": now(),
+                "command": list(command),
+                "from": start,
+                "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
+                **made_with(),
+            }
         )
-    elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
-        why = (
-            f"a callback has stopped the run ({ending}); train on with another total of "
-            "environment steps (--steps) or hours (--hours)"
-        )
-    else:
-        why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"
-    raise ConfigurationError(f"nothing left to train: {why}")
+        manifest |= experiment_json(graph_manager, task, policy)
+        manifest["processes"] = group.size
+        write_manifest(folder, manifest)
+        group.announce(Order.RUN, text=str(folder.path.absolute()))
+        done = None if checkpoint is None else graph_manager.clock.environment_steps
+        return LiveRun(
+            graph_manager,
+            task,
+            folder,
+            settings,
+            audience,
+            stop,
+            keeper,
+            videos,
+            done,
+            trust=tuple(trust),
+        ).go()
 
 
-def require_latest(opened: OpenedRun) -> None:
-    """Refuse to drop checkpoints that came after the one named."""
-    if opened.later:
-        assert opened.checkpoint is not None
-        folder, chosen = opened.folder.path, opened.checkpoint.path.name
-        raise ConfigurationError(
-            f"{folder} has continued from {chosen} to {opened.later[-1].name}; resuming from "
-            f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
-            f"To keep both: `coach fork {folder}@{chosen} --as NAME`; to delete them: --drop_later"
-        )
-
-
-def require_never_saved(opened: OpenedRun) -> None:
-    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
-
-    One that was killed while it wrote its first has announced it, and left a part of it behind.
-    """
-    folder, manifest = opened.folder, opened.manifest
-    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
-        raise CheckpointError(
-            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
-            "be resumed; start a new run"
-        )
-    if manifest.get("ancestry"):
-        raise CheckpointError(
-            f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
-            "have been deleted; fork the run it comes from again"
-        )
-    log = folder.path / "log.jsonl"
-    text = log.read_bytes() if log.exists() else b""
-    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
-    is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
-    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
-        raise CheckpointError(
-            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
-            "start a new run, or delete its log.jsonl to begin this one anew"
-        )
+def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
+    """Return whether a checkpoint was saved without the open training episodes."""
+    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))

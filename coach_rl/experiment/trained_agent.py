@@ -20,8 +20,9 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.experiment.checkpoint import read_checkpoint
+from coach_rl.experiment.finding_runs import find_run
 from coach_rl.experiment.manifest import rebuild
-from coach_rl.experiment.run_folder import RunFolder, find_run, read_manifest
+from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.experiment.spaces_json import spaces_from_json
 from coach_rl.graph_managers.acting import Actor, OutsideParameters
 from coach_rl.graph_managers.graph import Graph

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         MultiCategorical,
         squashed_sample,
     )
+    from coach_rl.functional.options import discrimination, diversity_reward, termination_loss
     from coach_rl.functional.policy_gradient import (
         adapted_kl_coefficient,
         clipped_surrogate,
@@ -45,8 +46,8 @@ else:
 __all__ = [
     "Categorical", "DiagonalGaussian", "Distribution", "MultiCategorical", "adam_step",
     "adapted_kl_coefficient", "advantages_of_rows", "categorical_loss", "clipped_gradient",
-    "clipped_surrogate", "critic_loss", "discounted_sums", "dueling_values", "explained_variance",
-    "gae", "next_powers", "normalised", "of_actions", "penalised_surrogate", "projected",
-    "quantile_loss", "regression_loss", "segment_ends", "squashed_sample", "td_target",
-    "value_loss",
+    "clipped_surrogate", "critic_loss", "discounted_sums", "discrimination", "diversity_reward",
+    "dueling_values", "explained_variance", "gae", "next_powers", "normalised", "of_actions",
+    "penalised_surrogate", "projected", "quantile_loss", "regression_loss", "segment_ends",
+    "squashed_sample", "td_target", "termination_loss", "value_loss",
 ]  # fmt: skip

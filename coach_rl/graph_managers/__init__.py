@@ -1,7 +1,8 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
 May import core, levels and telemetry. Start with `graph_manager`, whose `improve` is the
-experiment; `parameters` describes one, `graph` builds it, `evaluating` evaluates it.
+experiment; `parameters` describes one, `graph` builds it, `phase_loop` runs it,
+`evaluation_schedule` evaluates it.
 """
 
 from typing import TYPE_CHECKING

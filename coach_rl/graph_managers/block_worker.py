@@ -13,6 +13,7 @@ import numpy as np
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.joined_answers import infos_with_same_keys
 from coach_rl.core.records import (
     Action,
     Array,
@@ -20,7 +21,6 @@ from coach_rl.core.records import (
     EnvResponse,
     IntArray,
     Observation,
-    infos_with_same_keys,
 )
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces

@@ -58,6 +58,8 @@ def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
         yield f"horizon {params.horizon} decisions"
     if params.real_end_is_terminal:
         yield "a real termination is final"
+    if not params.goal_is_terminal:
+        yield "its goals are to be held"
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:

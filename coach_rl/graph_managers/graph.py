@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.agents import AnyAgent, ExploringAgent, HoldingAgent
+from coach_rl.core.agents import AnyAgent, ExploringAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
     CheckpointError,
@@ -24,27 +24,21 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.core.interfaces import (
-    DrawableParameters,
-    EnvironmentParameters,
     ReplayedEnvironment,
 )
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SignalChannel
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.graph_managers.collected_stack import Blocks, CollectedStack, check_collection
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
-from coach_rl.graph_managers.forks import Forks
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
-from coach_rl.graph_managers.shared_environment import SharedEnvironment
-from coach_rl.graph_managers.stack import Stack, build_stack
-from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.stack_builder import StackBuilder
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
 
 MAX_EVALUATION_ENVS = 16
@@ -102,37 +96,30 @@ class Graph:
         """Open training episodes."""
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
-        self._channel = SignalChannel()
+        channel = SignalChannel()
         self._agents = LevelAgents(
-            parameters, self.task, group=group, on_activity=on_activity, channel=self._channel
+            parameters, self.task, group=group, on_activity=on_activity, channel=channel
         )
         self._training: Stack | None = None
         self._obstacle: str | None = None
         self._has_probed = False
         with ExitStack() as opened, torch_settings(self.task):
+            builder = StackBuilder(
+                parameters,
+                self.task,
+                agents=self._agents,
+                channel=channel,
+                group=group,
+                opened=opened,
+                on_activity=on_activity,
+            )
             if training:
-                self._training = (
-                    self._collected_stack(opened)
-                    if parameters.collection.workers
-                    else self._stack(
-                        "training",
-                        _drawn(parameters.environment, is_drawn=recorder is not None),
-                        parameters.num_envs,
-                        self.clock,
-                        opened,
-                        group,
-                    )
-                )
-            self.evaluation = self._stack(
-                "evaluation",
-                _drawn(
-                    parameters.evaluation_environment or parameters.environment,
-                    is_drawn=watcher is not None,
-                ),
+                self._training = builder.training(self.clock, is_drawn=recorder is not None)
+            self.evaluation = builder.evaluation(
+                Clock(phase=Phase.TEST, planned=planned),
                 evaluation_envs
                 or min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
-                Clock(phase=Phase.TEST, planned=planned),
-                opened,
+                is_drawn=watcher is not None,
             )
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
@@ -331,82 +318,6 @@ class Graph:
         place = f"restart at {self.clock.environment_steps}"
         self.training.restart(integer_seed(self.task.seed, "training", "environment", place))
         self.tracker.restart()
-
-    def _stack(
-        self,
-        purpose: str,
-        environment: EnvironmentParameters,
-        num_envs: int,
-        clock: Clock,
-        opened: ExitStack,
-        group: ProcessGroup = ONE_PROCESS,
-    ) -> Stack:
-        """All levels on new environments, which are closed with `opened`."""
-        num_envs //= group.size
-        self.on_activity(f"building {num_envs:,} environments for {purpose}")
-        simulators = environment.build(num_envs=num_envs)
-        self.on_activity("")
-        opened.callback(simulators.close)
-        if group.size > 1:
-            simulators = SharedEnvironment(simulators, group)
-        return build_stack(
-            self.levels,
-            simulators,
-            agent=self._agents,
-            clock=clock,
-            seed=self.task.seed,
-            purpose=purpose,
-            signals=self._stack_signals(simulators.num_envs),
-            discount=self._parameters.reward_discount,
-            forks=Forks(environment=environment, opened=opened, channel=self._channel),
-        )
-
-    def _collected_stack(self, opened: ExitStack) -> CollectedStack:
-        """The levels that train, on what workers collect."""
-        parameters = self._parameters
-        if self._group.size > 1:
-            raise ConfigurationError(
-                "a run that learns in several processes collects in each of them; leave out "
-                "--workers (collection.workers), or torchrun"
-            )
-        self.on_activity(f"starting {parameters.collection.workers:,} workers")
-        blocks = Blocks(parameters, self.task)
-        self.on_activity("")
-        opened.callback(blocks.close)
-
-        def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
-            agent = self._agents(index, spaces)
-            if isinstance(agent, HoldingAgent):
-                agent.hold_statistics()
-            return agent
-
-        stack = build_stack(
-            self.levels,
-            blocks,
-            agent=holding,
-            clock=self.clock,
-            seed=self.task.seed,
-            purpose="training",
-            signals=self._stack_signals(blocks.num_envs),
-            discount=parameters.reward_discount,
-        )
-        collected = CollectedStack(
-            levels=stack.levels, clock=self.clock, signals=stack.signals, parameters=parameters
-        )
-        check_collection(collected)
-        return collected
-
-    def _stack_signals(self, num_envs: int) -> StackSignals:
-        return StackSignals(
-            params=self._parameters.signals, channel=self._channel, num_envs=num_envs
-        )
-
-
-def _drawn(environment: EnvironmentParameters, *, is_drawn: bool) -> EnvironmentParameters:
-    """The environment, made so that it can be drawn if it will be."""
-    if is_drawn and isinstance(environment, DrawableParameters):
-        return environment.drawable()
-    return environment
 
 
 def _check_same_spaces(training: Stack, evaluation: Stack) -> None:

@@ -6,14 +6,11 @@ for record in graph_manager.improve():          # stop, save or evaluate between
 graph_manager.graph.agents["main"]
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from copy import deepcopy
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
+from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
@@ -28,13 +25,8 @@ from coach_rl.graph_managers.callbacks import (
     require_callbacks,
 )
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
-from coach_rl.graph_managers.evaluating import (
-    EvaluationStopped,
-    Scores,
-    level_metrics,
-    never,
-    play,
-)
+from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores, never
+from coach_rl.graph_managers.evaluation_schedule import EvaluationSchedule
 from coach_rl.graph_managers.evaluator import MOST_ASKED, AskedEvaluation, Evaluator
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import (
@@ -42,19 +34,25 @@ from coach_rl.graph_managers.parameters import (
     GraphParameters,
     HACGraphParameters,
 )
-from coach_rl.graph_managers.progress import SOLVED, Progress
+from coach_rl.graph_managers.phase_loop import run_phase
+from coach_rl.graph_managers.progress import Progress
 from coach_rl.graph_managers.run_warnings import (
     StandstillWatch,
-    warn_of_cut_off_episodes,
     warn_of_endless_heatup,
     warn_of_restarts,
     warn_of_useless_settings,
 )
-from coach_rl.graph_managers.task import TaskParameters, torch_settings
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
-WAIT_SECONDS = 0.1
-"""Time between two looks at whether to go on waiting for an evaluation."""
+
+@dataclass(frozen=True, kw_only=True)
+class _Built:
+    """What `create_graph` builds."""
+
+    graph: Graph
+    evaluations: EvaluationSchedule
+    callbacks: Callbacks
 
 
 class GraphManager:
@@ -76,23 +74,17 @@ class GraphManager:
             f"got {describe_value(parameters)}",
         )
         self.parameters = parameters
-        self._graph: Graph | None = None
+        self._built: _Built | None = None
         self._watcher: EvaluationWatcher | None = None
         self._recorder: TrainingRecorder | None = None
         self._progress = Progress(parameters.schedule, parameters.validation)
-        self._is_settled = True
         self._standstill = StandstillWatch(parameters)
-        self._asked: list[AskedEvaluation] = []
-        self._evaluator: Evaluator | None = None
         self._added: list[Callback | CallbackParameters] = []
-        self._callbacks = Callbacks()
 
     @property
     def graph(self) -> Graph:
         """Agents by their level's name, and the stacks they train and are evaluated in."""
-        if self._graph is None:
-            raise ConfigurationError("the graph is not built yet; call create_graph() first")
-        return self._graph
+        return self._parts.graph
 
     @property
     def spaces(self) -> EnvironmentSpaces:
@@ -111,12 +103,12 @@ class GraphManager:
         A state saved while this is false is as good, but the records that were still to come are
         not said again by the run that continues from it.
         """
-        return self._is_settled
+        return self._progress.is_settled
 
     @property
     def awaits_evaluations(self) -> bool:
         """True if evaluations have been asked for whose results are not there."""
-        return bool(self._asked)
+        return self._built is not None and self._built.evaluations.is_awaited
 
     @property
     def training_seconds(self) -> float:
@@ -156,13 +148,13 @@ class GraphManager:
 
     def watch_evaluations(self, watcher: EvaluationWatcher) -> None:
         """Let someone look at evaluations, e.g. to film them; before `create_graph`."""
-        if self._graph is not None:
+        if self._built is not None:
             raise ConfigurationError("the graph is built; call watch_evaluations() before that")
         self._watcher = watcher
 
     def watch_training(self, recorder: TrainingRecorder) -> None:
         """Let a recorder film training episodes; before `create_graph`."""
-        if self._graph is not None:
+        if self._built is not None:
             raise ConfigurationError("the graph is built; call watch_training() before that")
         self._recorder = recorder
 
@@ -172,7 +164,7 @@ class GraphManager:
         They are not recorded in a manifest: whoever resumes the run adds them again.
         """
         require_callbacks(callbacks)
-        if self._graph is not None:
+        if self._built is not None:
             raise ConfigurationError("the graph is built; call add_callbacks() before that")
         self._added += callbacks
 
@@ -199,9 +191,9 @@ class GraphManager:
             on_activity: Called with what takes long: compiling, evaluating.
             group: The processes that train it together, each on its share of rows and batches.
         """
-        if self._graph is not None:
+        if self._built is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
-        self._graph = Graph(
+        graph = Graph(
             self.parameters,
             task or TaskParameters(),
             training=training,
@@ -212,8 +204,11 @@ class GraphManager:
             group=group,
         )
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
-        self._is_settled, self._asked = True, []
-        self._callbacks = Callbacks((*self.parameters.callbacks, *self._added) if training else ())
+        self._built = _Built(
+            graph=graph,
+            evaluations=EvaluationSchedule(self.parameters, graph, self._progress, self._watcher),
+            callbacks=Callbacks((*self.parameters.callbacks, *self._added) if training else ()),
+        )
 
     def improve(
         self,
@@ -236,15 +231,16 @@ class GraphManager:
                 is there, with the counters of when it was asked for. None: they are made in
                 between.
         """
-        if self._graph is None:
+        if self._built is None:
             self.create_graph()
-        self._ask_through(evaluator)
+        self._parts.evaluations.ask_through(evaluator)
+        progress, callbacks = self._progress, self._parts.callbacks
         for record in self._scheduled(is_stopped, is_paused):
             # The callbacks' state is settled as well before the first of these leaves.
-            is_settled = self._is_settled
-            records = self._callbacks.with_added(record, self)
+            is_settled = progress.is_settled
+            records = callbacks.with_added(record, self)
             for number, each in enumerate(records, start=1):
-                self._is_settled = is_settled and number == len(records)
+                progress.is_settled = is_settled and number == len(records)
                 yield each
 
     def stop(self, reason: str) -> None:
@@ -279,13 +275,14 @@ class GraphManager:
 
     def policies(self) -> dict[str, State]:
         """The agents' knowledge, by their level's name; what `scores_of` takes."""
-        return {name: agent.policy_state_dict() for name, agent in self.graph.agents.items()}
+        return self._parts.evaluations.policies()
 
     def _scheduled(
         self, is_stopped: Callable[[], bool], is_paused: Callable[[], bool]
     ) -> Iterator[LogRecord]:
         """The records of the experiment, before the callbacks."""
         clock, progress = self.graph.training.clock, self._progress
+        evaluations = self._parts.evaluations
         heatup = self.parameters.schedule.heatup
 
         def is_left() -> bool:
@@ -307,7 +304,7 @@ class GraphManager:
                 warn_of_endless_heatup(self.parameters.schedule)
         progress.training_begins(clock)
         try:
-            yield from self._evaluate_if_due(is_stopped)  # a run may have stopped just before
+            yield from evaluations.evaluate_if_due(is_stopped)  # a run may have stopped just before
             while not (is_over() or is_left()):
                 yield from self._act(
                     Phase.TRAIN,
@@ -315,14 +312,14 @@ class GraphManager:
                         is_left()
                         or progress.is_evaluation_due(clock)
                         or is_over()
-                        or self._has_answer()
+                        or evaluations.has_answer()
                     ),
                 )
-                yield from self._evaluate_if_due(is_stopped)
-                yield from self._take_in_answers(is_left, most_left=MOST_ASKED)
-            yield from self._take_in_answers(is_left, most_left=0)
+                yield from evaluations.evaluate_if_due(is_stopped)
+                yield from evaluations.take_in_answers(is_left, most_left=MOST_ASKED)
+            yield from evaluations.take_in_answers(is_left, most_left=0)
         except EvaluationStopped:
-            self._is_settled = True
+            progress.is_settled = True
 
     def run(self) -> None:
         """`improve` for those who only want it done."""
@@ -339,7 +336,7 @@ class GraphManager:
 
     def evaluation_begins(self) -> LogRecord:
         """The record that says so; `improve` yields it before an evaluation."""
-        return self._progress.record("phase", self.clock, phase=Phase.TEST)
+        return self._parts.evaluations.begins()
 
     def evaluate(
         self,
@@ -362,8 +359,9 @@ class GraphManager:
             ConfigurationError: No agent explores that should.
             EvaluationStopped: `is_stopped` said so.
         """
-        scores = self._play(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
-        return self._evaluation_now(scores)
+        evaluations = self._parts.evaluations
+        scores = evaluations.play(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
+        return evaluations.result(scores)
 
     def scores_of(
         self, asked: AskedEvaluation, *, is_stopped: Callable[[], bool] = never
@@ -379,7 +377,7 @@ class GraphManager:
             if asked.policies[name]:
                 agent.load_policy(asked.policies[name])
         episodes = self.parameters.schedule.evaluation_episodes
-        return self._play(episodes, is_stopped=is_stopped)
+        return self._parts.evaluations.play(episodes, is_stopped=is_stopped)
 
     def description(self) -> str:
         """The levels and their agents, for people."""
@@ -396,12 +394,14 @@ class GraphManager:
 
     def state_dict(self) -> State:
         """Everything that is needed to continue exactly here; valid between two records."""
-        progress = self._progress.state_dict()
-        progress["evaluations_tell_success"] = self._success_is_reported()
-        state = {**self.graph.state_dict(), "progress": progress}
-        if self._asked:
-            state["asked_evaluations"] = [vars(each).copy() for each in self._asked]
-        if callbacks := self._callbacks.state_dict():
+        parts, progress = self._parts, self._progress.state_dict()
+        progress["evaluations_tell_success"] = parts.evaluations.success_is_reported
+        state = {
+            **parts.graph.state_dict(),
+            "progress": progress,
+            **parts.evaluations.state_dict(),
+        }
+        if callbacks := parts.callbacks.state_dict():
             state["callbacks"] = callbacks
         return state
 
@@ -411,9 +411,9 @@ class GraphManager:
         if self._recorder is not None:
             self._recorder.forget()
         self._load_progress(state["progress"])
-        self._asked = [AskedEvaluation(**each) for each in state.get("asked_evaluations", ())]
-        self._callbacks.load_state_dict(state.get("callbacks", {}))
-        self._is_settled = True
+        self._parts.evaluations.load_state_dict(state)
+        self._parts.callbacks.load_state_dict(state.get("callbacks", {}))
+        self._progress.is_settled = True
 
     def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments.
@@ -429,16 +429,22 @@ class GraphManager:
 
     def close(self) -> None:
         """Close the environments; harmless when repeated or when nothing was built."""
-        if self._graph is not None:
-            self._callbacks.close()
-            self._graph.close()
-            self._graph = None
+        if self._built is not None:
+            self._built.callbacks.close()
+            self._built.graph.close()
+            self._built = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    @property
+    def _parts(self) -> _Built:
+        if self._built is None:
+            raise ConfigurationError("the graph is not built yet; call create_graph() first")
+        return self._built
 
     def _load_progress(self, state: State) -> None:
         self._progress.load_state_dict(state)
@@ -450,201 +456,14 @@ class GraphManager:
         return lambda: length.counted(clock) >= until
 
     def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
-        graph, progress, recorder = self.graph, self._progress, self._recorder
-        clock = graph.clock
-        if recorder is not None and not recorder.is_filming:
-            recorder.begin(graph.training, is_midway=(graph.tracker.lengths > 0).tolist())
-        if clock.phase is not phase or not progress.has_begun:
-            clock.phase, progress.has_begun = phase, True
-            yield progress.record("phase", clock)
-        while not is_over():
-            started = time.perf_counter()
-            tick = graph.tick()
-            now = time.perf_counter()
-            progress.training_seconds += now - started
-            clock.wall_seconds = progress.seconds_at(now)
-            if recorder is not None:
-                recorder.note_tick(tick.answer)
-            # All of the tick's state is settled before the first record leaves.
-            records: list[LogRecord] = []
-            if tick.answer.faults:
-                records += progress.fault_records(clock, tick.answer.faults, graph.tracker.faults)
-            if tick.finished is not None:
-                with_success = graph.tracker.reports_success
-                records += progress.episode_records(clock, tick.finished, with_success=with_success)
-            records += [
-                progress.record("train", clock, metrics, level=level, agent=agent)
-                for level, agent, metrics in tick.learned
-            ]
-            if progress.is_due(clock):
-                self._standstill.look(clock, graph.tracker.lengths)
-                levels = level_metrics(graph.training, "level")
-                records += progress.speed_records(clock, levels, graph.training.metrics())
-                records += progress.signal_records(clock, graph.training.signals.drain("signals"))
-                graph.training.signals.warn_once()
-            yield from self._settling(records)
-
-    def _evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
-        """Evaluate at every interval and at the end of training, once each, or ask for it."""
-        schedule, progress, clock = self.parameters.schedule, self._progress, self.clock
-        is_over = progress.ending(clock) is not None
-        interval = schedule.evaluation_interval
-        if interval is None or clock.environment_steps == progress.evaluated_at:
-            return
-        if is_stopped():
-            return
-        if not is_over and not progress.is_evaluation_due(clock):
-            return
-        if self._evaluator is not None:
-            progress.note_evaluated(clock)
-            progress.announced_at = clock.environment_steps
-            self._asked.append(self._asked_now())
-            self._evaluator.ask(self._asked[-1])
-            yield from self._settling([self.evaluation_begins()])
-            return
-        self._is_settled = False
-        if progress.announced_at != clock.environment_steps:
-            progress.announced_at = clock.environment_steps
-            yield self.evaluation_begins()
-        number = int(interval.counted(clock) // interval.count)
-        is_watched = is_over or self._watcher is None or number % self._watcher.every == 0
-        evaluation = self._evaluation_now(
-            self._play(schedule.evaluation_episodes, is_stopped=is_stopped, is_watched=is_watched)
+        return run_phase(
+            phase,
+            self.graph,
+            self._progress,
+            is_over=is_over,
+            recorder=self._recorder,
+            standstill=self._standstill,
         )
-        clock.wall_seconds = progress.seconds_at(time.perf_counter())
-        progress.note_evaluated(clock)
-        progress.note_result(evaluation)
-        yield from self._settling([*evaluation.levels, evaluation])
-
-    def _ask_through(self, evaluator: Evaluator | None) -> None:
-        """Let someone make the evaluations from now on, first those that are still to be made."""
-        if evaluator is None and self._asked:
-            raise ConfigurationError(
-                "evaluations are still to be made by an evaluator; resume with `coach` or "
-                "resume_experiment, which start one"
-            )
-        self._evaluator = evaluator
-        for each in self._asked:
-            assert evaluator is not None
-            evaluator.ask(each)
-
-    def _has_answer(self) -> bool:
-        """True if an evaluation is over that was asked for."""
-        evaluator = self._evaluator
-        return evaluator is not None and bool(self._asked) and evaluator.has_answered()
-
-    def _take_in_answers(
-        self, is_left: Callable[[], bool], *, most_left: int
-    ) -> Iterator[LogRecord]:
-        """The results that are there; waits for more, until no more than `most_left` are asked."""
-        evaluator, is_waiting = self._evaluator, False
-        while evaluator is not None and self._asked and not is_left():
-            if self._progress.ending(self.clock) == SOLVED:  # what was asked later, nobody needs
-                self._asked.clear()
-                evaluator.forget()
-                break
-            wait = WAIT_SECONDS if len(self._asked) > most_left else 0.0
-            if wait:
-                is_waiting = True
-                self.graph.on_activity(waiting_for(len(self._asked) - most_left))
-            if evaluator.has_answered(wait_seconds=wait):
-                scores, asked = evaluator.answer(), self._asked.pop(0)
-                evaluation = self._evaluation(
-                    scores,
-                    asked.clock_then(self.clock),
-                    success_is_reported=asked.success_is_reported,
-                )
-                self._progress.note_result(evaluation)
-                yield from self._settling([*evaluation.levels, evaluation])
-            elif not wait:
-                break
-        if is_waiting:
-            self.graph.on_activity("")
-
-    def _asked_now(self) -> AskedEvaluation:
-        """An evaluation of the agents as they are."""
-        return AskedEvaluation(
-            policies=self.policies(),
-            clock=self.clock.state_dict(),
-            success_is_reported=self._success_is_reported(),
-        )
-
-    def _play(
-        self,
-        episodes: EnvironmentEpisodes,
-        *,
-        seed: int | None = None,
-        sampling: bool = False,
-        is_stopped: Callable[[], bool],
-        is_watched: bool = True,
-    ) -> Scores:
-        """Play an evaluation; once more if a watcher looks again at the same episodes."""
-        graph, stack = self.graph, self.graph.evaluation
-        watcher = self._watcher if is_watched else None
-        graph.sample_in_evaluations(sampling)
-        before = None if watcher is None else deepcopy(stack.state_dict(with_simulators=False))
-
-        def played() -> Scores:
-            return play(
-                stack,
-                episodes,
-                seed=graph.evaluation_seed if seed is None else seed,
-                step_limit=self.parameters.schedule.evaluation_step_limit,
-                watcher=watcher,
-                is_stopped=is_stopped,
-                on_activity=graph.on_activity,
-            )
-
-        with torch_settings(graph.task):
-            scores = played()
-            if watcher is not None and watcher.looks_again(scores.episodes):
-                assert before is not None
-                stack.load_state_dict(before, with_simulators=False)
-                with suppress(EvaluationStopped):  # the evaluation itself is complete
-                    played()
-        return scores
-
-    def _evaluation_now(self, scores: Scores) -> Evaluation:
-        """The record of an evaluation of the agents as they are."""
-        return self._evaluation(scores, self.clock, success_is_reported=self._success_is_reported())
-
-    def _evaluation(self, scores: Scores, clock: Clock, *, success_is_reported: bool) -> Evaluation:
-        """The record of an evaluation.
-
-        Args:
-            scores: Its result.
-            clock: Counters of training when it was due.
-            success_is_reported: Whether success was known to be reported before it.
-        """
-        progress = self._progress
-        if scores.cut_off:
-            warn_of_cut_off_episodes(self.parameters)
-        progress.evaluations_tell_success |= scores.reports_success
-        with_success = success_is_reported or progress.evaluations_tell_success
-        record = progress.record(
-            "evaluation",
-            clock,
-            scores.metrics(with_success=with_success),
-            phase=Phase.TEST,
-            arrays=scores.arrays(with_success=with_success),
-        )
-        levels = [
-            progress.record("level", clock, metrics, phase=Phase.TEST, level=name)
-            for name, metrics in scores.levels.items()
-        ]
-        return Evaluation(**vars(record), levels=tuple(levels))
-
-    def _settling(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
-        """The records of one moment; the run is settled when the last has left."""
-        for number, record in enumerate(records, start=1):
-            self._is_settled = number == len(records)
-            yield record
-
-    def _success_is_reported(self) -> bool:
-        """True if the evaluation environment is known to report success."""
-        same = self.parameters.evaluation_environment is None
-        reported = self._progress.evaluations_tell_success
-        return reported or (same and self.graph.tracker.reports_success)
 
 
 class BasicRLGraphManager(GraphManager):

@@ -68,6 +68,8 @@ class Progress:
         if none has."""
         self.signals: dict[str, float] = {}
         """The last report of the signals."""
+        self.is_settled = True
+        """True if all records of a moment have left."""
         self._thinning = Thinning()
         self._progress_interval = schedule.progress_interval.count
         self.go_on()
@@ -189,6 +191,12 @@ class Progress:
             arrays=arrays or {},
             is_in_files=is_in_files,
         )
+
+    def settling(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
+        """The records of one moment; the run is settled when the last has left."""
+        for number, record in enumerate(records, start=1):
+            self.is_settled = number == len(records)
+            yield record
 
     def episode_records(
         self, clock: Clock, finished: FinishedEpisodes, *, with_success: bool

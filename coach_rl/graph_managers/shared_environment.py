@@ -12,14 +12,13 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachError, EnvironmentFault
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.joined_answers import infos_with_same_keys, joined
 from coach_rl.core.process_group import Order, ProcessGroup
 from coach_rl.core.records import (
     Action,
     Directive,
     EnvResponse,
     IntArray,
-    infos_with_same_keys,
-    joined,
 )
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State

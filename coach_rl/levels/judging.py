@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     BoolArray,
@@ -26,7 +26,7 @@ class Judgement(NamedTuple):
     """R decisions, judged by the level's own task."""
 
     reward: FloatArray
-    """[R] the goal reward, or the raw reward at a level without goals."""
+    """[R] the goal reward, the option's own, or the raw reward at a level without either."""
     terminated: BoolArray
     """[R] the sub-episode ended and its value is final."""
     truncated: BoolArray
@@ -47,16 +47,21 @@ def judged(
     decisions: IntArray,
     outer_spaces: Sequence[GoalSpace],
     outer_goals: Sequence[FloatArray],
+    before: Observation | None = None,
+    stopped: BoolArray | None = None,
 ) -> Judgement:
     """Judge the decisions of R rows by what they led to.
 
     Args:
         answer: What they led to.
         level: Whose decisions they are.
-        goal: [R, G] the level's goals; not looked at where it has none.
+        goal: [R, G] the level's goals or options; not looked at where it has none.
         decisions: [R] how many the sub-episodes have had, this one included.
         outer_spaces: What the goals of the levels above mean, top first.
         outer_goals: [R, G] each: those goals.
+        before: [R, ...] each: what the decisions were made on; needed where options have rewards
+            of their own.
+        stopped: [R] the level's agent has ended its option; None where it doesn't decide that.
     """
     end = answer.end & REAL_ENDS
     if level.horizon is not None:
@@ -70,7 +75,20 @@ def judged(
         end |= end_bits(reached, End.GOAL)
         reward = level.goal_space.reward_at(difference, reached)
         # A real end is no merit of this level's goal: by default it only cuts the sub-episode off.
-        terminated = reached | answer.terminated if level.real_end_is_terminal else reached
+        terminated = reached if level.goal_is_terminal else np.zeros_like(reached)
+        if level.real_end_is_terminal:
+            terminated = terminated | answer.terminated
+    elif isinstance(level.goal_space, OptionSpace):
+        options = level.goal_space
+        if options.rewards:
+            assert before is not None, "rewards of options are functions of what came before"
+            reward = options.reward(goal, before, answer.observation, reward)
+        if options.ends:
+            ended = options.ended(goal, answer.observation)
+            end |= end_bits(ended, End.OPTION)
+            terminated = terminated | (ended & options.has_own_reward(goal))
+        if stopped is not None:
+            end |= end_bits(stopped, End.OPTION)
     is_over = end.astype(np.bool_)
     return Judgement(reward, terminated, is_over & ~terminated, end, is_over, difference)
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, following
+from coach_rl.core.agents import AnyAgent, EndingAgent, following
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     Action,
@@ -23,7 +24,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    joined,
     take,
 )
 from coach_rl.core.row_noise import RowNoise
@@ -88,7 +88,10 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
         self.certifier = certifier
-        self.sub_episodes = SubEpisodes()
+        space = params.goal_space
+        self._options = space if isinstance(space, OptionSpace) else None
+        self._ending = agent if isinstance(agent, EndingAgent) else None
+        self.sub_episodes = SubEpisodes(options=0 if self._options is None else self._options.count)
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
         """Called with what the agent saw and its actions, [R, ...] each; None for nobody."""
@@ -227,7 +230,7 @@ class LevelManager:
         rows = self._rows
         index = rows.index(answer.rows)
         rows.add(answer, index, self._discount)
-        judgement = self._judged(answer, index)
+        judgement = self._judged(answer, index, self._stopped(answer))
         outcome = self._outcome(answer, judgement)
         self.agent.observe(self._agent_rows, outcome, self._agent_clock)
         self._note(answer, index, judgement)
@@ -314,8 +317,19 @@ class LevelManager:
         rows.go_on(answer, answer.rows, judgement.is_over, waits_at_end=self._is_top)
         return answer if self._is_top else self._upwards(answer, judgement)
 
-    def _judged(self, answer: EnvResponse, index: RowIndex) -> Judgement:
-        rows = self._rows
+    def _stopped(self, answer: EnvResponse) -> BoolArray | None:
+        """[R] whether the agent ends its option here; None where it doesn't decide that."""
+        if self._ending is None or self._options is None:
+            return None
+        option = self._rows.goal.take(answer.rows, axis=0)
+        shown = answer.observation | self._options.show(option, answer.observation)
+        return self._ending.ends(self._agent_rows, answer.rows, shown, self._agent_clock)
+
+    def _judged(
+        self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None
+    ) -> Judgement:
+        rows, options = self._rows, self._options
+        has_rewards = options is not None and options.rewards
         return judged(
             answer,
             level=self.params,
@@ -323,6 +337,8 @@ class LevelManager:
             decisions=rows.decisions[index],
             outer_spaces=self._outer_spaces,
             outer_goals=[goal[index] for goal in rows.outer_goals],
+            before=take(rows.observation, answer.rows) if has_rewards else None,
+            stopped=stopped,
         )
 
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
@@ -373,6 +389,7 @@ class LevelManager:
             differences=differences,
             decisions=rows.decisions[ended],
             returns=rows.own_return[ended],
+            options=None if self._options is None else rows.goal[ended].argmax(axis=1),
         )
 
     def _upwards(self, answer: EnvResponse, judgement: Judgement) -> EnvResponse:

@@ -24,17 +24,25 @@ METRICS = (
     "tested_share",
     "penalised_share",
 )
-"""The names of all statistics."""
+"""The names of all statistics but those of single options."""
+_OF_OPTIONS = ("option_share", "option_ended_share", "option_decisions", "option_return")
+"""The statistics of each option, `<name>/<option>`."""
 
 Differences = tuple[FloatArray, FloatArray]
 """Differences between goals and the starts, and the ends, of their sub-episodes, [E, G] each."""
 
 
 class SubEpisodes:
-    """Sums over the sub-episodes that have ended since they were last asked for."""
+    """Sums over the sub-episodes that have ended since they were last asked for.
 
-    def __init__(self) -> None:
+    Args:
+        options: K, at a level that receives options; 0 at others.
+    """
+
+    def __init__(self, *, options: int = 0) -> None:
         self._sums = dict.fromkeys(_SUMS, 0.0)
+        self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
+        """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
         self._new: list[tuple[Array, Differences | None, IntArray, FloatArray]] = []
         """Not yet in the sums: adding up once in a while costs less than at every tick."""
         self._counted: BoolArray | None = None
@@ -54,6 +62,7 @@ class SubEpisodes:
         differences: Differences | None,
         decisions: IntArray,
         returns: FloatArray,
+        options: IntArray | None = None,
     ) -> None:
         """Take in the sub-episodes that ended in a tick.
 
@@ -64,12 +73,18 @@ class SubEpisodes:
                 each; None without goals.
             decisions: How many each took, [E].
             returns: Their rewards added up, [E].
+            options: Which option each was, [E]; None at a level without options.
         """
         if self._counted is not None:
             kept = self._counted[rows]
             end, decisions, returns = end[kept], decisions[kept], returns[kept]
             if differences is not None:
                 differences = differences[0][kept], differences[1][kept]
+            options = None if options is None else options[kept]
+        if options is not None:
+            ended = (end & np.uint8(End.OPTION)) > 0
+            each = np.stack([np.ones(len(end)), ended, decisions, returns], axis=1)
+            np.add.at(self._of_options, options, each)  # in turn, row by row
         self._new.append((end, differences, decisions, returns))
         if len(self._new) >= _FOLD_AT:
             self._fold()
@@ -96,20 +111,33 @@ class SubEpisodes:
             scalars |= {f"{name}_share": sums[name] / count for name in _ENDS}
             for name in _MEANS:
                 scalars[name] = sums[name] / count
+            scalars |= self._by_option(count)
         if sums["decided"]:
             scalars["tested_share"] = sums["tested"] / sums["decided"]
             scalars["penalised_share"] = sums["penalised"] / sums["decided"]
         self._sums, self._counted = dict.fromkeys(_SUMS, 0.0), None
+        self._of_options[:] = 0.0
         return scalars
 
     def state_dict(self) -> State:
         """The sums."""
         self._fold()
-        return dict(self._sums)
+        options = {"options": self._of_options.copy()} if len(self._of_options) else {}
+        return {**self._sums, **options}
 
     def load_state_dict(self, state: State) -> None:
         """Go on with the saved sums."""
-        self._sums, self._new = dict(state), []
+        self._sums, self._new = {name: state[name] for name in _SUMS}, []
+        self._of_options[:] = state.get("options", 0.0)  # not in checkpoints of earlier versions
+
+    def _by_option(self, count: float) -> dict[str, float]:
+        """The statistics of each option; of one that was never chosen, its share alone."""
+        scalars = {}
+        for option, (chosen, *sums) in enumerate(self._of_options.tolist()):
+            means = [chosen / count, *(each / chosen for each in sums if chosen)]
+            names = _OF_OPTIONS[: len(means)]
+            scalars |= {f"{n}/{option}": mean for n, mean in zip(names, means, strict=True)}
+        return scalars
 
     def _fold(self) -> None:
         """Bring what is new into the sums."""

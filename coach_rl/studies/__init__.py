@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from coach_rl.studies.study import Published, Study, Variant
     from coach_rl.studies.study_file import load_study
     from coach_rl.studies.study_jobs import check_study, jobs_of
-    from coach_rl.studies.sweep import Sweep, SweepResult, run_sweep
+    from coach_rl.studies.sweep import Sweep, SweepResult
+    from coach_rl.studies.sweep_run import run_sweep
     from coach_rl.studies.watching import Standing, Viewer, watch
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -17,11 +17,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, in_one_line
-from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
 from coach_rl.experiment.manifest import Origin, remember_code
 from coach_rl.experiment.parameters_json import encode, reference
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.run_folder import MANIFEST, RunFolder, check_name, read_manifest
 from coach_rl.experiment.run_lock import (
     GONE_AFTER_SECONDS,
@@ -29,7 +29,8 @@ from coach_rl.experiment.run_lock import (
     RunInUseError,
     locked,
 )
-from coach_rl.experiment.runner import resume_experiment, run_experiment
+from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
+from coach_rl.experiment.runner import run_experiment
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.overrides import parse_overrides, said
+from coach_rl.experiment.override_text import parse_overrides
+from coach_rl.experiment.overrides import said
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import identity
 

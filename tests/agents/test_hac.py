@@ -353,6 +353,13 @@ def test_hindsight_actions_are_for_levels_with_one_below():
     assert low.hindsight.goal_ends_episode
 
 
+def test_a_goal_to_be_held_is_no_end_in_hindsight():
+    top, low = stack((4, 3))
+    agents = built(parameters((top, replace(low, goal_is_terminal=False)))).graph.agents
+    assert agents["top"].memory.layout.hindsight.goal_ends_episode
+    assert not agents["low"].memory.layout.hindsight.goal_ends_episode
+
+
 @pytest.mark.parametrize(
     ("level", "change", "message"),
     [

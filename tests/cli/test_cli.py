@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import coach_rl
-from coach_rl.cli import commands
 from coach_rl.cli import main as main_module
 from coach_rl.cli.arguments import parse_arguments
+from coach_rl.cli.flag_overrides import tracked
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import Changes, Collecting, Film, Keeping, Length, Output, Train
 from coach_rl.cli.shell import program, word
@@ -342,6 +342,16 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(Path().iterdir()) == []
 
 
+def test_describe_keeps_columns_narrow_where_a_value_is_long(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("describe", "AntMaze_HIRO") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("  levels  ") and "(LevelParameters, " in line for line in lines)
+    (storage,) = (line for line in lines if line.startswith("  levels.0.agent.memory.storage "))
+    assert storage.index("cpu: in ordinary memory") < 150
+
+
 def test_networks_are_printed_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-p", FAKE, "-ntb", "--steps", 20, "--print_networks_summary") == 0
     assert "3 weights" in capsys.readouterr().out
@@ -495,12 +505,12 @@ def test_only_our_own_warnings_are_lines_of_ours(
 
 
 def test_a_tracker_replaces_the_sinks_of_the_preset() -> None:
-    wandb = commands.tracked({}, "wandb:walking")["sinks"]
+    wandb = tracked({}, "wandb:walking")["sinks"]
     assert wandb == (TrackerParameters(service="wandb", project="walking"),)
-    assert commands.tracked({}, "off") == {"sinks": ()}
-    assert commands.tracked({"num_envs": 2}, None) == {"num_envs": 2}
+    assert tracked({}, "off") == {"sinks": ()}
+    assert tracked({"num_envs": 2}, None) == {"num_envs": 2}
     with pytest.raises(ConfigurationError, match="given twice"):
-        commands.tracked({"sinks": ()}, "mlflow")
+        tracked({"sinks": ()}, "mlflow")
     for wrong in ("comet", "wandb:", ""):
         with pytest.raises(ConfigurationError, match="must be wandb, trackio or mlflow"):
             parse_arguments(["train", "CartPole_PPO", "--tracker", wrong])

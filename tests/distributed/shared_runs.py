@@ -16,8 +16,9 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.distributed import joined_processes
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.data_parallel import follow_experiment, follow_resumed
-from coach_rl.experiment.live_run import RunSettings
-from coach_rl.experiment.runner import resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.run_settings import RunSettings
+from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

@@ -24,7 +24,7 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
-from coach_rl.cli.commands import overrides_of
+from coach_rl.cli.flag_overrides import overrides_of
 from coach_rl.cli.settings import Describe, Train
 from coach_rl.cli.subcommands import SUBCOMMANDS
 from coach_rl.core import parse_inspections

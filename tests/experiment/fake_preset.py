@@ -67,7 +67,6 @@ class WalkGraphManager(GraphManager):
     def __init__(self, parameters: WalkParameters) -> None:
         self.parameters: Any = parameters
         self.closed = False
-        self._is_settled = True
         self._clock = Clock(phase=Phase.HEATUP)
         self._evaluated = 0
         self.evaluation_seeds: list[int | None] = []
@@ -93,6 +92,10 @@ class WalkGraphManager(GraphManager):
     @property
     def solved_at(self) -> int | None:
         return None
+
+    @property
+    def is_settled(self) -> bool:
+        return True
 
     @property
     def awaits_evaluations(self) -> bool:

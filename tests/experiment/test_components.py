@@ -34,7 +34,8 @@ from coach_rl.experiment.components import (
     fitting,
     short_name,
 )
-from coach_rl.experiment.overrides import apply_overrides, parameter_paths, parse_overrides
+from coach_rl.experiment.override_text import parse_overrides
+from coach_rl.experiment.overrides import apply_overrides, parameter_paths
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.exploration_policies import ExplorationPolicyParameters

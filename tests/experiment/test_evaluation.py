@@ -32,13 +32,8 @@ from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.runner import (
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import Audience, RunResult, RunSettings, run_experiment
 from coach_rl.exploration_policies import Greedy
 from coach_rl.graph_managers import (
     BasicGraphParameters,
@@ -49,8 +44,8 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
     TaskParameters,
+    evaluation_schedule,
 )
-from coach_rl.graph_managers import graph_manager as graph_manager_module
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.telemetry import ConsoleSink
 
@@ -389,13 +384,13 @@ def test_rows_are_those_of_the_final_evaluation_unless_there_are_many_episodes(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[int] = []
-    play = graph_manager_module.play
+    play = evaluation_schedule.play
 
     def noting(stack: Any, *arguments: Any, **more: Any) -> Any:
         rows.append(stack.num_envs)
         return play(stack, *arguments, **more)
 
-    monkeypatch.setattr(graph_manager_module, "play", noting)
+    monkeypatch.setattr(evaluation_schedule, "play", noting)
     for episodes, num_envs in ((20, None), (21, None), (40, 5)):
         evaluate_run(trained, episodes=EnvironmentEpisodes(episodes), num_envs=num_envs)
     assert rows == [2, 16, 5]

@@ -20,8 +20,9 @@ from coach_rl.experiment.checkpoint import (
     read_checkpoint,
 )
 from coach_rl.experiment.evaluation_process import EvaluationProcess
-from coach_rl.experiment.live_run import Audience, RunResult, RunSettings
-from coach_rl.experiment.runner import resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
+from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

@@ -20,13 +20,8 @@ from coach_rl.experiment.fork import fork_experiment
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.runner import (
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import Audience, RunResult, RunSettings, run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

@@ -14,7 +14,8 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.experiment.evaluation import evaluate_run
 from coach_rl.experiment.parameters_json import decode
-from coach_rl.experiment.runner import RunSettings, resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.experiment.trust import Trust
 from coach_rl.graph_managers import (
     BasicGraphParameters,

@@ -7,10 +7,10 @@ import pytest
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment import RunSettings
 from coach_rl.experiment.introduction import differences, introduction
-from coach_rl.experiment.live_run import Audience
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.run_settings import Audience
 from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers.task import TaskParameters
 

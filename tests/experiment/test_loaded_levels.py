@@ -21,12 +21,8 @@ from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_untrained
 from coach_rl.experiment.loaded_levels import loading_report
-from coach_rl.experiment.runner import (
-    Audience,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import Audience, RunSettings, run_experiment
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     BasicGraphParameters,

@@ -14,7 +14,8 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_run
-from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import Audience, RunSettings, run_experiment
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters

@@ -8,7 +8,8 @@ import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError, require
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.overrides import apply_overrides, parse_overrides
+from coach_rl.experiment.override_text import parse_overrides
+from coach_rl.experiment.overrides import apply_overrides
 
 
 @dataclass(frozen=True, kw_only=True)

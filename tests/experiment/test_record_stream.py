@@ -12,9 +12,10 @@ from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment import run_sinks
 from coach_rl.experiment.checkpoint import BEST, list_checkpoints, pointed
 from coach_rl.experiment.evaluation import evaluate_run
-from coach_rl.experiment.live_run import Audience, RunSettings
+from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.run_folder import read_manifest
-from coach_rl.experiment.runner import resume_experiment, run_experiment
+from coach_rl.experiment.run_settings import Audience, RunSettings
+from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

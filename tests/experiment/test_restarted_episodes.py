@@ -19,7 +19,8 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_run
-from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import Audience, RunSettings, run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

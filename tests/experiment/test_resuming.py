@@ -10,8 +10,9 @@ from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.experiment.live_run import RunResult, RunSettings
-from coach_rl.experiment.runner import resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.run_settings import RunResult, RunSettings
+from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

@@ -16,8 +16,9 @@ from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.run_logs import log_notes, planned_cuts
-from coach_rl.experiment.runner import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.experiment.runner import Audience, RunSettings, run_experiment
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord

@@ -9,9 +9,10 @@ import torch
 
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.live_run import RunSettings
+from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.run_profile import RunProfile
-from coach_rl.experiment.runner import resume_experiment, run_experiment
+from coach_rl.experiment.run_settings import RunSettings
+from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import TaskParameters
 from coach_rl.presets.CartPole_PPO import Panel as CartPolePanel
 from coach_rl.presets.CartPole_PPO import graph_manager as cart_pole

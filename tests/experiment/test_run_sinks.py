@@ -18,13 +18,8 @@ from coach_rl.experiment import run_sinks
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.runner import (
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import Audience, RunResult, RunSettings, run_experiment
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 

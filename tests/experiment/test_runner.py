@@ -18,18 +18,14 @@ from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationErr
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.experiment.finding_runs import find_run
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, find_run, write_manifest
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.experiment.run_lock import locked
-from coach_rl.experiment.runner import (
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.experiment.runner import Audience, RunResult, RunSettings, run_experiment
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters

@@ -23,8 +23,9 @@ from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
-from coach_rl.experiment.runner import RunSettings, resume_experiment, run_experiment
+from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.experiment.trust import Trust, users_trust
 from coach_rl.graph_managers import (
     BasicGraphParameters,

@@ -19,7 +19,8 @@ from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_run, evaluation_film
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.runner import RunResult, RunSettings, resume_experiment, run_experiment
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.runner import RunResult, RunSettings, run_experiment
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.video import VideoParameters
 

@@ -22,6 +22,7 @@ SERVER.set_forkserver_preload(
     [
         "coach_rl.cli.main",
         "coach_rl.environments.gymnasium.parameters",
+        "coach_rl.experiment.resuming",
         "coach_rl.experiment.runner",
         "torch._dynamo",
         "torch.utils.tensorboard",
@@ -149,9 +150,9 @@ def _changes(event: str, arguments: tuple[object, ...], folder: str) -> bool:
 
 def _count_evaluation_steps(killed: Moment | None) -> list[int]:
     """Count how often an evaluation asks whether it shall stop, which it does at each step."""
-    from coach_rl.graph_managers import graph_manager
+    from coach_rl.graph_managers import evaluation_schedule
 
-    steps, play = [0], graph_manager.play
+    steps, play = [0], evaluation_schedule.play
     number = int(killed.at) if killed is not None and killed.kind == "evaluation" else None
 
     def counted(*arguments: object, is_stopped: Callable[[], bool], **named: object) -> object:
@@ -163,7 +164,7 @@ def _count_evaluation_steps(killed: Moment | None) -> list[int]:
 
         return play(*arguments, is_stopped=asked, **named)
 
-    graph_manager.play = counted
+    evaluation_schedule.play = counted
     return steps
 
 

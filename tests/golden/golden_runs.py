@@ -123,6 +123,15 @@ RUNS = {
         steps=1200,
         changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40",
     ),
+    **{
+        f"FourRooms_PPO_Skills, {skills}": GoldenRun(
+            preset="FourRooms_PPO_Skills",
+            steps=1200,
+            changes=ONE
+            + f"schedule.evaluation_interval=1200; num_envs=4; rollout=40; skills={skills}",
+        )
+        for skills in ("own", "one", "option_critic")
+    },
     "LunarLander_DQN": GoldenRun(
         preset="LunarLander_DQN", steps=200, changes=OFF_POLICY, package="Box2D"
     ),
@@ -161,6 +170,14 @@ RUNS = {
     ),
     "Pendulum_PPO": GoldenRun(preset="Pendulum_PPO", steps=256, changes=PPO),
     "Pendulum_SAC": GoldenRun(preset="Pendulum_SAC", steps=120, changes=OFF_POLICY),
+    "PointMass_DIAYN": GoldenRun(
+        preset="PointMass_DIAYN",
+        steps=300,
+        changes=ONE
+        + "schedule.evaluation_interval=300; num_envs=2; batch=16; layers=(16, 16); "
+        + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
+        + "levels.1.agent.learning.report_every=10",
+    ),
     "PointMaze_HAC": GoldenRun(preset="PointMaze_HAC", steps=400, changes=HAC),
     "PointMaze_HIRO": GoldenRun(
         preset="PointMaze_HIRO",

@@ -30,9 +30,12 @@ class Level:
     goal_space: GoalSpace | OptionSpace | None = None
     horizon: int | None = None
     real_end_is_terminal: bool = False
+    goal_is_terminal: bool = True
     testing_rate: float = 0.0
     frozen: bool = False
     certify: CertifyParameters | None = None
+    ends_options: bool = False
+    """The level's agent ends its options itself, by `stops`."""
 
 
 class Walk:
@@ -105,6 +108,33 @@ def alternative(below, action, number):
     """What an agent would do instead, by its number from 0; the second is the first once more."""
     turned = np.cos((2 if number < 2 else number) * np.array(action))
     return clipped(below, (2.5 * turned).astype(np.float32))
+
+
+def stops(seen):
+    """Whether an agent that ends its options itself does so in this state."""
+    return np.sin(5 * seen[..., 0]) > 0.7
+
+
+# What options mean: the odd ones have a reward and an end of their own.
+
+
+def moved(before, after, given):
+    """The reward of an odd option."""
+    return after["observation"][:, 0] - before["observation"][:, 0] + 0.5 * given
+
+
+def is_far(after):
+    """Where an odd option ends."""
+    return after["observation"][:, 1] > 1.0
+
+
+def options(count, *, with_rewards, with_ends):
+    """An `OptionSpace`."""
+    return OptionSpace(
+        count=count,
+        rewards=tuple(moved if number % 2 else None for number in range(count)) * with_rewards,
+        ends=tuple(is_far if number % 2 else None for number in range(count)) * with_ends,
+    )
 
 
 # What goals mean.
@@ -197,6 +227,8 @@ def is_success(end):
 class Answer:
     """What a decision led to."""
 
+    before: np.ndarray
+    """The state in which it was made."""
     after: np.ndarray
     """The state."""
     reward: float
@@ -246,7 +278,7 @@ class Recursion:
         """
         level, totals = self.levels[depth], self.totals[depth]
         decisions, returns, reward_up, duration, starts = 0, 0.0, 0.0, 0, True
-        distance_at_start = 0.0
+        distance_at_start, began = 0.0, self.walk.position.copy()
         while True:
             if self.steps == len(self.phases):
                 raise StopIteration
@@ -290,9 +322,12 @@ class Recursion:
             distance = 0.0 if order is None else order.distance(answer.after)
             totals.update(sub_episodes=1, decisions=decisions, distance=distance)
             totals.update({"return": returns, "distance_at_start": distance_at_start})
-            totals.update({f"{bit.name.lower()}_share": bool(end & bit) for bit in End})
+            shares = {bit.name.lower(): bool(end & bit) for bit in End}
+            is_ended = shares.pop("option")
+            totals.update({f"{name}_share": share for name, share in shares.items()})
+            totals.update(of_option(level, order, is_ended, decisions, returns))
             if depth:
-                return Answer(answer.after, reward_up, duration, answer.real, end)
+                return Answer(began, answer.after, reward_up, duration, answer.real, end)
             decisions, returns = 0, 0.0
 
     def given_goal(self):
@@ -324,7 +359,7 @@ class Recursion:
             self.steps += 1
             real = End.TERMINATED if terminated else End(0)
             real |= End.TRUNCATED if truncated else End(0)
-            return action, tested, Answer(self.walk.position.copy(), reward, 1, real, real)
+            return action, tested, Answer(seen, self.walk.position.copy(), reward, 1, real, real)
         mine = [order] if order is not None and order.goals is not None else []
         if isinstance(below, OptionSpace):
             asked = Order(None, np.eye(below.count, dtype=np.float32)[action])
@@ -390,9 +425,33 @@ class Recursion:
         if any(above.is_reached(answer.after) for above in outer):
             end |= End.OUTER
         is_dead = bool(answer.real & End.TERMINATED)
-        if order is None or order.goals is None:
+        if order is None:
             return answer.reward, is_dead, end
+        if order.goals is None:
+            return self.outcome_of_option(level, order, answer, is_dead=is_dead, end=end)
         reward, is_reached = order.goals.reward(answer.after, order.value), False
         if order.is_reached(answer.after):
-            end, is_reached = end | End.GOAL, True
+            end, is_reached = end | End.GOAL, level.goal_is_terminal
         return reward, is_reached or (level.real_end_is_terminal and is_dead), end
+
+    def outcome_of_option(self, level, order, answer, *, is_dead, end):
+        """The same under an option."""
+        number, reward = int(np.argmax(order.value)), answer.reward
+        if level.goal_space.rewards and number % 2:
+            reward = float(answer.after[0] - answer.before[0] + 0.5 * answer.reward)
+        if level.goal_space.ends and number % 2 and answer.after[1] > 1.0:
+            end |= End.OPTION
+            is_dead = is_dead or bool(level.goal_space.rewards)
+        if level.ends_options and stops(answer.after):
+            end |= End.OPTION
+        return reward, is_dead, end
+
+
+def of_option(level, order, is_ended, decisions, returns):
+    """What a sub-episode adds to the figures of its option; nothing where it had none."""
+    if not isinstance(level.goal_space, OptionSpace):
+        return {}
+    number = int(np.argmax(order.value))
+    shares = {f"option_share/{k}": k == number for k in range(level.goal_space.count)}
+    own = {"option_ended_share": is_ended, "option_decisions": decisions, "option_return": returns}
+    return shares | {f"{name}/{number}": value for name, value in own.items()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from gymnasium import spaces
-from plain_stack import TESTING_SEED, Level, Walk, alternative, decide
+from plain_stack import TESTING_SEED, Level, Walk, alternative, decide, stops
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, GoalSpace, OptionSpace
@@ -185,6 +185,14 @@ class Scripted:
             kept.append({**row_state.decisions.pop(row), **came})
 
 
+class Ending(Scripted):
+    """The same, who ends options itself."""
+
+    def ends(self, row_state, rows, observation, clock):
+        assert set(rows.tolist()) <= set(row_state.decisions), "asked before it is told"
+        return stops(observation["observation"])
+
+
 def build(seeds, levels, clock, discount=1.0):
     top, agents = stacked(seeds, levels, clock, discount, highest=0)
     top.reset()
@@ -196,7 +204,8 @@ def stacked(seeds, levels, clock, discount, *, highest):
     below, agents = Walks(seeds), []
     for index in reversed(range(highest, len(levels))):
         lower = levels[index + 1].goal_space if index + 1 < len(levels) else None
-        agents.append(Scripted(levels[index], lower, below.spaces.action, len(seeds)))
+        kind = Ending if levels[index].ends_options else Scripted
+        agents.append(kind(levels[index], lower, below.spaces.action, len(seeds)))
         below = LevelManager(
             levels[index],
             agent=agents[-1],

@@ -73,6 +73,14 @@ def test_a_real_termination_cuts_the_bootstrap_of_a_goal_only_where_asked(is_ter
     assert judgement.truncated.tolist() == [False, False, not is_terminal, True]
 
 
+def test_a_goal_that_is_to_be_held_ends_a_sub_episode_and_cuts_no_bootstrap():
+    level = replace(LOW, goal_is_terminal=False, real_end_is_terminal=True)
+    judgement = judge(level, answer(terminated=(0, 2)))
+    assert judgement.end.tolist() == [End.GOAL | End.TERMINATED, End.GOAL, End.TERMINATED, 0]
+    assert judgement.terminated.tolist() == [True, False, True, False]
+    assert judgement.truncated.tolist() == [False, True, False, False]
+
+
 @pytest.mark.parametrize("space", [None, OptionSpace(count=2)])
 def test_without_goals_the_raw_reward_and_the_real_ends_count(space):
     judgement = judge(

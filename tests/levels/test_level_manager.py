@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_stack import Level, Recursion
+from plain_stack import Level, Recursion, options
 from scripted_stack import build, managers
 
 from coach_rl.core.clock import Clock, Phase
@@ -52,21 +52,30 @@ def goal_spaces(draw, *, is_top=False):
 
 
 @st.composite
+def option_spaces(draw):
+    """Any options, with rewards and ends of their own or without."""
+    flags = {"with_rewards": draw(st.booleans()), "with_ends": draw(st.booleans())}
+    return options(draw(st.integers(3, 5)), **flags)
+
+
+@st.composite
 def stacks(draw):
     """One to four levels of any kind."""
     count = draw(st.sampled_from([3, 2, 4, 1]))
     levels = []
     for depth in range(count):
         has_goals = draw(st.sampled_from([True, False, True, True]))
-        other = None if depth == 0 else OptionSpace(count=draw(st.integers(3, 5)))
+        other = None if depth == 0 else draw(option_spaces())
         levels.append(
             Level(
                 name=f"level {depth}",
                 goal_space=draw(goal_spaces(is_top=depth == 0)) if has_goals else other,
                 horizon=draw(st.integers(1, 5) if depth else st.none() | st.integers(1, 4)),
                 real_end_is_terminal=draw(st.booleans()),
+                goal_is_terminal=draw(st.booleans()),
                 testing_rate=draw(st.sampled_from([0.0, 0.5])),
                 frozen=draw(st.booleans()),
+                ends_options=draw(st.booleans()),
             )
         )
     for index, (level, below) in enumerate(itertools.pairwise(levels)):
@@ -108,7 +117,10 @@ def means(totals):
         sums.update(each)
     decided, count = sums.pop("decided", 0), sums.pop("sub_episodes", 0)
     for name, total in sums.items():
-        logged[name] = total / (decided if name in ("tested_share", "penalised_share") else count)
+        kind, _, option = name.partition("/")
+        chosen = sums[f"option_share/{option}"] if kind != "option_share" else count
+        of = decided if name in ("tested_share", "penalised_share") else count
+        logged[name] = total / (chosen if option else of)
     return {**logged, "sub_episodes": count} if count else logged
 
 

@@ -35,6 +35,33 @@ def test_means_by_hand():
     assert sums.drain() == {}
 
 
+def test_figures_of_options_by_hand():
+    def note(rows, options):
+        sums.note_ends(
+            np.array(rows),
+            np.array([End.HORIZON, End.OPTION, End.OPTION | End.TRUNCATED], np.uint8),
+            differences=None,
+            decisions=np.array([4, 2, 3]),
+            returns=np.array([1.0, -2.0, 5.0]),
+            options=np.array(options),
+        )
+
+    sums = SubEpisodes(options=3)
+    note([0, 1, 2], [2, 0, 2])
+    again = SubEpisodes(options=3)
+    again.load_state_dict(sums.state_dict())
+    for told in (sums.drain(), again.drain()):
+        assert {n: v for n, v in told.items() if n.startswith("option")} == {
+            **{"option_share/0": 1 / 3, "option_ended_share/0": 1, "option_decisions/0": 2},
+            **{"option_return/0": -2, "option_share/1": 0, "option_share/2": 2 / 3},
+            **{"option_ended_share/2": 0.5, "option_decisions/2": 3.5, "option_return/2": 3},
+        }
+    assert sums.drain() == {}
+    sums.count_only(np.array([False, True, False]))
+    note([0, 1, 2], [1, 1, 0])
+    assert sums.drain()["option_return/1"] == -2
+
+
 def test_rows_that_are_not_counted_are_left_out_until_the_sums_are_drained():
     def told():
         sums.note_ends(

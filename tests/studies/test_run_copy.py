@@ -14,11 +14,11 @@ from coach_rl.experiment.checkpoint import (
     point,
     read_checkpoint,
 )
-from coach_rl.experiment.live_run import RunSettings
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.run_logs import planned_cuts
+from coach_rl.experiment.run_settings import RunSettings
 from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import TaskParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters

@@ -18,8 +18,9 @@ from coach_rl.studies.job import JobResult
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.statistics import difference
 from coach_rl.studies.stop_note import NOTE, ask_to_stop, stop_note
-from coach_rl.studies.sweep import Confirmation, Sweep, run_sweep
+from coach_rl.studies.sweep import Confirmation, Sweep
 from coach_rl.studies.sweep_report import conclusion, report, write_report
+from coach_rl.studies.sweep_run import run_sweep
 from tests.studies.walks import WALK, walk
 
 CHECKOUT = Path(__file__).parent.parent.parent

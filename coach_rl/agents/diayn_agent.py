@@ -1,0 +1,175 @@
+"""Diversity is all you need: skills found without any reward (DIAYN).
+
+SAC whose reward is how well a discriminator tells from the next state which skill is at work
+(Eysenbach et al. 2018, arXiv:1802.06070). docs/skills.md lists every detail and its source.
+"""
+
+from dataclasses import field
+from functools import partial
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl.agents.learner import LearnerContext
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.sac_agent import (
+    SACAgentParameters,
+    SACAlgorithmParameters,
+    SACBatch,
+    SACLearner,
+)
+from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.layers import linear
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import AdamParameters
+from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.errors import ConfigurationError, SpaceError, require
+from coach_rl.core.goals import OPTION_KEY, OptionSpace
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty, NonNegative
+from coach_rl.functional.options import discrimination, diversity_reward
+from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+
+
+def _discriminator_torso() -> TorsoParameters:
+    return TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
+
+
+@parameter_class
+class DiscriminatorParameters:
+    """The network that tells skills apart, and what it sees."""
+
+    key: str = "observation"
+    """The observation key that it sees."""
+    elements: NonEmpty[tuple[NonNegative[int], ...]] | None = None
+    """The elements of the (flattened) key that it sees; None: all of them. Skills differ in nothing
+    else: the paper shows an ant's discriminator its position alone."""
+    torso: AnyTorsoParameters = field(default_factory=_discriminator_torso)
+    """Its layers, as wide as those of actor and critics."""
+
+
+@parameter_class
+class DIAYNAgentParameters(SACAgentParameters):
+    """An agent of a level with options, which become skills that differ in where they lead."""
+
+    algorithm: SACAlgorithmParameters = field(
+        default_factory=lambda: SACAlgorithmParameters(
+            learn_temperature=False, initial_temperature=0.1
+        )
+    )
+    """SAC's settings, with the fixed temperature of the paper."""
+    discriminator: DiscriminatorParameters = field(default_factory=DiscriminatorParameters)
+    """The network that tells skills apart."""
+    discriminator_optimizer: AdamParameters = field(
+        default_factory=lambda: AdamParameters(learning_rate=3e-4)
+    )
+    """Adam of the discriminator."""
+
+    def __post_init__(self) -> None:
+        memory = self.memory
+        require(
+            not isinstance(memory, ReplayMemoryParameters) or memory.n_step == 1,
+            "DIAYNAgentParameters.memory.n_step must be 1: rewards are made when transitions are "
+            "drawn",
+        )
+
+    def build(self, context: AgentContext) -> OffPolicyAgent:
+        """The agent; ConfigurationError unless its level has options."""
+        space = None if context.place.level is None else context.place.level.goal_space
+        if not isinstance(space, OptionSpace) or space.count < 2:
+            raise ConfigurationError(
+                f"agent '{self.name}' tells options apart, and needs a level with "
+                f"goal_space=OptionSpace(count=K), K at least 2, got {space}"
+            )
+        make_learner = partial(DIAYNLearner, self)
+        discount = self.algorithm.discount
+        return OffPolicyAgent(self, context, discount=discount, make_learner=make_learner)
+
+
+class Discriminator(nn.Module):
+    """q(z | s) as logits."""
+
+    def __init__(
+        self, params: DiscriminatorParameters, space: spaces.Dict, rng: torch.Generator
+    ) -> None:
+        super().__init__()
+        part = space.spaces.get(params.key)
+        if not isinstance(part, spaces.Box) or params.key == OPTION_KEY:
+            shown = sorted(set(space.spaces) - {OPTION_KEY})
+            raise SpaceError(
+                f"the discriminator's key '{params.key}' is not a Box that the agent observes; "
+                f"observed: {shown}; set discriminator.key"
+            )
+        low, high = part.low.reshape(-1), part.high.reshape(-1)
+        elements = list(params.elements or range(len(low)))
+        if max(elements) >= len(low):
+            raise SpaceError(
+                f"discriminator.elements {params.elements} do not all lie in observation "
+                f"'{params.key}' of {len(low)} elements"
+            )
+        self.key = params.key
+        self.register_buffer("elements", torch.tensor(elements), persistent=False)
+        shown = spaces.Box(low[elements], high[elements], dtype=np.float32)
+        self.torso = params.torso.build(spaces.Dict({self.key: shown}), rng)
+        outputs = int(np.prod(space[OPTION_KEY].shape or ()))
+        self.head = last_layer(
+            self.torso, outputs, partial(linear, rng=rng, gain=1.0, orthogonal=False)
+        )
+
+    def forward(self, observation: dict[str, Tensor]) -> Tensor:
+        """Logits [B, K] of observations [B, ...] each."""
+        assert isinstance(self.elements, Tensor)
+        shown = observation[self.key].flatten(1)[:, self.elements]
+        logits: Tensor = self.head(self.torso({self.key: shown}))
+        return logits
+
+
+class DIAYNLearner(SACLearner):
+    """SAC, and a discriminator that makes its rewards.
+
+    Args:
+        params: The agent's parameters.
+        context: What is known only now.
+    """
+
+    def __init__(self, params: DIAYNAgentParameters, context: LearnerContext) -> None:
+        network = Discriminator(
+            params.discriminator, context.observation_space, context.weights_rng
+        )
+        self.discriminator = NetworkWrapper(network, device=context.device)
+        objective: Objective[SACBatch] = Objective(
+            name="discriminator",
+            network=self.discriminator,
+            loss=self.discriminator_loss,
+            optimizer=params.discriminator_optimizer,
+        )
+        super().__init__(params, context, more=(objective,))
+        self.networks["discriminator"] = self.discriminator
+
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
+        """A gradient step of SAC under the discriminator's reward, then of the discriminator."""
+        with torch.no_grad():
+            logits = self.discriminator.call(self.discriminator.online, batch.next_observation)
+            reward = diversity_reward(logits, _skill(batch))
+        return super().learn_from_batch(batch._replace(reward=reward))
+
+    def discriminator_loss(
+        self,
+        flat: Tensor,
+        noisy: SACBatch,
+        scalars: Numbers,
+    ) -> tuple[Tensor, Numbers]:
+        """Cross-entropy of the skills given the states they led to; metrics of both networks."""
+        batch = noisy.transitions
+        logits = self.discriminator.call(flat, batch.next_observation)
+        loss, metrics = discrimination(logits, _skill(batch))
+        return loss, {**metrics, "diversity_reward": batch.reward.mean()}
+
+
+def _skill(batch: TransitionBatch) -> Tensor:
+    """The numbers of the skills at work, int64 [B]."""
+    return batch.observation[OPTION_KEY].argmax(dim=1)

@@ -1,0 +1,160 @@
+"""Several agents as one, whoever of them acts where: what they learn, keep and know together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from coach_rl.core.agents import (
+    AnyAgent,
+    ExploringAgent,
+    HoldingAgent,
+    Learning,
+    NetworkOwner,
+    PacedAgent,
+    RowState,
+    following,
+)
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import SpaceError
+from coach_rl.core.profiling import HasTimedCalls, TimedCall
+from coach_rl.core.records import Array, TrainingReport
+from coach_rl.core.state import State
+
+
+@dataclass(kw_only=True)
+class MemberRows:
+    """The state that agents keep together per row of one stack."""
+
+    members: dict[str, RowState]
+    """Each member's own row state."""
+
+    def decisions(self) -> State:
+        """Each member's; ConfigurationError where one cannot be followed."""
+        return {name: following(rows, name).decisions() for name, rows in self.members.items()}
+
+    def follow(self, decisions: State) -> None:
+        """Let each member follow its part."""
+        for name, rows in self.members.items():
+            following(rows, name).follow(decisions[name])
+
+    def state_dict(self) -> State:
+        """Each member's."""
+        return {"members": {name: rows.state_dict() for name, rows in self.members.items()}}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        for name, rows in self.members.items():
+            rows.load_state_dict(state["members"][name])
+
+
+class MemberAgents:
+    """The shared half of an agent made of others; `AgentGroup` and `SkillAgents` say who acts.
+
+    Args:
+        members: The agents by name.
+    """
+
+    def __init__(self, members: Mapping[str, AnyAgent]) -> None:
+        self.members = dict(members)
+
+    @property
+    def explores(self) -> bool:
+        """True if any member does."""
+        return any(
+            isinstance(agent, ExploringAgent) and agent.explores for agent in self.members.values()
+        )
+
+    @property
+    def is_on_policy(self) -> bool:
+        """True if any member is."""
+        agents = self.members.values()
+        return any(isinstance(agent, PacedAgent) and agent.is_on_policy for agent in agents)
+
+    def decisions_until_training(self) -> int:
+        """Decisions until the first member trains."""
+        return min(
+            agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
+            for agent in self.members.values()
+        )
+
+    def hold_statistics(self, held: State | None = None) -> State:
+        """Let every member that filters hold its statistics; see `core.agents.HoldingAgent`."""
+        return {
+            name: agent.hold_statistics(None if held is None else held[name])
+            for name, agent in self.members.items()
+            if isinstance(agent, HoldingAgent)
+        }
+
+    def train(self, clock: Clock) -> TrainingReport | None:
+        """Let every member learn that is due; the report names them."""
+        reports = {name: agent.train(clock) for name, agent in self.members.items()}
+        learned = {name: report for name, report in reports.items() if report is not None}
+        if not learned:
+            return None
+        return TrainingReport(
+            training_steps=sum(report.training_steps for report in learned.values()),
+            metrics={},
+            members={name: report.metrics for name, report in learned.items()},
+        )
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows: those of each member below its name."""
+        calls: list[TimedCall] = []
+        for name, agent in self.members.items():
+            calls += [TimedCall(agent, method, name) for method in ("act", "observe", "train")]
+            calls += agent.timed_calls() if isinstance(agent, HasTimedCalls) else ()
+        return calls
+
+    def trajectories(self) -> dict[str, Array]:
+        """Return the members' memories by flat path, each member's below `/agents/<name>`.
+
+        `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
+        the other paths of `memories.columns.shown_as`, [N, T, ...] each; T and
+        `/agents/<name>/mask` are the member's own, for each has its own memory and its own life.
+        """
+        found: dict[str, Array] = {}
+        for name, agent in self.members.items():
+            below = f"/agents/{name}"
+            for path, values in agent.trajectories().items():
+                found[path if path.startswith(f"{below}/") else f"{below}{path}"] = values
+        return found
+
+    def state_dict(self) -> State:
+        """Every member's state."""
+        return {name: agent.state_dict() for name, agent in self.members.items()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        for name, agent in self.members.items():
+            agent.load_state_dict(state[name])
+
+    def policy_state_dict(self) -> State:
+        """Return what every member knows, by its name; see `core.agents`."""
+        return {name: agent.policy_state_dict() for name, agent in self.members.items()}
+
+    def load_policy(self, state: State) -> None:
+        """Let every member start from what the member of its name knew; see `core.agents`."""
+        for name, agent in self.members.items():
+            if name not in state:
+                raise SpaceError(
+                    f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
+                )
+            agent.load_policy(state[name])
+
+    def learned(self) -> dict[str, Array]:
+        """Parameters and gradients of the members, theirs after their name."""
+        return {
+            f"{kind}/{name}/{rest}": values
+            for name, agent in self.members.items()
+            if isinstance(agent, Learning)
+            for path, values in agent.learned().items()
+            for kind, _, rest in [path.partition("/")]
+        }
+
+    @property
+    def modules(self) -> dict[str, Mapping[str, object]]:
+        """The networks of every member that has any, by the member's name."""
+        return {
+            name: agent.modules
+            for name, agent in self.members.items()
+            if isinstance(agent, NetworkOwner)
+        }

@@ -1,0 +1,165 @@
+"""The commands that train: train, resume, fork."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from coach_rl.cli.flag_overrides import overrides_of, run_changes, tracked, with_flags
+from coach_rl.cli.run_report import (
+    SaysHowToResume,
+    audience_of,
+    conclude,
+    console_sink,
+    video_parameters,
+)
+from coach_rl.cli.settings import Fork, Output, Resume, Train
+from coach_rl.cli.shell import short
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.inspection import parse_inspections
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.experiment.adaptations import inspected
+from coach_rl.experiment.data_parallel import follow_experiment, follow_resumed
+from coach_rl.experiment.finding_runs import runs_in
+from coach_rl.experiment.fork import fork_experiment
+from coach_rl.experiment.manifest import Origin
+from coach_rl.experiment.override_text import parse_overrides
+from coach_rl.experiment.preset_file import Preset, load_preset
+from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.run_settings import RunSettings
+from coach_rl.experiment.runner import DEFAULT_ROOT, run_experiment
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.task import TaskParameters
+
+
+def train_command(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
+    """Train a preset in a new run; the exit code."""
+    preset = load_preset(find_preset(train.preset))
+    overrides = tracked(
+        overrides_of(train.changes, preset, train.length, train.keeping, train.collecting),
+        train.tracker,
+    )
+    graph_manager = configured(preset, overrides, train.inspect)
+    given = {name: value for name, value in overrides.items() if name in preset.panel}
+    task = TaskParameters(
+        seed=train.seed,
+        device=train.device,
+        matmul_precision=train.matmul_precision,
+        threads=train.threads,
+    )
+    going_on = SaysHowToResume(group)
+    if group.rank > 0:
+        with going_on:
+            follow_experiment(
+                graph_manager,
+                task,
+                group=group,
+                on_start=going_on.note,
+                profile=train.output.profile,
+            )
+        return 0
+    with going_on, closing(console_sink(train.output)) as console:
+        result = run_experiment(
+            graph_manager,
+            task,
+            name=train.experiment_name or preset.reference.name,
+            root=train.experiment_path or DEFAULT_ROOT,
+            origin=Origin(preset=preset, panel=preset.panel_values(given), command=command),
+            settings=_run_settings(train.output),
+            audience=audience_of(train.output, console, going_on),
+            group=group,
+        )
+    return conclude(train.output, result, group)
+
+
+def resume_command(resume: Resume, command: tuple[str, ...], group: ProcessGroup) -> int:
+    """Continue a run; the exit code."""
+    run = newest_run(resume.run)
+    changes = tracked(run_changes(resume.length, resume.keeping), resume.tracker)
+    if resume.on is not None:
+        changes["collection.on"] = resume.on
+    going_on = SaysHowToResume(group, run)
+    if group.rank > 0:
+        with going_on:
+            follow_resumed(
+                run,
+                changes=changes,
+                **vars(resume.opening),
+                restart_episodes=resume.restart_episodes,
+                group=group,
+                on_start=going_on.note,
+                profile=resume.output.profile,
+            )
+        return 0
+    with going_on, closing(console_sink(resume.output)) as console:
+        result = resume_experiment(
+            run,
+            changes=changes,
+            **vars(resume.opening),
+            drop_later=resume.drop_later,
+            restart_episodes=resume.restart_episodes,
+            command=command,
+            settings=_run_settings(resume.output),
+            audience=audience_of(resume.output, console, going_on),
+            group=group,
+        )
+    return conclude(resume.output, result, group)
+
+
+def fork_command(fork: Fork, command: tuple[str, ...]) -> int:
+    """Begin a run where another one is; the exit code."""
+    if not fork.experiment_name:
+        raise ConfigurationError(
+            "a fork needs a name of its own, for the folder above it: --as NAME"
+        )
+    going_on = SaysHowToResume(ONE_PROCESS)
+    with going_on, closing(console_sink(fork.output)) as console:
+        result = fork_experiment(
+            newest_run(fork.run),
+            name=fork.experiment_name,
+            root=fork.experiment_path,
+            overrides=tracked(
+                with_flags(
+                    parse_overrides(fork.custom_parameter), run_changes(fork.length, fork.keeping)
+                ),
+                fork.tracker,
+            ),
+            seed=fork.seed,
+            **vars(fork.opening),
+            restart_episodes=fork.restart_episodes,
+            command=command,
+            settings=_run_settings(fork.output),
+            audience=audience_of(fork.output, console, going_on),
+        )
+    return conclude(fork.output, result, ONE_PROCESS)
+
+
+def configured(
+    preset: Preset, overrides: Mapping[str, object], inspections: str | None
+) -> GraphManager:
+    """A preset's experiment with overrides, and the inspection points named by `inspections`."""
+    graph_manager = preset.configure(overrides)
+    if inspections is None:
+        return graph_manager
+    return inspected(graph_manager, parse_inspections(inspections))
+
+
+def newest_run(run: Path) -> Path:
+    """The newest run of a folder of runs, which is said; any other path as it is."""
+    runs = runs_in(run)
+    if not runs:
+        return run
+    which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
+    print(f"{which} in {short(run.absolute())}: {runs[-1].name}")
+    return runs[-1]
+
+
+def _run_settings(output: Output) -> RunSettings:
+    return RunSettings(
+        tensorboard=not output.no_tensorboard,
+        histograms=None if output.histograms is None else EnvironmentSteps(output.histograms),
+        evaluate_aside=output.evaluate_aside,
+        profile=output.profile,
+        video=video_parameters(output.film),
+    )

@@ -1,0 +1,79 @@
+"""Which run, and which of its checkpoints, a path means."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, newest_whole
+from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
+
+
+def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | None]:
+    """The run's folder and the checkpoint a path names; None where there is none yet.
+
+    Args:
+        run: A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`: after so
+            many environment steps, or by its name (`RUN@best`).
+        last_good: Whether to take the newest checkpoint of the run that can be read.
+
+    Raises:
+        ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
+        CheckpointError: The pointer to the checkpoint is damaged, or no checkpoint can be read.
+    """
+    path = run.expanduser().absolute()
+    name = None
+    if not path.exists() and "@" in path.name:
+        path = path.with_name(path.name.rpartition("@")[0])
+        name = run.name.rpartition("@")[2]
+        name = f"step_{name}" if name.isdecimal() else name
+    folder = RunFolder(path)
+    if not os.path.lexists(folder.manifest):
+        folder, name = RunFolder(path.parent.parent), path.name
+        if path.parent != folder.checkpoints or not os.path.lexists(folder.manifest):
+            raise _no_run(path)
+    if name is None and not list_checkpoints(folder.checkpoints):
+        return folder, None
+    if last_good:
+        return folder, _last_good(folder)
+    with offering_last_good(folder):
+        return folder, find_checkpoint(folder.checkpoints, *(() if name is None else (name,)))
+
+
+@contextmanager
+def offering_last_good(folder: RunFolder) -> Iterator[None]:
+    """CheckpointErrors inside, about a checkpoint or a pointer, end in the offer of a good one."""
+    try:
+        yield
+    except CheckpointError as error:
+        good = newest_whole(folder.checkpoints)
+        if good is None:
+            raise
+        raise CheckpointError(
+            f"{error}; the newest good checkpoint of the run is {good.name}: take it with "
+            "--last_good"
+        ) from error
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs right below a folder, in the order in which they were begun."""
+    runs = [manifest.parent for manifest in folder.expanduser().glob(f"*/{MANIFEST}")]
+    return sorted(runs, key=lambda run: (read_manifest(RunFolder(run))["created"], run.name))
+
+
+def _no_run(path: Path) -> ConfigurationError:
+    runs = sorted(found.parent.name for found in path.glob(f"*/{MANIFEST}"))
+    experiments = sorted({found.parent.parent.name for found in path.glob(f"*/*/{MANIFEST}")})
+    return ConfigurationError(
+        f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
+        + (f"; it holds the runs {', '.join(runs)}" if runs else "")
+        + (f"; it has runs of the experiments {', '.join(experiments)}" if experiments else "")
+    )
+
+
+def _last_good(folder: RunFolder) -> Path:
+    good = newest_whole(folder.checkpoints)
+    if good is None:
+        raise CheckpointError(f"no checkpoint in {folder.checkpoints} can be read")
+    return good

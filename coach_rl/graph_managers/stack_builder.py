@@ -1,0 +1,140 @@
+"""Building stacks of levels: those that a graph trains in and is evaluated in."""
+
+from contextlib import ExitStack
+
+from coach_rl.core.activity import OnActivity
+from coach_rl.core.agents import AnyAgent, HoldingAgent
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.interfaces import DrawableParameters, EnvironmentParameters
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.signals import SignalChannel
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.graph_managers.collected_stack import CollectedStack, check_collection
+from coach_rl.graph_managers.forks import Forks
+from coach_rl.graph_managers.parameters import GraphParameters
+from coach_rl.graph_managers.shared_environment import SharedEnvironment
+from coach_rl.graph_managers.stack import AgentSource, Stack, build_stack
+from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.graph_managers.worker_blocks import Blocks
+
+
+class StackBuilder:
+    """Builds the stacks of a graph, all with the same agents.
+
+    Args:
+        parameters: The experiment.
+        task: What is known only now.
+        agents: Where each level's agent comes from.
+        channel: What carries the agents' signals.
+        group: The processes that train it together.
+        opened: Closes the environments that are built.
+        on_activity: Called with what takes long.
+    """
+
+    def __init__(
+        self,
+        parameters: GraphParameters,
+        task: TaskParameters,
+        *,
+        agents: AgentSource,
+        channel: SignalChannel,
+        group: ProcessGroup,
+        opened: ExitStack,
+        on_activity: OnActivity,
+    ) -> None:
+        self._parameters, self._task = parameters, task
+        self._agents, self._channel = agents, channel
+        self._group, self._opened = group, opened
+        self._on_activity = on_activity
+
+    def training(self, clock: Clock, *, is_drawn: bool) -> Stack:
+        """The stack that trains, on environments of this process or on what workers collect."""
+        parameters = self._parameters
+        if parameters.collection.workers:
+            return self._collected(clock)
+        environment = _drawn(parameters.environment, is_drawn=is_drawn)
+        return self._stack("training", environment, parameters.num_envs, clock, self._group)
+
+    def evaluation(self, clock: Clock, num_envs: int, *, is_drawn: bool) -> Stack:
+        """The stack of evaluations."""
+        parameters = self._parameters
+        described = parameters.evaluation_environment or parameters.environment
+        environment = _drawn(described, is_drawn=is_drawn)
+        return self._stack("evaluation", environment, num_envs, clock)
+
+    def _stack(
+        self,
+        purpose: str,
+        environment: EnvironmentParameters,
+        num_envs: int,
+        clock: Clock,
+        group: ProcessGroup = ONE_PROCESS,
+    ) -> Stack:
+        """All levels on new environments."""
+        num_envs //= group.size
+        self._on_activity(f"building {num_envs:,} environments for {purpose}")
+        simulators = environment.build(num_envs=num_envs)
+        self._on_activity("")
+        self._opened.callback(simulators.close)
+        if group.size > 1:
+            simulators = SharedEnvironment(simulators, group)
+        return build_stack(
+            self._parameters.levels,
+            simulators,
+            agent=self._agents,
+            clock=clock,
+            seed=self._task.seed,
+            purpose=purpose,
+            signals=self._signals(simulators.num_envs),
+            discount=self._parameters.reward_discount,
+            forks=Forks(environment=environment, opened=self._opened, channel=self._channel),
+        )
+
+    def _collected(self, clock: Clock) -> CollectedStack:
+        """The levels that train, on what workers collect."""
+        parameters = self._parameters
+        if self._group.size > 1:
+            raise ConfigurationError(
+                "a run that learns in several processes collects in each of them; leave out "
+                "--workers (collection.workers), or torchrun"
+            )
+        self._on_activity(f"starting {parameters.collection.workers:,} workers")
+        blocks = Blocks(parameters, self._task)
+        self._on_activity("")
+        self._opened.callback(blocks.close)
+
+        def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
+            agent = self._agents(index, spaces)
+            if isinstance(agent, HoldingAgent):
+                agent.hold_statistics()
+            return agent
+
+        stack = build_stack(
+            parameters.levels,
+            blocks,
+            agent=holding,
+            clock=clock,
+            seed=self._task.seed,
+            purpose="training",
+            signals=self._signals(blocks.num_envs),
+            discount=parameters.reward_discount,
+        )
+        collected = CollectedStack(
+            levels=stack.levels, clock=clock, signals=stack.signals, parameters=parameters
+        )
+        check_collection(collected)
+        return collected
+
+    def _signals(self, num_envs: int) -> StackSignals:
+        return StackSignals(
+            params=self._parameters.signals, channel=self._channel, num_envs=num_envs
+        )
+
+
+def _drawn(environment: EnvironmentParameters, *, is_drawn: bool) -> EnvironmentParameters:
+    """The environment, made so that it can be drawn if it will be."""
+    if is_drawn and isinstance(environment, DrawableParameters):
+        return environment.drawable()
+    return environment

@@ -1,0 +1,119 @@
+"""Small stacks whose lower level learns its options, on a point mass."""
+
+from functools import partial
+
+import numpy as np
+
+from coach_rl.agents.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.option_critic_agent import OptionCriticAgentParameters, TerminationParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.skill_agents import SkillAgentsParameters
+from coach_rl.agents.uniform_agent import UniformAgentParameters
+from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.goals import OptionSpace
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.filters import InputFilter, ObservationNormalizationFilter
+from coach_rl.graph_managers import (
+    GraphManager,
+    GraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.memories import ReplayMemoryParameters
+
+SMALL = TorsoParameters(middleware=(8,))
+
+
+def to_the_right(before, after, given):
+    return after["observation"][:, 0] - before["observation"][:, 0]
+
+
+def upwards(before, after, given):
+    return after["observation"][:, 1] - before["observation"][:, 1]
+
+
+def is_far_off(after):
+    return np.abs(after["observation"][:, 0]) > 0.4
+
+
+def ppo(name="agent", rollout=24, *, normalised=True):
+    seen = {"observation": (ObservationNormalizationFilter(),)}
+    return PPOAgentParameters(
+        name=name,
+        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(rollout), epochs=2, minibatch=8),
+        network=ActorCriticParameters(torso=SMALL),
+        input_filter=InputFilter(observation=seen) if normalised else None,
+        update_mode="eager",
+    )
+
+
+def diayn(**changes):
+    return DIAYNAgentParameters(
+        name="skills",
+        actor=ActorParameters(torso=SMALL),
+        critic=CriticParameters(torso=SMALL),
+        discriminator=DiscriminatorParameters(elements=(0, 1), torso=SMALL),
+        learning=LearningParameters(
+            batch=16, updates_per_step=0.2, learning_starts=32, report_every=8
+        ),
+        memory=ReplayMemoryParameters(capacity=2_000),
+        update_mode="eager",
+        **changes,
+    )
+
+
+def option_critic(plain=None, **changes):
+    plain = plain or ppo("skills")
+    return OptionCriticAgentParameters(
+        name="skills",
+        algorithm=plain.algorithm,
+        network=plain.network,
+        input_filter=plain.input_filter,
+        update_mode="eager",
+        termination=TerminationParameters(torso=SMALL, initial_chance=0.3, **changes),
+    )
+
+
+SPACE = OptionSpace(count=2, rewards=(to_the_right, upwards), ends=(is_far_off, None))
+KINDS = {
+    "own networks": (SkillAgentsParameters.of(ppo("skill"), count=2), SPACE),
+    "one network": (ppo("skills"), SPACE),
+    "diayn": (diayn(), OptionSpace(count=3)),
+    "option critic": (option_critic(), OptionSpace(count=3)),
+}
+"""Agents that learn options, and the options."""
+
+
+def stack(agent, space, *, top=None, horizon=5, num_envs=5, seed=2, environment=None, **schedule):
+    graph_manager = GraphManager(
+        GraphParameters(
+            levels=(
+                LevelParameters(name="top", agent=top or UniformAgentParameters()),
+                LevelParameters(name="low", agent=agent, goal_space=space, horizon=horizon),
+            ),
+            environment=environment or PointMassParameters(max_episode_steps=13),
+            num_envs=num_envs,
+            schedule=ScheduleParameters(
+                **{
+                    "training": EnvironmentSteps(360),
+                    "evaluation_interval": EnvironmentSteps(200),
+                    "evaluation_episodes": EnvironmentEpisodes(2),
+                    **schedule,
+                }
+            ),
+        )
+    )
+    graph_manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    return graph_manager
+
+
+def low_agent(graph_manager):
+    return graph_manager.graph.agents["low"]
+
+
+learning_top = partial(ppo, rollout=12)

@@ -1,0 +1,122 @@
+"""An agent for each option: each has its own transitions, all of them, and nothing else."""
+
+import numpy as np
+import pytest
+from skill_stacks import is_far_off, low_agent, option_critic, ppo, stack
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.skill_agents import SkillAgentsParameters
+from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.steps import EnvironmentSteps
+
+
+def way_of_option_0(before, after, given):
+    return after["observation"][:, 0] - before["observation"][:, 0]
+
+
+def way_of_option_1(before, after, given):
+    return 10 + after["observation"][:, 0] - before["observation"][:, 0]
+
+
+SPACE = OptionSpace(
+    count=3, rewards=(way_of_option_0, way_of_option_1, None), ends=(is_far_off, None, is_far_off)
+)
+
+
+def transitions(agent, name):
+    """The transitions of each row in order: where from, where to, reward, terminated, truncated."""
+    shown = {
+        path.removeprefix(f"/agents/{name}"): values
+        for path, values in agent.trajectories().items()
+    }
+    return [
+        [
+            (
+                shown["/observations/observation"][row, time],
+                shown["/next_observations/observation"][row, time],
+                *(float(shown[f"/{key}"][row, time]) for key in ("rewards", "terminated")),
+                bool(shown["/truncated"][row, time]),
+            )
+            for time in np.flatnonzero(shown["/mask"][row])
+        ]
+        for row in range(len(shown["/mask"]))
+    ]
+
+
+def test_each_agent_gets_exactly_the_transitions_of_its_own_option():
+    agents = SkillAgentsParameters.of(ppo("skill", 5_000, normalised=False), count=3)
+    graph_manager = stack(agents, SPACE, num_envs=4)
+    seen = []
+    low = graph_manager.graph.training.levels[1]
+    low.on_decision = lambda shown, action: seen.append(shown)
+    list(graph_manager.train_and_act(EnvironmentSteps(4 * 100)))
+    members = low_agent(graph_manager).members
+    expected = [[[] for _ in range(4)] for _ in range(3)]
+    for shown in seen:
+        for row in range(4):  # every row decides at every tick of the lowest level
+            option = int(shown["option"][row].argmax())
+            expected[option][row].append(shown["observation"][row])
+    for option, (name, agent) in enumerate(members.items()):
+        assert name == f"skill_{option}"
+        for row, kept in enumerate(transitions(agent, name)):
+            found = [each[0] for each in kept]
+            np.testing.assert_array_equal(found, expected[option][row])
+            for before, after, reward, terminated, truncated in kept:
+                way = after[0] - before[0]
+                due = {0: way, 1: 10 + way, 2: -np.hypot(*after[:2])}[option]
+                assert reward == pytest.approx(due, abs=1e-5)
+                is_far = option != 1 and abs(after[0]) > 0.4
+                assert terminated == (is_far and option == 0), "final under a reward of its own"
+                assert truncated or not (is_far and option == 2), "cut off under the environment's"
+    graph_manager.close()
+
+
+def test_a_skill_that_comes_back_sees_where_others_have_left_the_row():
+    """Frame stacks and other filters begin anew there: they have not seen what lies between."""
+    agents = SkillAgentsParameters.of(ppo("skill", 5_000), count=3)  # with a filter
+    graph_manager = stack(agents, SPACE, num_envs=3)
+    low = graph_manager.graph.training.levels[1]
+    for agent in low.agent.members.values():
+        spied(agent)
+    list(graph_manager.train_and_act(EnvironmentSteps(3 * 80)))
+    graph_manager.close()
+
+
+def spied(agent):
+    """Check that an agent acts on what the request shows, filtered by its statistics."""
+    act = agent.act
+
+    def checked(row_state, request, clock):
+        action = act(row_state, request, clock)
+        shown = request.observation["observation"]
+        mean = agent.input_filter.state_dict()
+        acted_on = row_state.pending["observation"][request.rows]
+        assert np.sign(acted_on[:, 0] - acted_on[:1, 0]).tolist() == pytest.approx(
+            np.sign(shown[:, 0] - shown[:1, 0]).tolist()
+        ), mean
+        return action
+
+    agent.act = checked
+
+
+@pytest.mark.parametrize(
+    "space", [OptionSpace(count=2), GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,))]
+)
+def test_a_level_with_other_options_is_refused(space):
+    agents = SkillAgentsParameters.of(ppo("skill"), count=3)
+    if isinstance(space, GoalSpace):
+        space = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,), elements=(0,))
+    with pytest.raises(ConfigurationError, match=r"has 3 agents.*OptionSpace\(count=3\), got"):
+        stack(agents, space)
+
+
+def test_agents_need_different_names():
+    with pytest.raises(ParameterError, match=r"need different names, got \['agent', 'agent'\]"):
+        SkillAgentsParameters(agents=(PPOAgentParameters(), PPOAgentParameters()))
+
+
+def test_an_agent_that_ends_options_has_to_see_all_of_them():
+    agents = SkillAgentsParameters.of(option_critic(), count=2)
+    with pytest.raises(ConfigurationError, match="all of which it acts for"):
+        stack(agents, OptionSpace(count=2))
