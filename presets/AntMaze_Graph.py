@@ -51,6 +51,17 @@ class Panel(GoalPanel):
         "ant_maze_w",
         "ant_maze_pi",
         "ant_maze_complex",
+        "ant_push_sparse",
+        "ant_push_stochastic",
+        "ant_fall_sparse",
+        "ant_fall_stochastic",
+        "ant_four_rooms_sparse",
+        "ogbench_ant_maze_medium",
+        "ogbench_ant_maze_large",
+        "ogbench_ant_maze_giant",
+        "robotics_ant_maze_u",
+        "robotics_ant_maze_medium",
+        "robotics_ant_maze_large",
     )
     level: str = "ant_maze_u24"
     num_envs: int = 16
@@ -109,7 +120,7 @@ def graph_manager(panel: Panel) -> GraphManager:
                 ),
             ),
             environment=world,
-            evaluation_environment=panel.world(targets="evaluation"),
+            evaluation_environment=panel.evaluation_world(),
             schedule=panel.schedule(),
             num_envs=panel.num_envs,
             validation=_validation(panel.level),

@@ -14,6 +14,7 @@ from coach_rl import (
     PointMaze,
     ValidationParameters,
 )
+from coach_rl.environments.goal_worlds import OGBenchPointMaze, RoboticsPointMaze
 from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
 
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
@@ -34,6 +35,12 @@ class Panel(HACPanel):
         "point_maze_medium",
         "point_maze_large",
         "point_maze_four_rooms",
+        "ogbench_point_maze_medium",
+        "ogbench_point_maze_large",
+        "ogbench_point_maze_giant",
+        "robotics_point_maze_u",
+        "robotics_point_maze_medium",
+        "robotics_point_maze_large",
     )
     level: str = "point_maze_medium"
     min_path: int | None = None
@@ -61,8 +68,7 @@ def graph_manager(panel: Panel) -> GraphManager:
 
 def _within_reach(maze: GoalTask, steps: int) -> GoalSpace:
     """Sub-goals as ways to go, as far along each axis as the ball gets in so many steps."""
-    assert isinstance(maze, PointMaze)
+    assert isinstance(maze, PointMaze | OGBenchPointMaze | RoboticsPointMaze)
     space = maze.subgoal_space
-    farthest = maze.max_speed * maze.timestep * maze.frame_skip * steps
-    reach = np.minimum(farthest, np.subtract(space.high, space.low))
+    reach = np.minimum(maze.farthest_step * steps, np.subtract(space.high, space.low))
     return replace(space, relative=True, reach=tuple(reach.tolist()))

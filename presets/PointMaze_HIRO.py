@@ -35,6 +35,12 @@ class Panel(HIROPanel):
         "point_maze_medium",
         "point_maze_large",
         "point_maze_four_rooms",
+        "ogbench_point_maze_medium",
+        "ogbench_point_maze_large",
+        "ogbench_point_maze_giant",
+        "robotics_point_maze_u",
+        "robotics_point_maze_medium",
+        "robotics_point_maze_large",
     )
     level: str = "point_maze_u"
     steps: int = 100_000

@@ -3,7 +3,7 @@
 Meant to be imported by presets, the shipped ones and yours.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal
 
 from coach_rl import (
@@ -74,6 +74,11 @@ class GoalPanel:
         if self.level not in self.LEVELS:
             raise UnknownNameError("level", self.level, self.LEVELS)
         return GoalWorldParameters(level=self.level, kwargs=kwargs)
+
+    def evaluation_world(self) -> GoalWorldParameters:
+        """The goal world with its goals of evaluations, if it has others in training."""
+        has_both = "targets" in {field.name for field in fields(self.world().task)}
+        return self.world(**({"targets": "evaluation"} if has_both else {}))
 
     @property
     def torso(self) -> TorsoParameters:

@@ -21,9 +21,11 @@ from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import (
     ActionRequest,
     Array,
+    BoolArray,
     End,
     FloatArray,
     IntArray,
+    Observation,
     Outcome,
     TrainingReport,
     take,
@@ -103,6 +105,8 @@ class GraphRows:
     """[N] the place it heads for; -1 where that is the goal itself."""
     heading: IntArray
     """[N] the place that the row explores instead of its goal; -1 for none."""
+    missed: IntArray
+    """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
     noise: RowNoise
     """Uniform numbers for exploring."""
 
@@ -112,6 +116,7 @@ class GraphRows:
             "place": self.place.copy(),
             "way_point": self.way_point.copy(),
             "heading": self.heading.copy(),
+            "missed": self.missed.copy(),
             "noise": self.noise.state_dict(),
         }
 
@@ -120,6 +125,7 @@ class GraphRows:
         self.place[:] = state["place"]
         self.way_point[:] = state["way_point"]
         self.heading[:] = state["heading"]
+        self.missed[:] = state["missed"]
         self.noise.load_state_dict(state["noise"])
 
 
@@ -157,6 +163,7 @@ class GraphAgent:
             place=np.zeros(num_envs, np.int64),
             way_point=np.full(num_envs, _NOWHERE),
             heading=np.full(num_envs, _NOWHERE),
+            missed=np.full(num_envs, _NOWHERE),
             noise=RowNoise(
                 num_rows=num_envs,
                 size=1 + _EXPLORING_PLACES,
@@ -173,33 +180,35 @@ class GraphAgent:
         positions = self._sub_goal.achieved(request.observation)[:, : self._own.size]
         goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
         places = self.graph.grid.nearest(positions)
+        row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         heading = row_state.heading[rows]
         targets = self._targets(row_state, request)
-        way_points = self.graph.next_places(places, targets)
+        way_points = self.graph.next_places(places, targets, without=row_state.missed[rows])
         arrives = (places == targets) & (heading == _NOWHERE)
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
         row_state.place[rows] = places
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
-        besides = np.tile(self._params.besides, (len(rows), 1))
         self._planning_seconds += time.perf_counter() - began
-        return self._sub_goal.asked_by(
-            np.hstack([wanted, besides]).astype(np.float32), request.observation
-        )
+        return self._asked(wanted, request.observation)
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        """Learn which edges were passed, unless in TEST."""
+        """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
+        rows, below = outcome.rows, outcome.below
+        missed = _is_missed(below)
+        row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
         if clock.phase is Phase.TEST:
             return
-        np.add.at(self.visits, row_state.place[outcome.rows], 1)
-        self._decisions += len(outcome.rows)
-        self.observe_fork(row_state, outcome.rows, outcome.below)
+        np.add.at(self.visits, row_state.place[rows], 1)
+        self._decisions += len(rows)
+        self.observe_fork(row_state, rows, below)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
-        reached, failed = (below & int(End.GOAL)) > 0, (below & int(End.HORIZON)) > 0
+        reached = (below & int(End.GOAL)) > 0
         begins, ends = row_state.place[rows], row_state.way_point[rows]
-        for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
+        known = (reached | _is_missed(below)) & (ends != _NOWHERE)
+        for place in known.nonzero()[0]:
             self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
 
     @property
@@ -214,7 +223,7 @@ class GraphAgent:
 
         Where there are fewer than that, the last is repeated.
         """
-        rows, observation = request.rows, request.observation
+        rows = request.rows
         count = len(alternatives.place) // len(row_state.place)
         places, targets = row_state.place[rows], self._targets(row_state, request)
         others = np.empty((len(rows), count), np.int64)
@@ -224,9 +233,9 @@ class GraphAgent:
             others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
         alternatives.place.reshape(-1, count)[rows] = places[:, None]
         alternatives.way_point.reshape(-1, count)[rows] = others
-        wanted = self.graph.grid.places[others.ravel()].astype(np.float32)
-        seen = take(observation, np.arange(len(rows)).repeat(count))
-        return self._sub_goal.asked_by(wanted, seen).reshape(len(rows), count, -1)
+        seen = take(request.observation, np.arange(len(rows)).repeat(count))
+        asked = self._asked(self.graph.grid.places[others.ravel()], seen)
+        return asked.reshape(len(rows), count, -1)
 
     def adopt(
         self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
@@ -241,6 +250,7 @@ class GraphAgent:
     def restart_rows(self, row_state: GraphRows) -> None:
         """Rows that begin anew head for a place chosen anew."""
         row_state.heading[:] = _NOWHERE
+        row_state.missed[:] = _NOWHERE
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Report what was learned, every so many decisions; there are no gradient steps."""
@@ -293,6 +303,11 @@ class GraphAgent:
         grid = self.graph.grid
         return f"graph: {len(grid.places):,} places, {len(grid.begins):,} edges"
 
+    def _asked(self, places: FloatArray, observation: Observation) -> FloatArray:
+        """What the level below is told so that it heads for these places [R, G]."""
+        besides = np.tile(self._params.besides, (len(places), 1))
+        return self._sub_goal.asked_by(np.hstack([places, besides]).astype(np.float32), observation)
+
     def _targets(self, row_state: GraphRows, request: ActionRequest) -> IntArray:
         """The places that rows head for in the end, [R]."""
         goals = request.observation[GOAL_KEY].reshape(len(request.rows), -1)
@@ -318,3 +333,8 @@ class GraphAgent:
         row_state.heading[starts] = np.where(
             numbers[:, 0] < self._params.exploring, chosen, _NOWHERE
         )
+
+
+def _is_missed(below: Array) -> BoolArray:
+    """[R] the level below used up its horizon, and did not reach the way-point."""
+    return ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)

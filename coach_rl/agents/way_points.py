@@ -115,17 +115,24 @@ class WayPointGraph:
             estimate[index] = max(self._worst, moved)
         self._ways.clear()
 
-    def next_places(self, places: IntArray, targets: IntArray) -> IntArray:
+    def next_places(
+        self, places: IntArray, targets: IntArray, *, without: IntArray | None = None
+    ) -> IntArray:
         """The next place on the shortest path from each place to its target; itself at the target.
 
         Args:
             places: [R].
             targets: [R].
+            without: [R] a place that is not to be the next one; -1 or None: any.
         """
         found = [
             self._way(int(target))[1][place] for place, target in zip(places, targets, strict=True)
         ]
-        return np.array(found, np.int64)
+        chosen = np.array(found, np.int64)
+        if without is not None:
+            for row in ((chosen == without) & (places != targets)).nonzero()[0]:
+                chosen[row] = self._detour(int(places[row]), int(targets[row]), int(without[row]))
+        return chosen
 
     def neighbours(self, place: int, target: int) -> IntArray:
         """The places next to one, by the expected length of the way to a target through each."""
@@ -156,6 +163,14 @@ class WayPointGraph:
         self._place_passed[:] = state["place_passed"]
         self.tries[:] = state["tries"]
         self._ways.clear()
+
+    def _detour(self, place: int, target: int, without: int) -> int:
+        """The neighbour that the second shortest path begins with."""
+        first, last = np.searchsorted(self.grid.begins, (place, place + 1))
+        ends = self.grid.ends[first:last]
+        costs = self.grid.lengths[first:last] / self.passed[first:last] + self._way(target)[0][ends]
+        costs[ends == without] = np.inf
+        return int(ends[costs.argmin()])
 
     def _way(self, target: int) -> tuple[FloatArray, IntArray]:
         found = self._ways.get(target)

@@ -11,7 +11,7 @@ import numpy as np
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import Positive
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.ant_body import (
     GROUND_COLOR,
@@ -73,17 +73,23 @@ class MazeOfAnAnt(AntTask):
     """Walls that are no whole cells: x and y of the middle, extent along x and y, in metres."""
     observe_block: bool = False
     """If True, the positions of the blocks end the observation; HIRO hid them."""
+    position_noise: NonNegative[float] = 0.0
+    """Standard deviation of a push along x and y that the ant gets after each step, in metres; 0.05
+    in the stochastic worlds of HIGL (Kim et al. 2021). What would push it into a wall puts it back
+    to where the step began."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
+        starts = self.map.cells("S")
+        require(len(starts) == 1, f"{name}.maze must have one start 'S', got {len(starts)}")
+        row, column = self.start
+        around = "".join(line[column - 1 : column + 2] for line in self.maze[row - 1 : row + 2])
         require(
-            self.cell_size > 2 * SPAN,
+            self.cell_size * (1 if "#" in around else 3) > 2 * SPAN,
             f"{name}.cell_size must be more than {2 * SPAN:g}, or the ant would start in walls, "
             f"got {self.cell_size}",
         )
-        starts = self.map.cells("S")
-        require(len(starts) == 1, f"{name}.maze must have one start 'S', got {len(starts)}")
 
     @cached_property
     def map(self) -> MazeMap:
@@ -152,8 +158,22 @@ class MazeOfAnAnt(AntTask):
         data.qpos[:POSITIONS] += rng.uniform(-_NOISE, _NOISE, POSITIONS)
         mujoco.mju_normalize4(data.qpos[3:7])  # what MuJoCo takes the noisy orientation for
         data.qvel[:VELOCITIES] = _NOISE * rng.standard_normal(VELOCITIES)
-        data.userdata[:] = self.target(rng)
+        data.userdata[: self.goal_size] = self.target(rng)
         data.mocap_pos[0] = (*data.userdata[:2], self.floor_height)
+
+    def advance(
+        self, scene: Scene, data: mujoco.MjData, action: FloatArray, rng: np.random.Generator
+    ) -> None:
+        """Simulate one step, and push the ant about if `position_noise` says so."""
+        if self.position_noise == 0:
+            super().advance(scene, data, action, rng)
+            return
+        before = data.qpos[:2].copy()
+        super().advance(scene, data, action, rng)
+        data.qpos[:2] += rng.normal(0.0, self.position_noise, 2)
+        if self._is_wall(*data.qpos[:2]):
+            data.qpos[:2] = before
+        mujoco.mj_forward(scene.model, data)
 
     def motion(self, state: MujocoState) -> FloatArray:
         """Positions and velocities of the ant [R, 29], places of the blocks [3 each] if asked."""
@@ -173,6 +193,13 @@ class MazeOfAnAnt(AntTask):
         low = self.place((rows - 2, 1)) - self.cell_size / 2
         high = self.place((1, columns - 2)) + self.cell_size / 2
         return (*low.tolist(), 0.0), (*high.tolist(), self.floor_height + _HIGHEST)
+
+    def _is_wall(self, x: float, y: float) -> bool:
+        """Return whether a place lies in a wall; so does everything beyond the map."""
+        row = self.start[0] - round(y / self.cell_size)
+        column = self.start[1] + round(x / self.cell_size)
+        on_map = 0 <= row < len(self.maze) and 0 <= column < len(self.maze[0])
+        return not on_map or self.maze[row][column] == "#"
 
     def _add_boxes(
         self,

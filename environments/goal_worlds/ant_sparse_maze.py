@@ -63,6 +63,11 @@ class SparseAntMaze(MazeOfAnAnt):
         require(len(self.map.cells("G")) > 0, f"{name}.maze must have goals 'G', got {self.maze}")
 
     @property
+    def floor(self) -> str:
+        """Signs of the cells in which a goal of training may lie."""
+        return ".SG"
+
+    @property
     def goal_space(self) -> GoalSpace:
         """The goals of the task: places in the maze, reached within `reward_radius`."""
         return self._places("achieved_goal", None, self.reward_radius)
@@ -70,9 +75,10 @@ class SparseAntMaze(MazeOfAnAnt):
     @property
     def subgoal_space(self) -> GoalSpace:
         """Places in the maze, or poses, reached within `subgoal_radius`."""
-        places = self._places("observation", (0, 1), self.subgoal_radius)
         if not self.shows_pose:
-            return places
+            elements = tuple(range(min(self.goal_size, self.place_elements)))
+            return self._places("observation", elements, self.subgoal_radius)
+        places = self._places("observation", (0, 1), self.subgoal_radius)
         return replace(
             places,
             low=(*places.low, -1.0),
@@ -83,7 +89,7 @@ class SparseAntMaze(MazeOfAnAnt):
         )
 
     def observation(self, state: MujocoState) -> dict[str, Array]:
-        """Motion [R, O], achieved goal [R, 2], desired goal [R, 2]; the pose [R, 3] if wanted."""
+        """Motion [R, O], achieved goal [R, G], desired goal [R, G]; the pose [R, 3] if wanted."""
         seen = super().observation(state)
         if self.shows_pose:
             tilt = (state.qpos[:, 4:6] ** 2).sum(axis=1)  # of the quaternion's x and y
@@ -92,7 +98,7 @@ class SparseAntMaze(MazeOfAnAnt):
 
     def target(self, rng: np.random.Generator) -> FloatArray:
         """Draw a goal, [2]."""
-        cells = self.map.cells("G" if self.targets == "evaluation" else ".SG")
+        cells = self.map.cells("G" if self.targets == "evaluation" else self.floor)
         middle = self.place(cells[rng.integers(len(cells))])
         if self.targets == "evaluation":
             return middle
@@ -107,10 +113,11 @@ class SparseAntMaze(MazeOfAnAnt):
 
     def _places(self, key: str, elements: tuple[int, ...] | None, radius: float) -> GoalSpace:
         low, high = self.extent
+        size = self.goal_size if elements is None else len(elements)
         return GoalSpace(
-            low=low[:2],
-            high=high[:2],
-            threshold=(radius, radius),
+            low=low[:size],
+            high=high[:size],
+            threshold=(radius,) * size,
             key=key,
             elements=elements,
             reward=self.reward_type,

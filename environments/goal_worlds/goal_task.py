@@ -20,7 +20,8 @@ class GoalTask(MujocoTask):
 
     Observations are `observation`, `achieved_goal` and `desired_goal`; `is_success` stands in the
     info after every step. The goal is kept in `MjData.userdata`, so that it is saved and restored
-    with the simulator: `reset` writes it there, and `spec` asks for as many `nuserdata`.
+    with the simulator: `reset` writes it there, and `spec` asks for as many `nuserdata`. A world
+    with more to remember puts it behind the goal, and says with `desired_goal` which part is which.
     """
 
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "userdata")
@@ -67,6 +68,10 @@ class GoalTask(MujocoTask):
     def achieved_goal(self, state: MujocoState) -> FloatArray:
         """The goal that each simulator's state stands for, [R, G]."""
 
+    def desired_goal(self, state: MujocoState) -> FloatArray:
+        """The goal of each simulator's episode, [R, G]."""
+        return np.asarray(state.userdata)
+
     @abstractmethod
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Return where one goal is as good as the other, [...].
@@ -102,7 +107,7 @@ class GoalTask(MujocoTask):
         return {
             "observation": self.motion(state),
             "achieved_goal": self.achieved_goal(state),
-            "desired_goal": state.userdata,
+            "desired_goal": self.desired_goal(state),
         }
 
     def judge(
@@ -110,9 +115,9 @@ class GoalTask(MujocoTask):
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
         """Return reward, termination and info of a step; see `terminate`."""
         del before, action
-        achieved = self.achieved_goal(after)
-        success = self.reached(achieved, after.userdata)
-        worth = self._worth(achieved, after.userdata, success)
+        achieved, desired = self.achieved_goal(after), self.desired_goal(after)
+        success = self.reached(achieved, desired)
+        worth = self._worth(achieved, desired, success)
         return worth, success & self.terminate, {"is_success": success}
 
     def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:

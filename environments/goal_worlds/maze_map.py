@@ -127,6 +127,57 @@ ANT_COMPLEX = (
     "#########",
 )
 """The complex maze of DHRL, 56 m wide, with four goals of evaluations."""
+ANT_PUSH_SPARSE = (
+    "#####",
+    "##G##",
+    "#.B.#",
+    "#.S##",
+    "#####",
+)
+"""Ant Push of LESSON, HESS and HLPS: HIRO's, with its goal of evaluations in the upper cell."""
+ANT_FALL_SPARSE = (
+    "####",
+    "#G.#",
+    "#~~#",
+    "#.B#",
+    "#S.#",
+    "####",
+)
+"""Ant Fall of LESSON, HESS and HLPS."""
+ANT_FOUR_ROOMS_SPARSE = (
+    "###########",
+    "#....#...G#",
+    "#.........#",
+    "#....#....#",
+    "#....#....#",
+    "##.#####.##",
+    "#....#....#",
+    "#.........#",
+    "#.S..#....#",
+    "#....#....#",
+    "###########",
+)
+"""Ant FourRooms of LESSON, HESS and HLPS, 18 m wide."""
+ANT_KEY_CHEST = (
+    "#######",
+    "#G....#",
+    "#####.#",
+    "#1....#",
+    "#####.#",
+    "#S....#",
+    "#######",
+)
+"""The maze of SSE (Hwang et al. 2026) with a key `1` on a side way to the chest `G`."""
+ANT_DOUBLE_KEY_CHEST = (
+    "#######",
+    "#..1###",
+    "#.#####",
+    "#.....#",
+    "#.#.#.#",
+    "#S#2#G#",
+    "#######",
+)
+"""The maze of SSE with two keys, to be taken in this order."""
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,11 @@ class PointMaze(GoalTask):
             pairs += [(start, goal) for goal in self.map.goals if away[goal] >= self.min_path]
         return tuple(pairs)
 
+    @property
+    def farthest_step(self) -> float:
+        """Largest distance along an axis in one step, in metres."""
+        return self.max_speed * self.timestep * self.frame_skip
+
     def place(self, cell: Cell) -> FloatArray:
         """Return the centre of a cell, [2]."""
         rows, columns = len(self.maze), len(self.maze[0])

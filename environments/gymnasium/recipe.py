@@ -22,6 +22,7 @@ EXTRAS = {
     "Box2D": "box2d",
     "gymnasium_robotics": "robotics",
     "mpe2": "pettingzoo",
+    "ogbench": "ogbench",
     "pettingzoo": "pettingzoo",
 }
 """Modules that come with an extra of ours."""

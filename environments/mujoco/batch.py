@@ -86,6 +86,7 @@ class MujocoBatch:
             frame_skip=task.frame_skip,
             reads=task.reads,
             threads=min(threads, num_envs),
+            advance=None if type(task).advance is MujocoTask.advance else self._advance,
         )
         self._all_rows: IntArray = np.arange(num_envs)
         self._all_in_order = self._all_rows.tobytes()
@@ -229,6 +230,9 @@ class MujocoBatch:
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
+
+    def _advance(self, row: int, action: FloatArray) -> None:
+        self._task.advance(self.scene, self.simulators.data[row], action, self._generators[row])
 
     def _frames(self) -> FrameRenderer:
         if self._renderer is None:

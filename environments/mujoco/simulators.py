@@ -1,7 +1,7 @@
 """N simulators of one model: stepped by threads, read into arrays with a leading row axis."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import mujoco
 import numpy as np
@@ -27,6 +27,8 @@ class Simulators:
         frame_skip: Simulator steps per step.
         reads: Names of the `MjData` arrays to gather.
         threads: How many threads step, the calling one included.
+        advance: Simulates a step of a row, given the row and its controls [A]; None:
+            `MujocoTask.advance` as it is, without a call of it.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Simulators:
         frame_skip: int,
         reads: Sequence[str],
         threads: int,
+        advance: Callable[[int, FloatArray], None] | None = None,
     ) -> None:
         _log_warnings()
         self.model = model
@@ -47,6 +50,7 @@ class Simulators:
         self._views = {name: tuple(_view(data, name) for data in self.data) for name in reads}
         self._controls = tuple(data.ctrl for data in self.data)
         self._alarms = tuple(data.warning.number[_INSTABILITY] for data in self.data)
+        self._advance = advance
         self._crew = Crew(threads)
 
     def step(self, controls: FloatArray, rows: Sequence[int]) -> None:
@@ -61,13 +65,16 @@ class Simulators:
         """
         model, frame_skip, needs_forces = self.model, self._frame_skip, self._needs_forces
         simulators, targets = self.data, self._controls
-        advance, complete = mujoco.mj_step, mujoco.mj_rnePostConstraint
+        step, complete, own_advance = mujoco.mj_step, mujoco.mj_rnePostConstraint, self._advance
 
         def work(claims: Iterator[int]) -> None:
             for index in claims:
                 row = rows[index]
-                targets[row][:] = controls[index]
-                advance(model, simulators[row], frame_skip)
+                if own_advance is None:
+                    targets[row][:] = controls[index]
+                    step(model, simulators[row], frame_skip)
+                else:
+                    own_advance(row, controls[index])
                 if needs_forces:
                     complete(model, simulators[row])
 

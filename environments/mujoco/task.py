@@ -144,6 +144,28 @@ class MujocoTask:
             rng: The row's own random stream.
         """
 
+    def advance(
+        self,
+        scene: Scene,
+        data: mujoco.MjData,
+        action: FloatArray,
+        rng: np.random.Generator,  # noqa: ARG002 (for subclasses)
+    ) -> None:
+        """Simulate one step; override it for motors, noise or rules that MuJoCo does not have.
+
+        Threads call it for different rows at once, so it must write to nothing but `data`. What
+        else a row has to remember belongs into `data.userdata` (ask for `nuserdata` in the model):
+        it is saved and restored with the simulator.
+
+        Args:
+            scene: The model and its rest pose.
+            data: The row's simulator.
+            action: [A], float64.
+            rng: The row's own random stream.
+        """
+        data.ctrl[:] = action
+        mujoco.mj_step(scene.model, data, self.frame_skip)
+
     def observation(self, state: MujocoState) -> Array | dict[str, Array]:
         """Return the agent's observation: [R, ...], or such an array per observation key."""
         raise NotImplementedError(f"{type(self).__name__} needs a method `observation`")

@@ -118,6 +118,32 @@ def test_way_points_lead_along_the_diagonal_and_end_at_the_goal_itself():
     np.testing.assert_allclose(wanted, [[1.5, 1.5], [3.5, 3.5], [3.4, 3.7]], atol=1e-6)
 
 
+def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
+    agent = build()
+    rows = agent.new_rows(3, seed=0)
+    asked = request([(0.5, 0.5)] * 3, [(3.5, 3.5)] * 3)
+    clock = Clock(phase=Phase.TEST)
+    assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
+    agent.observe(rows, outcome([End.HORIZON, End.GOAL, End.HORIZON | End.GOAL]), clock)
+    again = agent.act(rows, asked, clock).tolist()
+    assert again[0] in ([0.5, 1.5], [1.5, 0.5])
+    assert again[1:] == [[1.5, 1.5]] * 2
+    agent.observe(rows, outcome([End.OUTER, End.GOAL, End.GOAL]), clock)
+    assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
+    agent.observe(rows, outcome([End.HORIZON] * 3), clock)
+    anew = request([(0.5, 0.5)] * 3, [(3.5, 3.5)] * 3, starts=[True, False, False])
+    assert agent.act(rows, anew, clock).tolist()[0] == [1.5, 1.5], "an episode of its own"
+
+
+def test_way_points_ask_for_more_than_a_place_where_the_level_below_has_such_goals():
+    pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 1.0), key="x")
+    agent = build(at(sub_goal=pose), besides=(0.75,))
+    asked = request([(0.5, 0.5, -0.2), (3.5, 3.5, 1.0)], [(3.5, 3.5)] * 2)
+    found = agent.act(agent.new_rows(2, seed=0), asked, Clock(phase=Phase.TEST))
+    assert found.tolist() == [[1.5, 1.5, 0.75], [3.5, 3.5, 0.75]]
+    assert len(agent.graph.grid.places) == 16
+
+
 def test_edges_learn_from_what_the_level_below_reports():
     agent, clock = build(), Clock(phase=Phase.TRAIN)
     rows = agent.new_rows(3, 0)

@@ -99,6 +99,19 @@ def test_tries_in_vain_lead_around():
     assert wide.next_places(begin, end) == middle
 
 
+def test_a_place_that_is_not_to_be_next_is_left_out():
+    of = graph()  # places 0 to 11, four in a column
+    places, targets = np.array([0, 0, 0, 11]), np.array([10, 10, 5, 11])
+    assert of.next_places(places, targets).tolist() == [5, 5, 5, 11]
+    without = np.array([5, -1, 5, 11])
+    found = of.next_places(places, targets, without=without)
+    assert found[0] in {1, 4}
+    assert found.tolist()[1:3] == [5, 1]  # 0-1-5 and 0-4-5 are equally long
+    assert found[3] == 11, "where it is already"
+    of.note(0, 1, passed=False)
+    assert of.next_places(places, targets, without=without).tolist() == [4, 5, 4, 11]
+
+
 def test_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
     ways = graph(3, 1)
     edge = ways.grid.edge(0, 1)

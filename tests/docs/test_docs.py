@@ -269,7 +269,10 @@ def certified_plans():
     """Two levels, of which the upper one tries its sub-goals."""
     places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
     top = LevelParameters(
-        name="top", agent=DDPGAgentParameters(), certify=CertifyParameters(candidates=2)
+        name="top",
+        agent=DDPGAgentParameters(),
+        certify=CertifyParameters(candidates=2),
+        frozen=True,
     )
     low = LevelParameters(
         name="low",

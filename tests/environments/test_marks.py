@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 import pytest
+from every_goal_world import every_goal_world
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.interfaces import DrawableParameters, MarkRenderable, Renderable
 from coach_rl.core.marks import Mark
 from coach_rl.environments import parameters
-from coach_rl.environments.goal_worlds import GOAL_WORLDS
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoBatch, MujocoTask, Scene
 
@@ -30,7 +30,7 @@ def drawn(environment, *arguments):
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("level", sorted(GOAL_WORLDS))
+@pytest.mark.parametrize("level", every_goal_world())
 def test_the_environments_own_goal_lies_where_its_mark_is(level):
     """Worlds put a mark of their own at the goal: sub-goals must be drawn by the same measure."""
     task = parameters(level).task
@@ -45,11 +45,14 @@ def test_the_environments_own_goal_lies_where_its_mark_is(level):
     environment.close()
 
 
-@pytest.mark.parametrize("level", sorted(GOAL_WORLDS))
+@pytest.mark.parametrize("level", every_goal_world())
 def test_a_goal_may_be_a_part_of_the_observation(level):
     environment = build(level, rows=1)
     observation = environment.reset(seed=1).observation
     seen = observation["observation"][0]
+    if level.startswith("robotics_ant"):  # which holds neither x nor y
+        assert environment.goal_place("observation", (0, 1), seen[[0, 1]]) is None
+        return
     whole = environment.goal_place("achieved_goal", None, observation["achieved_goal"][0])
     assert environment.goal_place("observation", (0, 1), seen[[0, 1]])[:2] == pytest.approx(
         whole[:2]

@@ -288,6 +288,46 @@ def test_a_goal_task_of_ones_own():
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class CartInGusts(CartToGoal):
+    """The wind is no part of MuJoCo; the count of gusts is saved with the simulator."""
+
+    reads = ("qpos", "qvel", "mocap_pos", "userdata")
+    xml_file: str = XML.replace("<worldbody>", "<size nuserdata='1'/><worldbody>")
+    wind: float = 0.1
+
+    def advance(self, scene, data, action, rng):
+        super().advance(scene, data, action, rng)
+        if self.wind:
+            data.qvel[0] += self.wind * rng.normal()
+            data.userdata[0] += 1
+
+    def observation(self, state):
+        return {**super().observation(state), "gusts": state.userdata}
+
+
+def test_a_task_that_simulates_its_own_way_keeps_the_contract():
+    parameters = MujocoTaskParameters(own_task=CartInGusts(), threads=2)
+    check_environment(lambda num_envs: parameters.build(num_envs=num_envs), steps=12)
+
+
+def test_a_task_that_simulates_its_own_way():
+    gusty = MujocoTaskParameters(own_task=CartInGusts(), threads=2).build(num_envs=3)
+    calm = MujocoTaskParameters(own_task=CartInGusts(wind=0.0), threads=2).build(num_envs=3)
+    plain = MujocoTaskParameters(own_task=CartToGoal(), threads=2).build(num_envs=3)
+    for batch in (gusty, calm, plain):
+        batch.reset(seed=0)
+    chosen = np.random.default_rng(0).normal(size=(6, 3, 1))
+    answers = zip(*(play(batch, chosen) for batch in (gusty, calm, plain)), strict=True)
+    for step, (blown, ours, theirs) in enumerate(answers, start=1):
+        assert blown.observation["gusts"].tolist() == [[step]] * 3
+        assert np.array_equal(ours.observation["observation"], theirs.observation["observation"])
+        pushes = (blown.observation["observation"] - ours.observation["observation"])[:, 1]
+        assert len(np.unique(pushes)) == 3  # each row has its own
+    for batch in (gusty, calm, plain):
+        batch.close()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Flawed(CartToGoal):
     flaw: str = ""
 

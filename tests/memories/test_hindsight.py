@@ -286,6 +286,54 @@ def test_observations_as_shown_have_goals_like_those_of_batches(strategy):
     assert np.abs(shares[0] - shares[1]).max() < 0.06
 
 
+def shown_relative(transition):
+    """The same transition, seen by a level that is shown how far away its goals are."""
+
+    def show(seen):
+        return {**seen, "desired_goal": seen["desired_goal"] - seen["achieved_goal"]}
+
+    return replace(
+        transition,
+        observation=show(transition.observation),
+        next_observation=show(transition.next_observation),
+    )
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("strategy", ["future", "random"])
+def test_relative_goals_are_absolute_ones_less_the_place_they_are_seen_from(strategy, n_step):
+    goal = replace(GOAL, low=(WANTED, WANTED), observed="relative")
+    rest = {"strategy": strategy, "n_step": n_step, "goal_ends_episode": True}
+    absolute = with_hindsight(goal=replace(goal, observed="absolute"), **rest)
+    relative = with_hindsight(goal=goal, **rest)
+    walk = Walk(2, 0)
+    for _ in range(60):
+        transition = walk.step(np.arange(2))
+        absolute.add(transition)
+        relative.add(shown_relative(transition))
+    expected, found = absolute.sample(500), relative.sample(500)
+    for before, now in (
+        (expected.observation, found.observation),
+        (expected.next_observation, found.next_observation),
+    ):
+        away = before["desired_goal"] - before["achieved_goal"]
+        np.testing.assert_array_equal(now["desired_goal"], away)
+    np.testing.assert_array_equal(found.reward, expected.reward)
+    np.testing.assert_array_equal(found.discount, expected.discount)
+
+
+def test_observations_are_shown_with_relative_goals_as_far_away_as_in_batches():
+    goal = replace(GOAL, low=(WANTED, WANTED), observed="relative")
+    memory, walk = with_hindsight(goal=goal, ratio=1e9), Walk(2, 0, end_chance=0.1)
+    for _ in range(200):
+        memory.add(shown_relative(walk.step(np.arange(2))))
+    batch = memory.sample(4_000).next_observation["desired_goal"].numpy()
+    shown = memory.as_shown({"desired_goal": np.full((4_000, 2), WANTED)})["desired_goal"]
+    assert (shown[:, 0] == 0).all()
+    assert shown[:, 1].min() == batch[:, 1].min() == 0
+    assert shown[:, 1].mean() == pytest.approx(batch[:, 1].mean(), rel=0.1)
+
+
 @pytest.mark.parametrize(
     "memory", [build(observed=OBSERVED), with_hindsight(ratio=0.0)], ids=["none", "ratio 0"]
 )

@@ -1,0 +1,116 @@
+"""The sparse push, fall and four rooms of HESS and HLPS, and the noise of stochastic worlds."""
+
+import numpy as np
+import pytest
+
+from coach_rl.environments import parameters
+
+LIMITS = {
+    "ant_push_sparse": 500,
+    "ant_push_stochastic": 500,
+    "ant_fall_sparse": 500,
+    "ant_fall_stochastic": 500,
+    "ant_four_rooms_sparse": 1000,
+}
+GOALS = {
+    "ant_push_sparse": [0, 8],
+    "ant_fall_sparse": [0, 12, 2.5],
+    "ant_four_rooms_sparse": [14, 14],
+}
+
+
+def build(level, rows=1, threads=1, **kwargs):
+    return parameters(level, threads=threads, kwargs=kwargs).build(num_envs=rows)
+
+
+@pytest.mark.parametrize("level", LIMITS)
+def test_time_limits_radii_and_torques(level):
+    task = parameters(level).task
+    assert task.max_episode_steps == LIMITS[level]
+    assert (task.frame_skip, task.timestep, task.gear) == (10, 0.02, 16)
+    assert (task.goal_radius, task.reward_radius, task.terminate) == (1.5, 1.5, False)
+    assert task.position_noise == (0.05 if "stochastic" in level else 0.0)
+
+
+@pytest.mark.parametrize("name", ["ant_push", "ant_fall"])
+def test_push_and_fall_are_hiros_in_half_the_size(name):
+    small, large = parameters(f"{name}_sparse").task, parameters(name).task
+    assert [row.replace("G", ".") for row in small.maze] == list(large.maze)
+    assert (small.block_moves, small.block_mass) == (large.block_moves, large.block_mass)
+    assert (small.cell_size, small.block_height) == (4.0, 2.0)
+
+
+@pytest.mark.parametrize("level", GOALS)
+def test_goals_of_evaluations(level):
+    batch = build(level, 3, targets="evaluation")
+    assert batch.reset(seed=0).observation["desired_goal"].tolist() == [GOALS[level]] * 3
+
+
+@pytest.mark.parametrize("level", GOALS)
+def test_goals_of_training_lie_anywhere_but_in_walls_and_gaps(level):
+    task, rng = parameters(level).task, np.random.default_rng(0)
+    goals = np.array([task.target(rng) for _ in range(1000)])
+    signs = "".join(sign for row in task.maze for sign in row).translate({35: None, 126: None})
+    cells = np.unique(np.round(goals[:, :2] / task.cell_size), axis=0)
+    assert len(cells) == len(signs)
+
+
+@pytest.mark.parametrize("level", GOALS)
+def test_goal_spaces_fit_what_is_seen(level):
+    batch, task = build(level), parameters(level).task
+    observation = batch.reset(seed=0).observation
+    for goals in (task.goal_space, task.subgoal_space):
+        goals.check(batch.spaces.observation)
+        assert goals.size == len(GOALS[level])
+        achieved = goals.achieved(observation)
+        assert (achieved > goals.low).all()
+        assert (achieved < goals.high).all()
+
+
+def test_noise_pushes_the_ant_about():
+    steps, rows = 12, 64
+    calm = build("ant_push", rows, threads=2)
+    noisy = build("ant_push", rows, threads=2, position_noise=0.05)
+    pushes, action = [], np.zeros((rows, 8), np.float32)
+    for batch in (calm, noisy):
+        batch.reset(seed=0)
+    for _ in range(steps):
+        for index, data in enumerate(calm.simulators.data):  # both start each step alike
+            noisy.simulators.data[index].qpos[:] = data.qpos
+            noisy.simulators.data[index].qvel[:] = data.qvel
+            noisy.simulators.data[index].qacc_warmstart[:] = data.qacc_warmstart
+        for batch in (calm, noisy):
+            batch.send(action)
+        seen = [batch.recv().observation["observation"] for batch in (calm, noisy)]
+        np.testing.assert_array_equal(seen[0][:, 2:], seen[1][:, 2:])
+        pushes.append((seen[1] - seen[0])[:, :2])
+    assert np.std(pushes, axis=(0, 1)) == pytest.approx([0.05, 0.05], rel=0.1)
+    assert np.mean(pushes, axis=(0, 1)) == pytest.approx([0, 0], abs=0.006)
+
+
+def test_noise_does_not_push_into_walls():
+    batch = build("ant_push_sparse", position_noise=0.5)
+    batch.reset(seed=0)
+    simulator, stayed = batch.simulators.data[0], 0
+    for _ in range(30):
+        simulator.qpos[:2] = 1.9, 0.0  # the wall begins at 2
+        simulator.qvel[:] = 0.0
+        batch.send(np.zeros((1, 8), np.float32))
+        x, y = batch.recv().observation["observation"][0, :2]
+        assert x < 2
+        stayed += (x, y) == (1.9, 0.0)
+    assert 5 < stayed < 25
+
+
+def test_noise_depends_on_the_rows_seed_alone():
+    action = np.zeros((3, 8), np.float32)
+    among = build("ant_fall_stochastic", 3, threads=3)
+    alone = build("ant_fall_stochastic")
+    among.reset(seed=5)
+    alone.reset(seed=7)
+    for _ in range(5):
+        among.send(action)
+        alone.send(action[:1])
+        np.testing.assert_array_equal(
+            among.recv().observation["observation"][2], alone.recv().observation["observation"][0]
+        )
