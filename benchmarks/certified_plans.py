@@ -107,7 +107,7 @@ def figures(
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--episodes", type=int, default=16)
     parser.add_argument("--steps", type=int, nargs="+", default=[1_000])
     asked = parser.parse_args()
