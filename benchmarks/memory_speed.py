@@ -24,7 +24,6 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.records import Transition
 from coach_rl.memories import (
     HindsightParameters,
@@ -86,10 +85,8 @@ def main() -> None:
 
 
 def variants() -> list[tuple[str, ReplayMemoryParameters, spaces.Dict]]:
-    finite = InspectParameters(checks=("nan",), every=1)
     return [
         ("uniform", ReplayMemoryParameters(), PLAIN),
-        ("uniform, checked for NaN", ReplayMemoryParameters(inspect=(finite,)), PLAIN),
         ("3-step", ReplayMemoryParameters(n_step=3), PLAIN),
         ("prioritised", ReplayMemoryParameters(prioritised=PrioritisedParameters()), PLAIN),
         ("with goals, hindsight", ReplayMemoryParameters(hindsight=HINDSIGHT), WITH_GOALS),

@@ -5,7 +5,7 @@ The mark it is validated by is a guess: it has not been run that long here.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from coach_rl import (
     ANT_OBSERVED,
@@ -48,6 +48,8 @@ class Panel(HIROPanel):
     """Settings to change with -cp."""
 
     LEVELS: ClassVar = ("ant_maze", "ant_push", "ant_fall")
+    hierarchy: Literal["hiro", "none"] = "hiro"
+    """hiro: two levels. none: TD3 acts alone, all else equal. See AntMaze_HRAC for others."""
     level: str = "ant_maze"
     steps: int = 10_000_000
     learning_rate: float = 1e-3

@@ -31,7 +31,7 @@ class Panel:
     """Skills to discover."""
     num_envs: int = 8
     """Environments in parallel."""
-    steps: int = 50_000
+    steps: int = 20_000
     """Environment steps to train for."""
     batch: int = 128
     """Transitions per gradient step."""
@@ -66,7 +66,7 @@ def graph_manager(panel: Panel) -> GraphManager:
             environment=PointMassParameters(),
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(panel.steps),
-                evaluation_interval=EnvironmentSteps(20_000),
+                evaluation_interval=EnvironmentSteps(10_000),
                 evaluation_episodes=EnvironmentEpisodes(20),
             ),
             num_envs=panel.num_envs,

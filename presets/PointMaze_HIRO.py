@@ -1,4 +1,7 @@
-"""HIRO finds the way through mazes: sub-goals are how far to go next; or TD3 alone tries to."""
+"""HIRO finds the way through mazes: sub-goals are how far to go next; or TD3 alone tries to.
+
+With `hierarchy=hrac` sub-goals are kept adjacent, with `hierarchy=higl` they are led to landmarks.
+"""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -6,11 +9,13 @@ from typing import ClassVar
 from coach_rl import (
     ActorParameters,
     AdamParameters,
+    AdjacencyParameters,
     ConstantSchedule,
     CriticParameters,
     EnvironmentSteps,
     GaussianNoise,
     GraphManager,
+    LandmarkParameters,
     LearningParameters,
     ReplayMemoryParameters,
     TD3AgentParameters,
@@ -46,6 +51,8 @@ class Panel(HIROPanel):
     steps: int = 100_000
     reach: float = 1.5
     """Largest distance of a sub-goal along x and y, in metres."""
+    cell: float = 0.25
+    """HRAC, HIGL: side of the cells in which places count as one, in metres."""
     batch: int = 128
     upper_updates_per_step: float = 2.0
     noise: float = 0.2
@@ -100,5 +107,7 @@ def graph_manager(panel: Panel) -> GraphManager:
         ),
         reward_scale=panel.reward_scale,
         schedule=panel.schedule(heatup=panel.heatup),
+        adjacency=AdjacencyParameters(cell=panel.cell, every=5_000, most_updates=2_000),
+        landmarks=LandmarkParameters(shift=0.5, starts=10_000, longest_edge=10.0, near_goal=5.0),
         validation=VALIDATION.get(panel.level),
     )

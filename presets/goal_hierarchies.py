@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from coach_rl import (
     ActorParameters,
     AdamParameters,
+    AdjacencyParameters,
     CertifyParameters,
     ConstantSchedule,
     CriticParameters,
@@ -28,6 +29,7 @@ from coach_rl import (
     HIROAgentParameters,
     HRLGraphManager,
     InputFilter,
+    LandmarkParameters,
     LearningParameters,
     LevelParameters,
     LinearSchedule,
@@ -37,6 +39,7 @@ from coach_rl import (
     SACAlgorithmParameters,
     ScheduleParameters,
     SubGoalCorrectionParameters,
+    SubGoalGuideParameters,
     TargetSync,
     TD3AgentParameters,
     TorsoParameters,
@@ -278,10 +281,11 @@ def _upper_agent(panel: HACPanel, upper: SubGoalLearning, *, factor: float) -> H
 
 @dataclass(frozen=True, kw_only=True)
 class HIROPanel(GoalPanel):
-    """Settings of HIRO."""
+    """Settings of HIRO, HRAC and HIGL."""
 
-    hierarchy: Literal["hiro", "none"] = "hiro"
-    """hiro: two levels. none: TD3 acts alone, all else equal."""
+    hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hiro"
+    """hiro: two levels. hrac: their sub-goals are kept adjacent. higl: they are led to landmarks.
+    none: TD3 acts alone, all else equal."""
     correction: bool = True
     """If True, sub-goals are corrected; False is the control."""
     upper_updates_per_step: float
@@ -304,26 +308,30 @@ def hiro_experiment(
     subgoals: GoalSpace,
     reward_scale: float,
     schedule: ScheduleParameters,
+    adjacency: AdjacencyParameters | None = None,
+    landmarks: LandmarkParameters | None = None,
     evaluation_world: GoalWorldParameters | None = None,
     validation: ValidationParameters | None,
 ) -> GraphManager:
-    """HIRO in a goal world, or TD3 alone.
+    """HIRO, HRAC or HIGL in a goal world, or TD3 alone.
 
     Args:
         panel: The preset's settings.
         world: The goal world.
         learner: The lower level's agent. The upper level learns in the same way from its own
-            memory, which reaches back equally far.
+            memory, which reaches back equally far, with the panel's discount.
         subgoals: The goal space of the lower level.
         reward_scale: Multiplies the environment's rewards.
         schedule: When what happens.
+        adjacency: How HRAC and HIGL learn which places are adjacent; None: by their defaults.
+        landmarks: HIGL's landmarks; None: their defaults.
         evaluation_world: The world of evaluations; None where it is the same.
         validation: The acceptance test; None where there is no mark.
     """
     rewards = InputFilter(reward=(RewardRescaleFilter(factor=reward_scale),))
     learning_starts = learner.learning.learning_starts // panel.horizon
     upper = HIROAgentParameters(
-        algorithm=learner.algorithm,
+        algorithm=replace(learner.algorithm, discount=panel.discount),
         learning=LearningParameters(
             batch=panel.batch,
             updates_per_step=panel.upper_updates_per_step,
@@ -340,6 +348,7 @@ def hiro_experiment(
         critic_optimizer=learner.critic_optimizer,
         input_filter=rewards,
         correction=SubGoalCorrectionParameters() if panel.correction else None,
+        guide=_guide(panel, adjacency or AdjacencyParameters(), landmarks or LandmarkParameters()),
     )
     levels: tuple[LevelParameters, ...] = (
         LevelParameters(name="top", agent=upper),
@@ -357,3 +366,20 @@ def hiro_experiment(
             validation=validation,
         )
     )
+
+
+def _guide(
+    panel: HIROPanel, adjacency: AdjacencyParameters, landmarks: LandmarkParameters
+) -> SubGoalGuideParameters | None:
+    """The terms of the upper actor's loss that guide its sub-goals.
+
+    HIGL's program has the landmark loss instead of HRAC's penalty, and takes places for adjacent
+    that are half as many steps apart.
+    """
+    match panel.hierarchy:
+        case "hrac":
+            return SubGoalGuideParameters(adjacency=adjacency)
+        case "higl":
+            near = replace(adjacency, weight=0.0, steps=max(2, panel.horizon // 2))
+            return SubGoalGuideParameters(adjacency=near, landmarks=landmarks)
+    return None

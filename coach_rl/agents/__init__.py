@@ -12,6 +12,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.agents.acting_policy import ActingPolicy
+    from coach_rl.agents.adjacency import AdjacencyParameters
     from coach_rl.agents.agent_group import AgentGroup, AgentGroupParameters, GroupMember
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
         HIROAgentParameters,
         SubGoalCorrectionParameters,
     )
-    from coach_rl.agents.learner import Learner, LearnerContext
+    from coach_rl.agents.landmark_graph import costs_to, farthest_points, path_costs
+    from coach_rl.agents.landmarks import LandmarkParameters
+    from coach_rl.agents.learner import Guide, Learner, LearnerContext
+    from coach_rl.agents.novelty import NoveltyParameters
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
         OffPolicyAgent,
@@ -39,20 +43,22 @@ if TYPE_CHECKING:
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
     from coach_rl.agents.scripted_agent import ScriptedAgent, ScriptedAgentParameters
     from coach_rl.agents.skill_agents import SkillAgents, SkillAgentsParameters
+    from coach_rl.agents.sub_goal_guide import SubGoalGuideParameters
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
     from coach_rl.agents.uniform_agent import UniformAgent, UniformAgentParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ActingPolicy", "AgentGroup", "AgentGroupParameters", "DDPGAgentParameters",
-    "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
+    "ActingPolicy", "AdjacencyParameters", "AgentGroup", "AgentGroupParameters",
+    "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
     "DQNAlgorithmParameters", "DiscriminatorParameters", "FilteredAgent", "GraphAgent",
-    "GraphAgentParameters", "GroupMember", "HACAgentParameters", "HIROAgent", "HIROAgentParameters",
-    "Learner", "LearnerContext", "LearningParameters", "OffPolicyAgent", "OffPolicyAgentParameters",
-    "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters",
-    "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent",
-    "ScriptedAgentParameters", "SkillAgents", "SkillAgentsParameters",
-    "SubGoalCorrectionParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
-    "TerminationParameters", "UniformAgent", "UniformAgentParameters",
+    "GraphAgentParameters", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent",
+    "HIROAgentParameters", "LandmarkParameters", "Learner", "LearnerContext", "LearningParameters",
+    "NoveltyParameters", "OffPolicyAgent", "OffPolicyAgentParameters", "OptionCriticAgent",
+    "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
+    "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
+    "SkillAgents", "SkillAgentsParameters", "SubGoalCorrectionParameters", "SubGoalGuideParameters",
+    "TD3AgentParameters", "TD3AlgorithmParameters", "TerminationParameters", "UniformAgent",
+    "UniformAgentParameters", "costs_to", "farthest_points", "path_costs",
 ]  # fmt: skip

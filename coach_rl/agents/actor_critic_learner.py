@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Generic
 
+from torch import Tensor
+
 from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy, PerturbedPolicy
+from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
+from coach_rl.agents.sub_goal_guide import SubGoalGuide, SubGoalGuideParameters
 from coach_rl.architectures.batch import Batch
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
@@ -15,17 +19,22 @@ from coach_rl.architectures.continuous_control import (
     DeterministicActor,
     SquashedGaussianActor,
 )
-from coach_rl.architectures.gradient_step import Loss, Objective
+from coach_rl.architectures.gradient_step import Loss, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward, quick_forward
+from coach_rl.architectures.numpy_policy import Forward, quick_forward, torch_forward
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
     ParameterExplorationParameters,
 )
+from coach_rl.memories.batches import TransitionBatch
+
+_ACTION = "/action"
 
 
 @parameter_class
@@ -40,6 +49,14 @@ class ActorCriticAgentParameters(OffPolicyAgentParameters):
     """Adam of the actor."""
     critic_optimizer: AdamParameters = field(default_factory=AdamParameters)
     """Adam of the critics."""
+    guide: SubGoalGuideParameters | None = None
+    """Terms of the actor's loss that keep sub-goals within reach of the level below; None: none."""
+
+    def build_guide(
+        self, agent: FilteredAgent[RowState], context: AgentContext
+    ) -> SubGoalGuide | None:
+        """The guide of sub-goals; ConfigurationErrors name the level that does not fit."""
+        return None if self.guide is None else self.guide.build(agent, context)
 
 
 @parameter_class
@@ -78,7 +95,7 @@ class ActorCriticLearner(Generic[Batch]):
         actor_follows: bool,
         more: Sequence[Objective[Batch]] = (),
     ) -> None:
-        self.to_box = critics.to_box
+        self.to_box, self._guide = critics.to_box, context.guide
         self.actor = NetworkWrapper(actor, device=context.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=context.device, with_target=True)
         self.policy = quick_forward(actor.torso, actor.head, context.device)
@@ -117,6 +134,30 @@ class ActorCriticLearner(Generic[Batch]):
             on_activity=context.on_activity,
             group=context.group,
         )
+
+    def values(self, observation: Observation, action: Array) -> FloatArray:
+        """The lower critic's values [R] of actions [R, A] in filtered observations."""
+
+        def lower(seen: dict[str, Tensor]) -> Tensor:
+            action = seen.pop(_ACTION)
+            values: Tensor = self.critics.call(self.critics.online, seen, action)
+            return values.amin(dim=0)
+
+        forward = torch_forward(lower, self.critics.online.device)
+        return forward({**observation, _ACTION: action})
+
+    def prepared(self, batch: TransitionBatch) -> TransitionBatch:
+        """The batch with what `guided` needs, for steps of the actor."""
+        return batch if self._guide is None else self._guide.prepared(batch)
+
+    def guided(
+        self, loss: Tensor, action: Tensor, batch: TransitionBatch
+    ) -> tuple[Tensor, Numbers]:
+        """The loss of the actor's actions [B, A] with the guide's terms, and its metrics."""
+        if self._guide is None:
+            return loss, {"actor_loss": loss}
+        more, metrics = self._guide.loss(action, batch)
+        return loss + more, {"actor_loss": loss, **metrics}
 
 
 def deterministic_acting(

@@ -11,15 +11,16 @@ A group is an agent like any other to its level. To its members it is the level:
 calls of `core.agents.Agent` for the rows in which it has a part.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
 from coach_rl.agents.member_agents import MemberAgents, MemberRows
-from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info
+from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info, is_agent_reward
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
@@ -39,6 +40,8 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, actions_from_uniform, uniform_size
 from coach_rl.core.state import State
 
+Record = TypeVar("Record", ActionRequest, Outcome)
+
 
 @parameter_class
 class GroupMember:
@@ -47,8 +50,9 @@ class GroupMember:
     agent: AgentParameters
     """The member's agent; its name is the member's name in logs and files."""
     actions: str | tuple[str, ...]
-    """Its keys of the Dict action space. `left` stands for the key `left`, or else for every key
-    below `left/`. Several keys make one action, see `ActionPart`."""
+    """Its keys of the action space. `left` stands for the key `left`, or else for every key
+    below `left/`. Several keys make one action, see `ActionPart`. The keys of a flat Box or
+    MultiDiscrete are the numbers of its elements: `0`, `1`."""
     observations: tuple[str, ...] | None = None
     """The observation keys it sees, named in the same way; None: all of them."""
     reward: str | None = None
@@ -58,6 +62,16 @@ class GroupMember:
     level's. Once it has ended the member waits for the next real episode."""
     truncated: str | None = None
     """The info array that says where its own episode was cut off; None: with the level's."""
+    shares: str | None = None
+    """The name of an agent that it shares with the members that give the same name: one set of
+    networks, optimisers, statistics and memory, which learns from what all of them do. Their agents
+    may differ in nothing but their names. Keys named after a member, `left` and `left/arm`, are
+    `observation` and `arm` to the shared agent. None: the member has an agent of its own."""
+
+    @property
+    def agent_name(self) -> str:
+        """The name of the agent that acts for it."""
+        return self.shares or self.agent.name
 
     @classmethod
     def of(cls, agent: AgentParameters) -> Self:
@@ -91,6 +105,20 @@ class AgentGroupParameters:
             len(set(names)) == len(names),
             f"the members of group '{self.name}' need different names, got {names}",
         )
+        for member in self.members:
+            if member.shares is None:
+                continue
+            require(
+                member.shares not in names,
+                f"member '{member.agent.name}' shares '{member.shares}', which is the name of a "
+                "member; choose another",
+            )
+            first = next(each for each in self.members if each.shares == member.shares)
+            require(
+                _named(member.agent, "") == _named(first.agent, ""),
+                f"the members '{first.agent.name}' and '{member.agent.name}' share "
+                f"'{member.shares}', and their agents differ in more than their names",
+            )
 
     def build(self, context: AgentContext) -> "AgentGroup":
         """The group.
@@ -100,26 +128,50 @@ class AgentGroupParameters:
             SpaceError: The action has no keys, or one that belongs to nobody or to two, or a
                 member cannot serve its part.
         """
-        whole, seats = context.spaces, []
-        for member, part in zip(self.members, self._parts(whole.action), strict=True):
-            name = member.agent.name
-            seen = _observed(member, whole.observation)
-            own = EnvironmentSpaces(
-                observation=spaces.Dict({key: whole.observation[key] for key in seen}),
-                action=part.space,
+        whole = context.spaces
+        action = _by_part(whole.action)
+        parts = self._parts(action)
+        if action is not whole.action:  # a member's part is no goal of the level below
+            context = replace(context, place=replace(context.place, below=None, agent_below=None))
+        own: dict[str, list[EnvironmentSpaces]] = {}
+        seen = [_observed(member, whole.observation) for member in self.members]
+        for member, keys, part in zip(self.members, seen, parts, strict=True):
+            shown = {name: whole.observation[key] for key, name in keys.items()}
+            spaces_of_member = EnvironmentSpaces(observation=spaces.Dict(shown), action=part.space)
+            own.setdefault(member.agent_name, []).append(spaces_of_member)
+            if spaces_of_member != own[member.agent_name][0]:
+                raise SpaceError(
+                    f"members that share '{member.shares}' need equal spaces; '{member.agent.name}'"
+                    f" has {spaces_of_member}, the first {own[member.agent_name][0]}"
+                )
+        agents: dict[str, AnyAgent] = {}
+        seats: list[Seat] = []
+        for member, keys, part in zip(self.members, seen, parts, strict=True):
+            name = member.agent_name
+            count = len(own[name])
+            if name not in agents:
+                agents[name] = _named(member.agent, name).build(
+                    replace(
+                        context,
+                        spaces=own[name][0],
+                        seed=integer_seed(context.seed, "member", name),
+                        signals=context.signals.of(name),
+                        num_envs=context.num_envs * count,
+                        planned_steps=context.planned_steps * count,
+                    )
+                )
+            place = sum(seat.agent_name == name for seat in seats)
+            seats.append(
+                Seat(member=member, observations=keys, part=part, place=place, places=count)
             )
-            seed = integer_seed(context.seed, "member", name)
-            signals = context.signals.of(name)
-            agent = member.agent.build(replace(context, spaces=own, seed=seed, signals=signals))
-            seats.append(Seat(member=member, agent=agent, observations=seen, part=part))
-        return AgentGroup(tuple(seats), whole.action)
+        return AgentGroup(agents, tuple(seats), whole.action)
 
     def _parts(self, space: Space) -> list[ActionPart]:
         """Each member's part of the action; the keys are all given out, once each."""
         if not isinstance(space, spaces.Dict):
             raise SpaceError(
-                f"the group '{self.name}' needs a Dict action space to give its members parts of, "
-                f"got {space}; for one agent leave the group out"
+                f"the group '{self.name}' needs actions to give its members parts of: a Dict, a "
+                f"flat Box or a flat MultiDiscrete, got {space}; for one agent leave the group out"
             )
         owners: dict[str, str] = {}
         parts = []
@@ -153,16 +205,33 @@ class Seat:
     """A member at work."""
 
     member: GroupMember
-    agent: AnyAgent
-    observations: tuple[str, ...]
-    """The keys it sees."""
+    observations: Mapping[str, str]
+    """The keys it sees, and the names under which its agent does."""
     part: ActionPart
     """The part of the action space that the member controls."""
+    place: int = 0
+    """Its number among the members that share its agent."""
+    places: int = 1
+    """Number of members that share its agent."""
 
     @property
     def name(self) -> str:
         """The member's."""
         return self.member.agent.name
+
+    @property
+    def agent_name(self) -> str:
+        """The name of the agent that acts for it."""
+        return self.member.agent_name
+
+    def rows(self, rows: IntArray) -> IntArray:
+        """The agent's rows of the member: those that share it lie side by side in each row."""
+        return rows if self.places == 1 else rows * self.places + self.place
+
+    def request(self, request: ActionRequest) -> ActionRequest:
+        """The agent's view of a request."""
+        seen = {name: request.observation[key] for key, name in self.observations.items()}
+        return replace(request, rows=self.rows(request.rows), observation=seen)
 
     def outcome(self, outcome: Outcome) -> tuple[Outcome, BoolArray]:
         """Return the member's view of an outcome, and where its own episode has ended, [R]."""
@@ -172,13 +241,16 @@ class Seat:
         bits = terminated * np.uint8(End.TERMINATED) | truncated * np.uint8(End.TRUNCATED)
         own = replace(
             outcome,
-            observation={key: outcome.observation[key] for key in self.observations},
+            rows=self.rows(outcome.rows),
+            observation={name: outcome.observation[key] for key, name in self.observations.items()},
             reward=self._reward(outcome),
             terminated=np.where(ended, terminated, outcome.terminated),
             truncated=np.where(ended, truncated & ~terminated, outcome.truncated),
             end=outcome.end | bits,
             next_goal={
-                key: goal for key, goal in outcome.next_goal.items() if key in self.observations
+                name: outcome.next_goal[key]
+                for key, name in self.observations.items()
+                if key in outcome.next_goal
             },
         )
         return own, ended
@@ -187,11 +259,11 @@ class Seat:
         key = self.member.reward
         if key is None:
             return outcome.reward
-        if (outcome.duration > 1).any():
+        if not is_agent_reward(key) and (outcome.duration > 1).any():
             raise RunError(
                 f"member '{self.name}' has a reward of its own, '{key}', of the last simulator "
-                f"step, but its decisions last {int(outcome.duration.max())} steps; put the group "
-                "on the lowest level, or let the member have the level's reward"
+                f"step, but its decisions last {int(outcome.duration.max())} steps; let the "
+                "environment report it as 'agents/<name>/reward', which levels add up"
             )
         return self._info(outcome, key).astype(np.float64)
 
@@ -228,6 +300,25 @@ class GroupRows(MemberRows):
 
     playing: dict[str, BoolArray]
     """[N] by member: its own episode continues."""
+    places: dict[str, int]
+    """Number of members that share each agent, by its name."""
+
+    def decisions(self) -> State:
+        """Each agent's, arrays [N, ...]; ConfigurationError where one cannot be followed."""
+        made = super().decisions()
+        return {
+            name: _reshaped(made[name], (-1, places), 1) if places > 1 else made[name]
+            for name, places in self.places.items()
+        }
+
+    def follow(self, decisions: State) -> None:
+        """Let each agent follow its part."""
+        super().follow(
+            {
+                name: _reshaped(decisions[name], (-1,), 2) if places > 1 else decisions[name]
+                for name, places in self.places.items()
+            }
+        )
 
     def state_dict(self) -> State:
         """Everything."""
@@ -248,73 +339,94 @@ class AgentGroup(MemberAgents):
     episode is: its keys carry an action that nobody chose, the same at any time.
 
     Args:
-        seats: The members.
+        agents: The agents by name.
+        seats: The members, several of which may share an agent.
         action_space: What they act in together.
     """
 
-    def __init__(self, seats: tuple[Seat, ...], action_space: Space) -> None:
-        assert isinstance(action_space, spaces.Dict)
-        super().__init__({seat.name: seat.agent for seat in seats})
+    def __init__(
+        self, agents: Mapping[str, AnyAgent], seats: tuple[Seat, ...], action_space: Space
+    ) -> None:
+        super().__init__(agents)
+        by_part = _by_part(action_space)
+        assert isinstance(by_part, spaces.Dict)
+        self._space = action_space
         self._seats = seats
-        self._idle = {key: _idle(part) for key, part in action_space.spaces.items()}
+        self._seats_of = {
+            name: [seat for seat in seats if seat.agent_name == name] for name in agents
+        }
+        self._idle = {key: _idle(part) for key, part in by_part.spaces.items()}
 
     def new_rows(self, num_envs: int, seed: int) -> GroupRows:
         """Row state for a stack of that many environments."""
+        places = {name: len(seats) for name, seats in self._seats_of.items()}
         return GroupRows(
             members={
-                name: agent.new_rows(num_envs, integer_seed(seed, "member", name))
+                name: agent.new_rows(num_envs * places[name], integer_seed(seed, "member", name))
                 for name, agent in self.members.items()
             },
-            playing={name: np.ones(num_envs, np.bool_) for name in self.members},
+            playing={seat.name: np.ones(num_envs, np.bool_) for seat in self._seats},
+            places=places,
         )
 
     def act(self, row_state: GroupRows, request: ActionRequest, clock: Clock) -> Action:
         """Let each member choose where it is playing; see `core.agents.Agent`."""
         action: dict[str, Array] = {}
-        for seat in self._seats:
-            playing = row_state.playing[seat.name]
-            playing[request.rows[request.episode_start]] = True
-            here = playing[request.rows]
-            if not here.all():
-                count = len(here)
-                action |= {key: self._idle[key].repeat(count, 0) for key in seat.part.keys}
-            if not here.any():
+        for name, agent in self.members.items():
+            acting, requests = [], []
+            for seat in self._seats_of[name]:
+                playing = row_state.playing[seat.name]
+                playing[request.rows[request.episode_start]] = True
+                here = playing[request.rows]
+                if not here.all():
+                    count = len(here)
+                    action |= {key: self._idle[key].repeat(count, 0) for key in seat.part.keys}
+                if here.any():
+                    acting.append((seat, here))
+                    requests.append(seat.request(request).rows_of(here))
+            if not acting:
                 continue
-            seen = {key: request.observation[key] for key in seat.observations}
-            own = replace(request, observation=seen).rows_of(here)
-            chosen = seat.agent.act(row_state.members[seat.name], own, clock)
-            for key, values in seat.part.split(chosen).items():
-                if here.all():
-                    action[key] = values
-                else:
-                    action[key][here] = values
-        return action
+            chosen = agent.act(row_state.members[name], _joined(requests), clock)
+            begin = 0
+            for (seat, here), own in zip(acting, requests, strict=True):
+                end = begin + len(own.rows)
+                for key, values in seat.part.split(_part_of(chosen, slice(begin, end))).items():
+                    if here.all():
+                        action[key] = values
+                    else:
+                        action[key][here] = values
+                begin = end
+        return _whole(action, self._space)
 
     def observe(self, row_state: GroupRows, outcome: Outcome, clock: Clock) -> None:
         """Tell each member what came of its decisions; nothing where it made none."""
-        for seat in self._seats:
-            playing = row_state.playing[seat.name]
-            here = playing[outcome.rows]
-            if not here.any():
-                continue
-            own, ended = seat.outcome(outcome)
-            playing[outcome.rows[ended]] = False
-            if not here.all():
-                own = own.rows_of(here)
-            seat.agent.observe(row_state.members[seat.name], own, clock)
+        for name, agent in self.members.items():
+            outcomes = []
+            for seat in self._seats_of[name]:
+                playing = row_state.playing[seat.name]
+                here = playing[outcome.rows]
+                if not here.any():
+                    continue
+                own, ended = seat.outcome(outcome)
+                playing[outcome.rows[ended]] = False
+                outcomes.append(own if here.all() else own.rows_of(here))
+            if outcomes:
+                agent.observe(row_state.members[name], _joined(outcomes), clock)
 
     def cut_off(self, row_state: GroupRows, rows: IntArray, clock: Clock) -> None:
         """Let the members' episodes end in these rows, where they still continue."""
         for seat in self._seats:
             here = rows[row_state.playing[seat.name][rows]]
             if len(here):
-                seat.agent.cut_off(row_state.members[seat.name], here, clock)
+                agent, name = self.members[seat.agent_name], seat.agent_name
+                agent.cut_off(row_state.members[name], seat.rows(here), clock)
 
     def restart_rows(self, row_state: GroupRows) -> None:
         """Let every member give up the open episodes of all rows; all are playing again."""
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
-            row_state.playing[name][:] = True
+        for playing in row_state.playing.values():
+            playing[:] = True
 
     @property
     def info_keys(self) -> tuple[str, ...]:
@@ -328,25 +440,39 @@ class AgentGroup(MemberAgents):
         lines = []
         for seat in self._seats:
             lines += [
-                f"member {seat.name}",
+                f"member {seat.name}" + (f" (shares {seat.agent_name})" * (seat.places > 1)),
                 f"  observes {', '.join(seat.observations)}",
                 f"  acts under {', '.join(seat.part.keys)} in {seat.part.space}",
                 f"  reward: {seat.member.reward or 'the level'}",
-                *(f"  {line}" for line in seat.agent.description().splitlines()),
             ]
+            if seat.place == seat.places - 1:
+                agent = self.members[seat.agent_name]
+                lines += [f"  {line}" for line in agent.description().splitlines()]
         return "\n".join(lines)
 
 
-def _observed(member: GroupMember, space: spaces.Dict) -> tuple[str, ...]:
-    if member.observations is None:
-        return tuple(space.spaces)
-    keys = _keys(member.observations, space, kind="observation key", member=member)
+def _observed(member: GroupMember, space: spaces.Dict) -> dict[str, str]:
+    """The keys that a member sees, and the names under which its agent does."""
+    keys = tuple(space.spaces)
+    if member.observations is not None:
+        keys = _keys(member.observations, space, kind="observation key", member=member)
     if not keys:
         raise SpaceError(
             f"member '{member.agent.name}' has no observation keys; "
             f"allowed: {', '.join(space.spaces)}; None for all"
         )
-    return keys
+    if member.shares is None:
+        return {key: key for key in keys}
+    own = member.agent.name
+    names = {key: "observation" if key == own else key.removeprefix(f"{own}/") for key in keys}
+    twice = [key for key, name in names.items() if list(names.values()).count(name) > 1]
+    if twice:
+        raise SpaceError(
+            f"member '{own}' sees {' and '.join(map(repr, twice))}, which are both "
+            f"'{names[twice[0]]}' to the agent '{member.shares}' that it shares; leave one of them "
+            "out of its observations"
+        )
+    return names
 
 
 def _keys(
@@ -364,6 +490,77 @@ def _keys(
             )
         found += keys
     return tuple(dict.fromkeys(found))
+
+
+def _named(agent: AgentParameters, name: str) -> AgentParameters:
+    """The same agent under another name."""
+    described: Any = agent
+    return described if agent.name == name else cast(AgentParameters, replace(described, name=name))
+
+
+def _by_part(space: Space) -> Space:
+    """The elements of a flat Box or MultiDiscrete as parts named by their numbers; others as is."""
+    match space:
+        case spaces.Box() if len(space.shape) == 1:
+            return spaces.Dict(
+                {
+                    str(i): spaces.Box(
+                        space.low[i : i + 1], space.high[i : i + 1], dtype=space.dtype.type
+                    )
+                    for i in range(space.shape[0])
+                }
+            )
+        case spaces.MultiDiscrete() if len(space.shape) == 1:
+            return spaces.Dict(
+                {
+                    str(i): spaces.Discrete(int(n), start=int(start))
+                    for i, (n, start) in enumerate(zip(space.nvec, space.start, strict=True))
+                }
+            )
+    return space
+
+
+def _whole(action: dict[str, Array], space: Space) -> Action:
+    """The action in its own space from the parts of `_by_part`."""
+    if isinstance(space, spaces.Dict):
+        return action
+    parts = [action[str(i)] for i in range(len(action))]
+    whole = np.stack([part.reshape(len(part)) for part in parts], axis=1)
+    return whole.astype(space.dtype, copy=False)
+
+
+def _part_of(action: Action, index: slice) -> Action:
+    """The actions of some rows."""
+    if isinstance(action, dict):
+        return {key: values[index] for key, values in action.items()}
+    return action[index]
+
+
+def _joined(parts: list[Record]) -> Record:
+    """Records of different rows, with the same keys, as one."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def joined(values: list[Any]) -> Any:
+        if isinstance(values[0], Mapping):
+            return {key: np.concatenate([each[key] for each in values]) for key in values[0]}
+        return np.concatenate(values)
+
+    first = parts[0]
+    whole = {
+        each.name: joined([getattr(part, each.name) for part in parts]) for each in fields(first)
+    }
+    return type(first)(**whole)
+
+
+def _reshaped(tree: State, leading: tuple[int, ...], axes: int) -> State:
+    """A tree of arrays whose first axes, so many, have become those of another shape."""
+    return {
+        name: _reshaped(part, leading, axes)
+        if isinstance(part, dict)
+        else part.reshape(*leading, *part.shape[axes:])
+        for name, part in tree.items()
+    }
 
 
 def _idle(space: Space) -> Array:

@@ -76,7 +76,7 @@ class DDPGLearner(ActorCriticLearner[TransitionBatch]):
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """One gradient step of the critic, one of the actor, and the targets follow."""
-        return self.engine.step(batch)
+        return self.engine.step(self.prepared(batch))
 
     def critic_loss(
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
@@ -101,4 +101,4 @@ class DDPGLearner(ActorCriticLearner[TransitionBatch]):
         if self._algorithm.action_penalty:
             normalised = self.to_box.inverse(action)  # to [-1, 1]
             loss = loss + self._algorithm.action_penalty * (normalised**2).mean()
-        return loss, {"actor_loss": loss}
+        return self.guided(loss, action, batch)

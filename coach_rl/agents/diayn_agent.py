@@ -99,10 +99,10 @@ class Discriminator(nn.Module):
         super().__init__()
         part = space.spaces.get(params.key)
         if not isinstance(part, spaces.Box) or params.key == OPTION_KEY:
-            shown = sorted(set(space.spaces) - {OPTION_KEY})
+            observed = sorted(set(space.spaces) - {OPTION_KEY})
             raise SpaceError(
                 f"the discriminator's key '{params.key}' is not a Box that the agent observes; "
-                f"observed: {shown}; set discriminator.key"
+                f"observed: {observed}; set discriminator.key"
             )
         low, high = part.low.reshape(-1), part.high.reshape(-1)
         elements = list(params.elements or range(len(low)))

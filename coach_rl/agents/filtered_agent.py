@@ -9,6 +9,7 @@ import numpy as np
 
 from coach_rl.agents.held_input import HeldInput
 from coach_rl.agents.info_columns import InfoColumns
+from coach_rl.agents.points import points_of_filters
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
 from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock, Phase
@@ -20,6 +21,7 @@ from coach_rl.core.filters import (
     OutputFilterParameters,
 )
 from coach_rl.core.goals import DIRECTIVE_KEYS
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import (
@@ -166,6 +168,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         self.signals = signals
         """Takes what is to be seen in the logs: `self.signals.note(name, values)`."""
         self._infos = InfoColumns(infos, agent=name)
+        self._acts_in = spaces.action
         self.input_filter: InputFilter = (
             UnfilteredInput(spaces.observation)
             if input_filter is None
@@ -371,6 +374,10 @@ class FilteredAgent(ABC, Generic[Exploration]):
             TimedCall(self, "choose", "choose"),
             TimedCall(self, "store", "store"),
         ]
+
+    def inspection_points(self) -> list[InspectionPoint]:
+        """Points at its filters, and where its transitions are stored."""
+        return points_of_filters(self, acts_in=self._acts_in)
 
     def filters_state_dict(self) -> State:
         """The filters' statistics."""

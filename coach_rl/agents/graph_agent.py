@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.way_points import Grid, WayPointGraph
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import (
@@ -267,6 +269,12 @@ class GraphAgent:
         }
         self._planning_seconds = 0.0
         return TrainingReport(training_steps=0, metrics=metrics)
+
+    def marks(self, row_state: GraphRows, row: int, place: GoalPlace) -> list[Mark]:
+        """The edges that were tried, and the way-point and heading of a row."""
+        state = (row_state.place, row_state.way_point, row_state.heading)
+        begin, way_point, heading = (int(of[row]) for of in state)
+        return graph_marks(self.graph, place, begin=begin, way_point=way_point, heading=heading)
 
     def trajectories(self) -> dict[str, Array]:
         """Nothing is kept but counts."""

@@ -19,8 +19,10 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.activity import OnActivity
 from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.process_group import ProcessGroup
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
+from coach_rl.core.state import Stateful
 from coach_rl.memories.batches import TransitionBatch
 
 REPAID_AFTER = 15_000
@@ -55,6 +57,30 @@ class Learner(Protocol):
         ...
 
 
+class Guide(Stateful, Protocol):
+    """Terms of an actor's loss beside the critic's value of its actions."""
+
+    def prepared(self, batch: TransitionBatch) -> TransitionBatch:
+        """The batch with what `loss` reads from its extras."""
+        ...
+
+    def loss(self, action: Tensor, batch: TransitionBatch) -> tuple[Tensor, Numbers]:
+        """The terms for the actor's actions [B, A] in a prepared batch, and metrics; pure."""
+        ...
+
+    def learn(self) -> None:
+        """Learn, if that is due; called before gradient steps."""
+        ...
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics since the last call."""
+        ...
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class LearnerContext:
     """Context known only when a learner is built."""
@@ -85,6 +111,8 @@ class LearnerContext:
     """The processes that share out each batch."""
     signals: Signals
     """Takes what the learner wants to see in the logs."""
+    guide: Guide | None
+    """Terms of the actor's loss beside the critic's value; None: none."""
 
     @property
     def network_arguments(

@@ -15,6 +15,7 @@ from coach_rl.core.agents import (
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import SpaceError
+from coach_rl.core.inspection_points import Inspectable, InspectionPoint
 from coach_rl.core.profiling import HasTimedCalls, TimedCall
 from coach_rl.core.records import Array, TrainingReport
 from coach_rl.core.state import State
@@ -95,6 +96,11 @@ class MemberAgents:
             metrics={},
             members={name: report.metrics for name, report in learned.items()},
         )
+
+    def inspection_points(self) -> list[InspectionPoint]:
+        """The members' points."""
+        inspected = (agent for agent in self.members.values() if isinstance(agent, Inspectable))
+        return [point for agent in inspected for point in agent.inspection_points()]
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows: those of each member below its name."""

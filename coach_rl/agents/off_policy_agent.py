@@ -18,12 +18,14 @@ from coach_rl.agents.filtered_agent import (
     combined,
 )
 from coach_rl.agents.hindsight_filters import check_filters
-from coach_rl.agents.learner import LearnerContext, MakeLearner
+from coach_rl.agents.learner import Guide, LearnerContext, MakeLearner
+from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
@@ -120,6 +122,14 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, Share
             )
         return None
 
+    def build_guide(
+        self,
+        agent: FilteredAgent[RowState],
+        context: AgentContext,
+    ) -> Guide | None:
+        """Terms of the actor's loss beside the critic's value; None: none."""
+        return None
+
     def shared_batches(self) -> dict[str, int]:
         """Batches from the replay memory."""
         return {"learning.batch": self.learning.batch}
@@ -167,6 +177,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             else ObservationNormaliser(self.observation_space, clip=clip, device=device)
         )
         self.noise_rng = _generator(seed, params.name, "learning noise")
+        self.guide = None if context.acts_only else params.build_guide(self, context)
         self.learner = make_learner(
             LearnerContext(
                 observation_space=self.observation_space,
@@ -182,6 +193,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 on_activity=context.on_activity,
                 group=context.group,
                 signals=context.signals,
+                guide=self.guide,
             )
         )
         check_filters(self, params.memory, context.place)
@@ -282,6 +294,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         due = int(self.params.learning.ratio * self.earned) - self.training_steps
         if due <= 0:
             return None
+        if self.guide is not None:
+            self.guide.learn()
         factor = self.params.learning_rate_schedule(clock)
         rates = {name: rate * factor for name, rate in self.learner.learning_rates.items()}
         self.learner.engine.set_scalars(**rates)
@@ -300,7 +314,13 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def metrics(self, clock: Clock) -> dict[str, float]:
         """Return the metrics of the memory and the exploration since the last call."""
-        return self.memory.metrics() | self.learner.acting.metrics(clock)
+        guide = {} if self.guide is None else self.guide.metrics()
+        return self.memory.metrics() | self.learner.acting.metrics(clock) | guide
+
+    def inspection_points(self) -> list[InspectionPoint]:
+        """Points at its filters, memory and sampler, at batches, network and updates."""
+        own = points_of_replay(self.name, self.memory, self.learner)
+        return [*super().inspection_points(), *own]
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows."""
@@ -309,6 +329,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             TimedCall(self.memory, "sample", "sample"),
             TimedCall(self.memory, "note_errors", "priorities"),
             *self.learner.engine.timed_calls(),
+            *(() if self.guide is None else self.guide.timed_calls()),
         ]
 
     def trajectories(self) -> dict[str, Array]:
@@ -317,8 +338,10 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
+        guide = {} if self.guide is None else {"guide": self.guide.state_dict()}
         return {
             **self.policy_state_dict(),
+            **guide,
             "engine": self.learner.engine.state_dict(),
             "memory": self.memory.state_dict(),
             "noise": self.noise_rng.get_state(),
@@ -336,6 +359,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.load_filters_state_dict(state["filters"])
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
+        if self.guide is not None:
+            self.guide.load_state_dict(state["guide"])
         self.noise_rng.set_state(state["noise"])
         self.earned = state["earned"]
         self._reported_at = state["reported_at"]

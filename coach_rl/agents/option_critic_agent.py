@@ -95,10 +95,11 @@ class Termination(nn.Module):
         super().__init__()
         self.torso = params.torso.build(space, rng)
         head = partial(linear, rng=rng, gain=0.01, orthogonal=True)
-        self.head = last_layer(self.torso, 1, head)
-        if isinstance(self.head, nn.Linear):
+        last = last_layer(self.torso, 1, head)
+        if isinstance(last, nn.Linear):
             odds = params.initial_chance / (1 - params.initial_chance)
-            nn.init.constant_(self.head.bias, math.log(odds))
+            nn.init.constant_(last.bias, math.log(odds))
+        self.head = nn.Sequential(last)
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """[B] of observations [B, ...] each."""

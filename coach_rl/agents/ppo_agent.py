@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from annotated_types import Ge
 from gymnasium.spaces import Discrete, MultiDiscrete
-from torch import Tensor
+from torch import Tensor, nn
 
 from coach_rl.agents.filtered_agent import (
     AgentRows,
@@ -19,6 +19,7 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgentParameters,
     combined,
 )
+from coach_rl.agents.points import points_of_rollouts
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -27,6 +28,7 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
@@ -284,6 +286,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
             self.engine.scalars[WHOLE_MINIBATCH] = whole
         return self.engine.step(batch.rollout, batch.positions)
 
+    def inspection_points(self) -> list[InspectionPoint]:
+        """Points at its filters and rollout, at minibatches, network and updates."""
+        return [*super().inspection_points(), *points_of_rollouts(self)]
+
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows."""
         return [
@@ -334,7 +340,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return self.engine.learned()
 
     @property
-    def modules(self) -> dict[str, ActorCritic]:
+    def modules(self) -> dict[str, nn.Module]:
         """The policy and the value on top of what they share."""
         return {"actor_critic": self.model}
 

@@ -170,6 +170,7 @@ class SACLearner(ActorCriticLearner[SACBatch]):
         """A gradient step of the critics, the actor and the temperature; the targets follow."""
         shape = batch.action.shape
         noise, next_noise = self._noise(*shape), self._noise(*shape)
+        batch = self.prepared(batch)
         return self.engine.step(SACBatch(batch, noise=noise, next_noise=next_noise))
 
     def critic_loss(
@@ -194,10 +195,12 @@ class SACLearner(ActorCriticLearner[SACBatch]):
         before, noise = noisy.transitions.observation, noisy.noise
         mean, log_std = self.actor.call(flat, before)
         normalised, log_prob = squashed_sample(mean, log_std, noise)
-        values = self.critics.call(self.critics.online, before, self.to_box(normalised))
+        action = self.to_box(normalised)
+        values = self.critics.call(self.critics.online, before, action)
         alpha = self.temperature.online.exp()
         loss = (alpha * log_prob - values.amin(dim=0)).mean()
-        return loss, {"actor_loss": loss, "entropy": -log_prob.mean(), "log_prob": log_prob}
+        loss, metrics = self.guided(loss, action, noisy.transitions)
+        return loss, {**metrics, "entropy": -log_prob.mean(), "log_prob": log_prob}
 
     def temperature_loss(
         self, flat: Tensor, noisy: SACBatch, scalars: Numbers

@@ -93,9 +93,10 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """A gradient step of the critics; every `policy_delay` steps the actor and the targets."""
-        noisy = TD3Batch(batch, noise=self._noise(*batch.action.shape))
-        delayed = (self.engine.steps + 1) % self._algorithm.policy_delay != 0
-        return self.engine.step(noisy, only=("critic",) if delayed else None)
+        noise = self._noise(*batch.action.shape)
+        if (self.engine.steps + 1) % self._algorithm.policy_delay != 0:
+            return self.engine.step(TD3Batch(batch, noise=noise), only=("critic",))
+        return self.engine.step(TD3Batch(self.prepared(batch), noise=noise))
 
     def critic_loss(
         self, flat: Tensor, noisy: TD3Batch, scalars: Numbers
@@ -125,4 +126,4 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
         before = noisy.transitions.observation
         action = self.actor.call(flat, before)
         loss = -self.critics.call(self.critics.online, before, action, members=1).mean()
-        return loss, {"actor_loss": loss}
+        return self.guided(loss, action, noisy.transitions)

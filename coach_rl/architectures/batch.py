@@ -5,6 +5,8 @@ from typing import TypeVar
 
 from torch import Tensor
 
+from coach_rl.core.records import Array
+
 Batch = TypeVar("Batch")
 """The input of a loss: a NamedTuple of tensors [B, ...], of dicts of tensors, and of None."""
 
@@ -29,6 +31,11 @@ def named_tensors(batch: object, name: str = "") -> dict[str, Tensor]:
         for key, part in _parts(batch).items()
         for path, tensor in named_tensors(part, f"{prefix}{key}").items()
     }
+
+
+def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
+    """The tensors as arrays; waits for the device."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
 
 def _mapped(change: Callable[[Tensor], Tensor], value: object) -> object:

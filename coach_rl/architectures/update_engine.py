@@ -15,7 +15,7 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic
 
 import numpy as np
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from coach_rl.architectures.all_reduce import merged_gradient, own_share
-from coach_rl.architectures.batch import Batch, named_tensors
+from coach_rl.architectures.batch import Batch, as_arrays, named_tensors
 from coach_rl.architectures.divergence import Learner, diagnosis
 from coach_rl.architectures.gradient_step import (
     JUDGED,
@@ -46,6 +46,7 @@ from coach_rl.architectures.step_metrics import StepMetrics, is_sound
 from coach_rl.core.activity import COMPILING, RECORDING, OnActivity, ignore_activity
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
+from coach_rl.core.inspection_points import InspectionPoint, after_calls, before_calls
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, FloatArray
@@ -202,6 +203,36 @@ class UpdateEngine(Generic[Batch]):
                 for name, tensor in each.network.named(flat).items():
                     found[f"{path}{name}"] = tensor.cpu().numpy().copy()
         return found
+
+    def inspection_points(self, agent: str) -> list[InspectionPoint]:
+        """Points at the numbers of each step, at its samples, and at the networks after it.
+
+        Args:
+            agent: The agent that owns the engine.
+        """
+
+        def numbers(names: tuple[str, ...], values: Tensor) -> dict[str, Array]:
+            plain = (name.removeprefix(JUDGED) for name in names)
+            return dict(zip(plain, values.cpu().numpy(), strict=True))
+
+        def of(kind: str) -> Callable[..., dict[str, Array]]:
+            return lambda *_, **__: {
+                path.removeprefix(f"{kind}/"): values
+                for path, values in self.learned().items()
+                if path.startswith(f"{kind}/")
+            }
+
+        watched = {
+            "update": before_calls(self._metrics, "add", numbers),
+            "update/samples": after_calls(
+                self, "step", lambda per_sample, *_, **__: as_arrays(per_sample)
+            ),
+            "update/parameters": after_calls(self, "step", of("parameters")),
+            "update/gradients": after_calls(self, "step", of("gradients")),
+        }
+        return [
+            InspectionPoint(name=name, agent=agent, watch=watch) for name, watch in watched.items()
+        ]
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows; it can't look into a recorded step."""

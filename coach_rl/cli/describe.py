@@ -7,6 +7,7 @@ from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
 
 from coach_rl.core import AgentParameters, EnvironmentParameters
+from coach_rl.core.inspection import MEANINGS
 from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
@@ -16,6 +17,7 @@ from coach_rl.experiment.panel import REQUIRED, documented
 from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.preset_file import Preset
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.inspections import Points, inspection_points
 
 Row = tuple[str, ...]
 _WIDEST = 60
@@ -29,7 +31,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         preset: The preset.
         graph_manager: What it returned, with its graph created.
     """
-    parameters = graph_manager.parameters
+    parameters, graph = graph_manager.parameters, graph_manager.graph
     meaning = inspect.getdoc(preset.definition) if inspect.isfunction(preset.definition) else None
     parts = [
         f"{preset.reference.name}  ({preset.reference.path})",
@@ -46,6 +48,10 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         ),
         *_section("arguments of components", _table(_argument_rows(parameters))),
         *_section("levels and networks", graph_manager.description().splitlines()),
+        *_section(
+            "points to look at with --inspect", _table(_point_rows(inspection_points(graph)))
+        ),
+        *_section("checks of --inspect", _table(MEANINGS.items())),
     ]
     return "\n".join(parts)
 
@@ -66,6 +72,18 @@ def component_rows(parameters: object) -> Iterator[Row]:
         kinds = fitting(annotation)
         if any(kind is not type(value) for kind in kinds):
             yield path, ", ".join(map(short_name, kinds))
+
+
+def _point_rows(points: Points) -> Iterator[Row]:
+    """The points of each level, those below one name in one row."""
+    for level, own in points.items():
+        rooms: dict[str, list[str]] = {}
+        for point in own:
+            room, _, part = point.name.partition("/")
+            rooms.setdefault(room, []).extend([part] * bool(part))
+        for room, parts in rooms.items():
+            below = f"{room}/...: {', '.join(dict.fromkeys(parts))}" if parts else ""
+            yield f"{level}.{room}".lstrip("."), below
 
 
 def _is_limited(annotation: object) -> bool:

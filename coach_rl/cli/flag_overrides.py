@@ -6,6 +6,7 @@ from typing import cast
 
 from coach_rl.cli.settings import Changes, Collecting, Keeping, Length
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.experiment.override_text import parse_overrides
 from coach_rl.experiment.preset_file import Preset
@@ -72,6 +73,13 @@ def tracked(overrides: dict[str, object], tracker: str | None) -> dict[str, obje
     described = TrackerParameters(service=cast(Service, service))
     described = replace(described, project=project) if project else described
     return with_flags(overrides, {"sinks": (described,)})
+
+
+def inspecting(overrides: dict[str, object], inspections: str | None) -> dict[str, object]:
+    """Overrides and `--inspect`, which replaces the inspections of a run."""
+    if inspections is None:
+        return overrides
+    return with_flags(overrides, {"inspect": parse_inspections(inspections)})
 
 
 def environment_of(changes: Changes) -> dict[str, object]:

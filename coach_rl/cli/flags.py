@@ -168,7 +168,10 @@ def _add_changes(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--inspect",
         metavar="POINTS",
-        help='look into the sampler: "sample:nan,stats@100" (checks: nan, shape, stats)',
+        help='look at points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
+        "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
+        "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); off: at "
+        "none",
     )
 
 

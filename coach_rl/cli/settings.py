@@ -146,6 +146,7 @@ class Resume:
     length: Length
     keeping: Keeping
     tracker: str | None = None
+    inspect: str | None = None
     opening: Opening
     drop_later: bool = False
     restart_episodes: bool = False
@@ -163,6 +164,7 @@ class Fork:
     length: Length
     keeping: Keeping
     tracker: str | None = None
+    inspect: str | None = None
     opening: Opening
     seed: int | None = None
     restart_episodes: bool = False

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from coach_rl.cli.flag_overrides import overrides_of, run_changes, tracked, with_flags
+from coach_rl.cli.flag_overrides import inspecting, overrides_of, run_changes, tracked, with_flags
 from coach_rl.cli.run_report import (
     SaysHowToResume,
     audience_of,
@@ -77,6 +77,7 @@ def resume_command(resume: Resume, command: tuple[str, ...], group: ProcessGroup
     """Continue a run; the exit code."""
     run = newest_run(resume.run)
     changes = tracked(run_changes(resume.length, resume.keeping), resume.tracker)
+    changes = inspecting(changes, resume.inspect)
     if resume.on is not None:
         changes["collection.on"] = resume.on
     going_on = SaysHowToResume(group, run)
@@ -114,17 +115,14 @@ def fork_command(fork: Fork, command: tuple[str, ...]) -> int:
             "a fork needs a name of its own, for the folder above it: --as NAME"
         )
     going_on = SaysHowToResume(ONE_PROCESS)
+    overrides = parse_overrides(fork.custom_parameter)
+    overrides = with_flags(overrides, run_changes(fork.length, fork.keeping))
     with going_on, closing(console_sink(fork.output)) as console:
         result = fork_experiment(
             newest_run(fork.run),
             name=fork.experiment_name,
             root=fork.experiment_path,
-            overrides=tracked(
-                with_flags(
-                    parse_overrides(fork.custom_parameter), run_changes(fork.length, fork.keeping)
-                ),
-                fork.tracker,
-            ),
+            overrides=inspecting(tracked(overrides, fork.tracker), fork.inspect),
             seed=fork.seed,
             **vars(fork.opening),
             restart_episodes=fork.restart_episodes,
@@ -138,7 +136,7 @@ def fork_command(fork: Fork, command: tuple[str, ...]) -> int:
 def configured(
     preset: Preset, overrides: Mapping[str, object], inspections: str | None
 ) -> GraphManager:
-    """A preset's experiment with overrides, and the inspection points named by `inspections`."""
+    """A preset's experiment with overrides, and with inspections instead of its own."""
     graph_manager = preset.configure(overrides)
     if inspections is None:
         return graph_manager

@@ -1,8 +1,8 @@
 """Names of the info arrays that report on each agent of a multi-agent environment.
 
-`agents/<name>/reward` [R] is the agent's own reward of the step. `agents/<name>/terminated` and
-`agents/<name>/truncated` [R] say how its own episode ended; they stay true until the real episode
-is over.
+`agents/<name>/reward` [R] is the agent's own reward of the step; a level adds it up for the level
+above, as it does the common reward. `agents/<name>/terminated` and `agents/<name>/truncated` [R]
+say how its own episode ended; they stay true until the real episode is over.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,16 @@ def agent_info(name: str, what: str) -> str:
     return f"{AGENTS}/{name}/{what}"
 
 
+def is_agent_reward(key: str) -> bool:
+    """Return whether an info array is the own reward of an agent."""
+    return key.startswith(f"{AGENTS}/") and key.endswith(f"/{REWARD}")
+
+
 def agent_rewards(info: Mapping[str, Array]) -> dict[str, Array]:
     """Every agent's own reward, [R] each, by the agent's name; empty where there is but one."""
     before, after = f"{AGENTS}/", f"/{REWARD}"
     return {
         name.removeprefix(before).removesuffix(after): values
         for name, values in info.items()
-        if name.startswith(before) and name.endswith(after)
+        if is_agent_reward(name)
     }

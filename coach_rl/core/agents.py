@@ -1,6 +1,6 @@
 """Agents: what a level asks of one, what its parameters are, and what is known when it is built."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -10,6 +10,7 @@ from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
+from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.records import (
     Action,
@@ -31,6 +32,7 @@ class RowState(Stateful, Protocol):
 
 
 Rows = TypeVar("Rows", bound=RowState)
+Drawn = TypeVar("Drawn", bound=RowState, contravariant=True)
 
 
 @runtime_checkable
@@ -258,6 +260,24 @@ class Learning(Protocol):
         """Its parameters and gradients: `parameters/<name>`, `gradients/<name>`; copies.
 
         Gradients are means over about the last ten steps, as Adam keeps them.
+        """
+        ...
+
+
+@runtime_checkable
+class DrawnAgent(Protocol[Drawn]):
+    """An agent with something to draw into the films of its level, such as the graph it plans on.
+
+    It decides on goals of the level below.
+    """
+
+    def marks(self, row_state: Drawn, row: int, place: GoalPlace) -> Sequence[Mark]:
+        """Return what to draw into a frame of a row.
+
+        Args:
+            row_state: What `new_rows` made.
+            row: Which row is filmed.
+            place: From a goal of the level below to its position in the scene.
         """
         ...
 

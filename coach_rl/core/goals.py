@@ -375,7 +375,8 @@ class OptionSpace:
         """Return whether each row's option has a reward function of its own, [R] bool."""
         if not self.rewards:
             return np.zeros(len(option), np.bool_)
-        return np.array([each is not None for each in self.rewards])[option.argmax(axis=1)]
+        has_own = np.array([each is not None for each in self.rewards], np.bool_)
+        return has_own.take(option.argmax(axis=1))
 
 
 LevelSpace = GoalSpace | OptionSpace

@@ -8,8 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Self
 
-from coach_rl.core.inspection import InspectParameters
-
 
 class MovableParameters(ABC):
     """Parameters that may ask for what only some machines can do."""
@@ -25,10 +23,6 @@ class MovableParameters(ABC):
 
 class KeepingParameters(ABC):
     """Parameters of a memory that keeps transitions and hands out batches of them."""
-
-    @abstractmethod
-    def inspected(self, inspections: tuple[InspectParameters, ...]) -> Self:
-        """The same, with these inspections added to its own."""
 
     @abstractmethod
     def keeping_nothing(self) -> Self:

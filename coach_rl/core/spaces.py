@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, SpaceError
-from coach_rl.core.records import Action, Array, FloatArray, IntArray
+from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
 ActionUnit = Literal["half_range", "raw"]
@@ -125,9 +125,9 @@ def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -
         raise ActionError(
             f"an action for {space} has shape {space.shape} per row, got {actions.shape[1:]}"
         )
-    inside = _inside(space, actions)
-    if np.count_nonzero(inside) < inside.size:  # several times faster than `all`
-        place = int(np.flatnonzero(~inside.reshape(len(actions), -1).all(axis=1))[0])
+    allowed = inside(space, actions)
+    if np.count_nonzero(allowed) < allowed.size:  # several times faster than `all`
+        place = int(np.flatnonzero(~allowed.reshape(len(actions), -1).all(axis=1))[0])
         row = place if rows is None else rows[place]
         raise ActionError(
             f"action {actions[place]} of row {row} lies outside {space}; "
@@ -135,22 +135,21 @@ def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -
         )
 
 
-def _inside(space: Space, actions: Array) -> Array:
+def inside(space: Space, values: Array) -> BoolArray:
+    """Return which elements of values [rows, ...] of a space that is no Dict lie in it."""
     match space:
         case spaces.Box():
-            return np.asarray((actions >= space.low) & (actions <= space.high))
+            return np.asarray((values >= space.low) & (values <= space.high))
         case spaces.Discrete():
-            integral = actions.dtype.kind in "iu"
-            return np.asarray(
-                integral & (actions >= space.start) & (actions < space.start + space.n)
-            )
+            integral = values.dtype.kind in "iu"
+            return np.asarray(integral & (values >= space.start) & (values < space.start + space.n))
         case spaces.MultiDiscrete():
-            integral = np.issubdtype(actions.dtype, np.integer)
+            integral = np.issubdtype(values.dtype, np.integer)
             return np.asarray(
-                integral & (actions >= space.start) & (actions < space.start + space.nvec)
+                integral & (values >= space.start) & (values < space.start + space.nvec)
             )
         case spaces.MultiBinary():
-            return np.asarray((actions == 0) | (actions == 1))
+            return np.asarray((values == 0) | (values == 1))
     raise SpaceError(f"cannot act in a {type(space).__name__} space")
 
 

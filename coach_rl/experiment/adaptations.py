@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.experiment.parameters_json import constructor_fields
@@ -18,21 +17,8 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 def inspected(
     graph_manager: GraphManager, inspections: tuple[InspectParameters, ...]
 ) -> GraphManager:
-    """The same experiment with these inspections added to every memory that takes any.
-
-    Raises:
-        ConfigurationError: There is no such memory.
-    """
-
-    def more(memory: KeepingParameters) -> KeepingParameters:
-        return memory.inspected(inspections)
-
-    changed, places = _replaced(graph_manager.parameters, KeepingParameters, more)
-    if not places:
-        raise ConfigurationError(
-            "there is no sampler to inspect: no agent of this experiment has a replay memory; "
-            "leave --inspect out, or choose an off-policy preset"
-        )
+    """The same experiment with these inspections instead of its own."""
+    changed = dataclasses.replace(graph_manager.parameters, inspect=inspections)
     return type(graph_manager)(changed)
 
 

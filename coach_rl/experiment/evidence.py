@@ -1,14 +1,22 @@
-"""The causes of a run's failure, in files of its folder.
+"""The causes of a run's failure, and what inspections found, in files of its folder.
 
 `faults/step_4096.txt` has the message and other text, such as the traceback of an environment in a
 worker process, `faults/step_4096.npz` the arrays where there are any.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from coach_rl.core.errors import RunError
+from coach_rl.core.records import Array
+
+
+def write_columns(file: Path, columns: Mapping[str, Array]) -> None:
+    """Write arrays by name, and the folder around them; OSError where they cannot be written."""
+    file.parent.mkdir(exist_ok=True)
+    np.savez(file, allow_pickle=False, **columns)
 
 
 def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str:

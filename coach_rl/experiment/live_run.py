@@ -18,7 +18,7 @@ from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, re
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import final_evaluation
 from coach_rl.experiment.evaluation_process import EvaluationProcess
-from coach_rl.experiment.evidence import write_evidence
+from coach_rl.experiment.evidence import write_columns, write_evidence
 from coach_rl.experiment.final_summary import summary_of, write_summary
 from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.run_files import file_sinks, service_sinks
@@ -34,7 +34,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.profiler import Profile
-from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.telemetry.records import Inspection, Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.summary import Summary
 
@@ -184,6 +184,7 @@ class LiveRun:
                 is_paused=stop.wants_checkpoint,
                 evaluator=self.evaluator,
             ):
+                self._keep(record)
                 sinks.write(_with_resources(record, resources))
                 if histograms is not None:
                     for each in histograms.due_at(record):
@@ -269,6 +270,15 @@ class LiveRun:
         for file in videos.written():
             name = str(file.relative_to(self.folder.path))
             sinks.write(replace(self._record("video"), text=name))
+
+    def _keep(self, record: LogRecord) -> None:
+        """Write what an inspection has found something wrong in, if that is wanted."""
+        if isinstance(record, Inspection) and record.columns:
+            try:
+                write_columns(self.folder.inspections / f"{record.name}.npz", record.columns)
+            except OSError as error:
+                what = f"what was inspected: {trouble(error, self.folder.path)}"
+                self._note_failure("files of inspections", what)
 
     def _note_failure(self, what: str, message: str) -> None:
         """Count what could not be written; the first of a kind is said."""

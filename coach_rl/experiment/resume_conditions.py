@@ -19,9 +19,10 @@ CHANGEABLE = (
     "collection.on",
     "callbacks",
     "sinks",
+    "inspect",
 )
-"""Parameters that may change: how long a run trains, what it keeps, where its workers are, and who
-follows it."""
+"""Parameters that may change: how long a run trains, what it keeps, where its workers are, who
+follows it, and what is looked at."""
 
 
 def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> GraphManager:

@@ -7,6 +7,7 @@
         log.jsonl, *.csv       what the run said
         events.out.tfevents.*  the same for TensorBoard, which names a run by its folder
         videos/                where asked for
+        inspections/           what an inspection has found something wrong in, where asked for
         summary.json           what the run came to
 
 The folder appears with its manifest in one step, so there is never one without. One process at a
@@ -101,6 +102,11 @@ class RunFolder:
     def videos(self) -> Path:
         """The folder of videos; exists once there is one."""
         return self.path / "videos"
+
+    @property
+    def inspections(self) -> Path:
+        """The folder of what inspections found something wrong in; exists once there is some."""
+        return self.path / "inspections"
 
 
 def create_run_folder(

@@ -10,6 +10,11 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
+    from coach_rl.functional.adjacency import (
+        adjacency_penalty,
+        contrastive_loss,
+        embedded_distance,
+    )
     from coach_rl.functional.advantages import (
         advantages_of_rows,
         discounted_sums,
@@ -45,9 +50,10 @@ else:
 
 __all__ = [
     "Categorical", "DiagonalGaussian", "Distribution", "MultiCategorical", "adam_step",
-    "adapted_kl_coefficient", "advantages_of_rows", "categorical_loss", "clipped_gradient",
-    "clipped_surrogate", "critic_loss", "discounted_sums", "discrimination", "diversity_reward",
-    "dueling_values", "explained_variance", "gae", "next_powers", "normalised", "of_actions",
-    "penalised_surrogate", "projected", "quantile_loss", "regression_loss", "segment_ends",
-    "squashed_sample", "td_target", "termination_loss", "value_loss",
+    "adapted_kl_coefficient", "adjacency_penalty", "advantages_of_rows", "categorical_loss",
+    "clipped_gradient", "clipped_surrogate", "contrastive_loss", "critic_loss", "discounted_sums",
+    "discrimination", "diversity_reward", "dueling_values", "embedded_distance",
+    "explained_variance", "gae", "next_powers", "normalised", "of_actions", "penalised_surrogate",
+    "projected", "quantile_loss", "regression_loss", "segment_ends", "squashed_sample", "td_target",
+    "termination_loss", "value_loss",
 ]  # fmt: skip

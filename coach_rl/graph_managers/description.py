@@ -75,7 +75,10 @@ def _orders(below: LevelParameters) -> str:
 
 def _goal_text(space: GoalSpace | OptionSpace) -> str:
     if isinstance(space, OptionSpace):
-        return f"one of {space.count} options"
+        own = [name for name in ("rewards", "ends") if getattr(space, name)]
+        return f"one of {space.count} options" + f" with {' and '.join(own)} of their own" * bool(
+            own
+        )
     elements = space.elements or range(space.size)
     bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
     parts = [

@@ -5,6 +5,8 @@ row.note_tick(stack.tick())                     # every tick, from the reset on
 """
 
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import MarkRenderable, Renderable
@@ -26,7 +28,7 @@ LEVEL_COLOURS: tuple[RGB, ...] = (
 
 
 class Camera:
-    """Draws a row of a stack's environment, with the goals of its levels where it can.
+    """Draws a row of a stack's environment, with the goals and marks of its levels where it can.
 
     Args:
         stack: Whose.
@@ -50,7 +52,7 @@ class Camera:
             )
         self._row, self._plain = row, environment
         self._marking = environment if isinstance(environment, MarkRenderable) else None
-        self._levels = stack.levels[1:]
+        self._levels = stack.levels
 
     def frame(self, *, has_goals: bool = True) -> Array:
         """Render the current state; before the first decision of an episode there are no goals."""
@@ -65,13 +67,15 @@ class Camera:
         return self._marking.render_ended(self._row, self._marks(self._marking))
 
     def _marks(self, environment: MarkRenderable) -> list[Mark]:
-        marks = []
-        for index, level in enumerate(self._levels):
+        marks: list[Mark] = []
+        for index, (above, level) in enumerate(pairwise(self._levels)):
             goals = level.goals
             if goals is None or not goals.given[self._row]:
                 continue
             space = goals.goal_space
-            place = environment.goal_place(space.key, space.elements, goals.goal[self._row])
+            place_of = partial(environment.goal_place, space.key, space.elements)
+            marks += above.marks(self._row, place_of)
+            place = place_of(goals.goal[self._row])
             if place is not None:
                 red, green, blue = (part / 255 for part in level_colour(index))
                 # Names are written on top of everything: seen where a goal lies inside a wall.

@@ -29,6 +29,7 @@ from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores, never
 from coach_rl.graph_managers.evaluation_schedule import EvaluationSchedule
 from coach_rl.graph_managers.evaluator import MOST_ASKED, AskedEvaluation, Evaluator
 from coach_rl.graph_managers.graph import Graph
+from coach_rl.graph_managers.inspections import Inspections
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
@@ -53,6 +54,7 @@ class _Built:
     graph: Graph
     evaluations: EvaluationSchedule
     callbacks: Callbacks
+    inspections: Inspections
 
 
 class GraphManager:
@@ -204,10 +206,13 @@ class GraphManager:
             group=group,
         )
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
+        is_inspected = training and group.rank == 0
+        inspect = self.parameters.inspect if is_inspected else ()
         self._built = _Built(
             graph=graph,
             evaluations=EvaluationSchedule(self.parameters, graph, self._progress, self._watcher),
             callbacks=Callbacks((*self.parameters.callbacks, *self._added) if training else ()),
+            inspections=Inspections(inspect, graph, self._progress),
         )
 
     def improve(
@@ -403,6 +408,8 @@ class GraphManager:
         }
         if callbacks := parts.callbacks.state_dict():
             state["callbacks"] = callbacks
+        if inspections := parts.inspections.state_dict():
+            state["inspections"] = inspections
         return state
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
@@ -413,6 +420,7 @@ class GraphManager:
         self._load_progress(state["progress"])
         self._parts.evaluations.load_state_dict(state)
         self._parts.callbacks.load_state_dict(state.get("callbacks", {}))
+        self._parts.inspections.load_state_dict(state.get("inspections", {}))
         self._progress.is_settled = True
 
     def load_agents(self, state: State, *, elsewhere: bool = False) -> None:

@@ -10,6 +10,7 @@ from coach_rl.core.agents import AgentParameters
 from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
@@ -185,6 +186,9 @@ class GraphParameters:
     """Further takers of its records besides the files in its folder, such as a tracker."""
     signals: SignalParameters = field(default_factory=SignalParameters)
     """The infos of the environment that are logged."""
+    inspect: tuple[InspectParameters, ...] = ()
+    """Points of the flow of data to look at, the checks, and the reaction; see
+    docs/inspection.md."""
 
     def __post_init__(self) -> None:
         require_callbacks(self.callbacks)
@@ -202,6 +206,11 @@ class GraphParameters:
             workers <= self.num_envs,
             f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, because "
             "each worker has an environment at least; lower it, or raise num_envs (-n)",
+        )
+        require(
+            not workers or all(each.point != "network" for each in self.inspect),
+            "inspect cannot look at 'network', which acts in the workers of collection.workers "
+            f"({workers}); leave out the workers, or look at other points",
         )
         require(
             0 < self.reward_discount <= 1,

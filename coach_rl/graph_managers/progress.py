@@ -11,7 +11,8 @@ from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 from coach_rl.graph_managers.thinning import FREQUENT, Thinning
-from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
+from coach_rl.telemetry.inspection import Finding
+from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 
 SOLVED = "solved"
 """The reason why training is over where its target was reached."""
@@ -250,6 +251,13 @@ class Progress:
         yield self.record("progress", clock, {**times, **own})
         for name, metrics in levels.items():
             yield self.record("level", clock, metrics, level=name)
+
+    def inspection_record(self, clock: Clock, finding: Finding) -> Inspection:
+        """The record of what an inspection has found."""
+        level, agent = finding.level, finding.agent
+        record = self.record("inspection", clock, finding.scalars, level=level, agent=agent)
+        own = vars(record) | {"text": finding.text}
+        return Inspection(**own, columns=finding.columns, name=finding.name)
 
     def signal_records(self, clock: Clock, metrics: Mapping[str, float]) -> Iterator[LogRecord]:
         """A record of the signals since the last, where there are any."""

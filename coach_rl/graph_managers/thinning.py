@@ -6,7 +6,7 @@ The files of a run take the first `WHOLE` records of a series, every second of t
 
 from coach_rl.core.state import State
 
-FREQUENT = frozenset({"episode", "train", "progress", "level", "signals"})
+FREQUENT = frozenset({"episode", "train", "progress", "level", "signals", "inspection"})
 """Kinds of records that a long run has many of."""
 WHOLE = 5_000
 """Records of a series that files take before they leave out any."""

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, EndingAgent, following
+from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, following
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription
+from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -247,6 +248,11 @@ class LevelManager:
         self._followed = decisions["tested"]
         following(self._agent_rows, self.name).follow(decisions["agent"])
 
+    def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
+        """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`."""
+        agent = self.agent
+        return agent.marks(self._agent_rows, row, place) if isinstance(agent, DrawnAgent) else ()
+
     def restart(self) -> None:
         """Give up the open sub-episodes of all rows after a gap; `reset` begins them anew."""
         self.agent.restart_rows(self._agent_rows)
@@ -407,7 +413,12 @@ class LevelManager:
             truncated=answer.truncated[places],
             end=judgement.end[places],
             duration=self._rows.duration[rows],
-            info={key: values[places] for key, values in answer.info.items()},
+            info={
+                key: self._rows.agent_rewards[key][rows]
+                if key in self._rows.agent_rewards
+                else values[places]
+                for key, values in answer.info.items()
+            },
         )
 
 

@@ -3,11 +3,12 @@
 import copy
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 
+from coach_rl.core.agent_info import is_agent_reward
 from coach_rl.core.records import Array, BoolArray, Directive, EnvResponse, FloatArray, IntArray
 from coach_rl.core.state import State
 
@@ -50,6 +51,9 @@ class LevelRows:
     """[N] raw reward of this sub-episode, discounted, for the level above; 0 at the top."""
     duration: IntArray
     """[N] simulator steps of this sub-episode, for the level above; 0 at the top."""
+    agent_rewards: dict[str, FloatArray] = field(default_factory=dict)
+    """[N] each: the same as `reward` of every agent's own, by the info's name; empty at the top and
+    where the environment reports none."""
 
     @classmethod
     def new(cls, num_envs: int, *, goal_size: int, outer_sizes: Sequence[int]) -> Self:
@@ -123,10 +127,12 @@ class LevelRows:
         self.decisions[index] += 1
         if discount is None:
             return
-        reward = answer.reward
-        if discount != 1.0:
-            reward = reward * discount ** self.duration[index]
-        self.reward[index] += reward
+        factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
+        self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
+        for key, values in answer.info.items():
+            if is_agent_reward(key):
+                sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
+                sums[index] += values * factor
         self.duration[index] += answer.duration
 
     def go_on(
@@ -155,6 +161,8 @@ class LevelRows:
         self.own_return[rows] = 0.0
         self.reward[rows] = 0.0
         self.duration[rows] = 0
+        for sums in self.agent_rewards.values():
+            sums[rows] = 0.0
 
     def state_dict(self) -> State:
         """Every field."""
@@ -162,5 +170,6 @@ class LevelRows:
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        for field in dataclasses.fields(self):
-            setattr(self, field.name, copy.deepcopy(state[field.name]))
+        for each in dataclasses.fields(self):
+            if each.name in state:  # agents' rewards are not in checkpoints of earlier versions
+                setattr(self, each.name, copy.deepcopy(state[each.name]))

@@ -132,7 +132,7 @@ class SubEpisodes:
 
     def _by_option(self, count: float) -> dict[str, float]:
         """The statistics of each option; of one that was never chosen, its share alone."""
-        scalars = {}
+        scalars: dict[str, float] = {}
         for option, (chosen, *sums) in enumerate(self._of_options.tolist()):
             means = [chosen / count, *(each / chosen for each in sums if chosen)]
             names = _OF_OPTIONS[: len(means)]

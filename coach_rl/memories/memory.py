@@ -66,7 +66,7 @@ class Memory(Stateful, Protocol):
         ...
 
     def metrics(self) -> dict[str, float]:
-        """Return the inspectors' findings since the last call, and other metrics, by name."""
+        """Return the metrics since the last call, by name."""
         ...
 
     def clear(self) -> None:

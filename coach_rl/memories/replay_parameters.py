@@ -1,7 +1,7 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
 from dataclasses import replace
-from typing import Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -10,7 +10,6 @@ from gymnasium import spaces
 from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.filters import OutputFilter
-from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.roles import KeepingParameters, MovableParameters
@@ -27,7 +26,6 @@ from coach_rl.memories.hindsight_actions import (
     HindsightActionsShown,
     SubGoalTests,
 )
-from coach_rl.memories.inspection import Inspector
 from coach_rl.memories.memory_size import check_size
 from coach_rl.memories.n_step import NStep, Window
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
@@ -66,6 +64,8 @@ class SamplerUnitParameters(Protocol):
 class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A replay memory: what it keeps, where, and how batches are drawn from it."""
 
+    RETIRED: ClassVar[tuple[str, ...]] = ("inspect",)
+    """Fields of earlier versions, which the manifests of runs may still have."""
     capacity: Positive[int] = 1_000_000
     """Transitions kept over all rows; each of N rows gets a ring of capacity // N."""
     storage: Storage = "cpu"
@@ -91,8 +91,6 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A Minari data set, by id or path, whose transitions are there from the start."""
     units: tuple[SamplerUnitParameters, ...] = ()
     """Sampler units of your own."""
-    inspect: tuple[InspectParameters, ...] = ()
-    """Points of the sampler to inspect."""
 
     def __post_init__(self) -> None:
         require(
@@ -151,10 +149,6 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         if self.storage != "pinned" or device.startswith("cuda"):
             return self
         return replace(self, storage="cpu")
-
-    def inspected(self, inspections: tuple[InspectParameters, ...]) -> Self:
-        """The same, with these inspections added to its own."""
-        return replace(self, inspect=(*self.inspect, *inspections))
 
     def keeping_nothing(self) -> Self:
         """The same for an agent that only acts."""
@@ -246,17 +240,14 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         rng: np.random.Generator,
         device: torch.device,
     ) -> list[SamplerUnit]:
-        """The units with the way to the device, the user's own and inspectors."""
+        """The units with the way to the device, and the user's own."""
         units = [*units, ToDevice((), device)]
         for own in self.units:
             unit = own.build(store=store, rng=rng, device=device)
-            units = inserted(units, unit, after=own.after, kind="sampler unit")
+            units = inserted(units, unit, after=own.after)
         place = next(i for i, unit in enumerate(units) if isinstance(unit, ToDevice))
         made = dict.fromkeys(path for unit in units[:place] for path in unit.outputs)
         units[place] = ToDevice(tuple(made), device)
-        for number, inspection in enumerate(self.inspect):
-            inspector = Inspector(inspection, f"inspect_{number}")
-            units = inserted(units, inspector, after=inspection.point, kind="inspection point")
         return units
 
 

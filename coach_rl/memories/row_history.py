@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.state import State
 from coach_rl.memories.columns import ACTIONS, NEXT_OBSERVATIONS, OBSERVATIONS
 from coach_rl.memories.ring_store import RingStore
 
@@ -42,3 +45,41 @@ class RowHistory:
 
     def _read(self, path: str, rows: IntArray, steps: IntArray) -> Array:
         return self._store.read(path, self._store.positions_of(rows, steps))
+
+
+class UnreadSteps:
+    """The steps that a memory was given since they were last asked for.
+
+    Args:
+        store: Where the transitions are kept.
+    """
+
+    def __init__(self, store: RingStore) -> None:
+        self._store = store
+        self._read: IntArray = np.zeros(store.num_rows, np.int64)
+
+    def __len__(self) -> int:
+        return int((self._store.counts - self._begins()).sum())
+
+    def take(self, overlap: int = 0) -> tuple[IntArray, IntArray]:
+        """The steps [begin, end) of every row that are new and still kept, [N] each.
+
+        Args:
+            overlap: Steps before the new ones that are wanted once more.
+        """
+        begins, ends = self._begins(), self._store.counts.copy()
+        self._read = ends
+        return np.maximum(begins - overlap, ends - self._store.sizes), ends
+
+    def state_dict(self) -> State:
+        """The number of steps read, by row."""
+        return {"read": self._read.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._read = state["read"].copy()
+
+    def _begins(self) -> IntArray:
+        """The first step of each row that is new; a memory may have been emptied since."""
+        counts = self._store.counts
+        return np.where(self._read > counts, 0, self._read)

@@ -1,12 +1,11 @@
 """Samplers are chains of small units with declared inputs and outputs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
-from coach_rl.core.inspection import END
 from coach_rl.core.state import State
 from coach_rl.memories.columns import INTERNAL, Columns
 
@@ -59,6 +58,7 @@ class SamplerChain:
 
     def __init__(self, units: Sequence[SamplerUnit]) -> None:
         self.units = tuple(units)
+        self._chain = list(self.units)  # with watchers in between
         self._is_checked = False
         names = [unit.name for unit in self.units]
         for name in names:
@@ -79,7 +79,7 @@ class SamplerChain:
     def __call__(self, size: int) -> Columns:
         """A batch of B = `size`."""
         batch: Columns = {}
-        for unit in self.units:
+        for unit in self._chain:
             made = unit(batch, size)
             if not self._is_checked and set(made) != set(unit.outputs):
                 raise RunError(
@@ -89,6 +89,16 @@ class SamplerChain:
             batch |= made
         self._is_checked = True
         return visible(batch)
+
+    def watch(self, name: str, look: Callable[[Columns], None]) -> None:
+        """Show what a unit makes, from now on.
+
+        Args:
+            name: The unit's.
+            look: Called with the columns of its outputs, before the next unit takes its turn.
+        """
+        place = next(place for place, unit in enumerate(self._chain) if unit.name == name)
+        self._chain.insert(place + 1, _Watcher(self._chain[place].outputs, look))
 
     def metrics(self) -> dict[str, float]:
         """The units' metrics since the last call."""
@@ -104,16 +114,17 @@ class SamplerChain:
             unit.load_state_dict(state[unit.name])
 
 
-def inserted(
-    units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str, kind: str
-) -> list[SamplerUnit]:
+END = "sample"
+"""The place behind the last unit."""
+
+
+def inserted(units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str) -> list[SamplerUnit]:
     """The units with one more behind the one named `after`; `sample` means behind all.
 
     Args:
         units: First to last.
         new: The one more.
         after: Where.
-        kind: What `after` is called in the error.
 
     Raises:
         UnknownNameError: There is no unit of that name.
@@ -121,7 +132,7 @@ def inserted(
     units = list(units)
     names = [unit.name for unit in units]
     if after not in (*names, END):
-        raise UnknownNameError(kind, after, (*names, END))
+        raise UnknownNameError("sampler unit", after, (*names, END))
     place = len(units) if after == END else names.index(after) + 1
     return [*units[:place], new, *units[place:]]
 
@@ -143,6 +154,20 @@ class ToDevice(SamplerUnit):
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """The same columns."""
         return {path: batch[path].to(self._device, non_blocking=True) for path in self.outputs}
+
+
+class _Watcher(SamplerUnit):
+    """Shows what the unit before it has made."""
+
+    name = "watcher"
+
+    def __init__(self, paths: Sequence[str], look: Callable[[Columns], None]) -> None:
+        self._paths, self._look = paths, look
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        """Nothing new."""
+        self._look({path: batch[path] for path in self._paths})
+        return {}
 
 
 def _serves(made: str, wanted: str) -> bool:

@@ -2,9 +2,9 @@
 
 May import core only. `records` is the one thing a run says; each sink takes records somewhere;
 `statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
-run takes of the machine, `profiler` where its time goes; `film` and `video` keep and write what an
-episode looked like, `window` shows it. `figures` keeps the newest numbers of a run, `live_panel`
-shows them. Start with `records`.
+run takes of the machine, `profiler` where its time goes; `inspection` looks at the data that passes
+a point; `film` and `video` keep and write what an episode looked like, `window` shows it. `figures`
+keeps the newest numbers of a run, `live_panel` shows them. Start with `records`.
 """
 
 from typing import TYPE_CHECKING

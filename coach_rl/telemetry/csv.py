@@ -24,8 +24,12 @@ FILES = {
 """Files of the records about the whole graph."""
 
 
+INSPECTED = ".inspections"
+"""End of the names of files of inspections, behind the level and agent that they are about."""
+
+
 class CsvSink:
-    """Streams `<level>.<agent>.csv`, `<level>.csv` and the files of `FILES`.
+    """Streams `<level>.<agent>.csv`, `<level>.csv`, the files of `FILES`, and of inspections.
 
     Columns are the counters, then the scalars in the order they first came. A scalar that comes
     later adds a column: the file is rewritten once, with empty cells before. Numbers are written so
@@ -44,6 +48,8 @@ class CsvSink:
         """One row; records without scalars have none."""
         speaker = ".".join(_file_name(name) for name in (record.level, record.agent) if name)
         name = FILES.get(record.kind) or speaker
+        if record.kind == "inspection":
+            name = f"{speaker}{INSPECTED}" if speaker else INSPECTED.lstrip(".")
         if not record.scalars or not name:
             return
         if name not in self._tables:
@@ -62,7 +68,8 @@ def logged_names(folder: Path) -> set[str]:
     """The scalars in a folder's tables, an agent's as `<level>/<agent>/<name>`."""
     names = set()
     for path in folder.glob("*.csv"):
-        speaker = "" if path.stem in FILES.values() else unquote(path.stem.replace(".", "/")) + "/"
+        stem = f".{path.stem}".removesuffix(INSPECTED).removeprefix(".")
+        speaker = "" if stem in ("", *FILES.values()) else unquote(stem.replace(".", "/")) + "/"
         names |= {f"{speaker}{name}" for name in _header(path) if name not in COUNTERS}
     return names
 

@@ -18,6 +18,7 @@ _TROUBLES = {
     "checkpoint_failed": "unwritten checkpoint",
     "gap": "gap in the log",
     "roll_back": "roll-back",
+    "inspection": "finding of an inspection",
 }
 """Records that say that something went wrong, and what to call it."""
 
@@ -85,7 +86,7 @@ class Figures:
                 self._trained[record.level, record.agent] = scalars
             case "level":
                 self._levels.setdefault(record.level, {}).update(scalars)
-            case kind if kind in _TROUBLES:
+            case kind if kind in _TROUBLES and (record.text or kind != "inspection"):
                 self._troubles[_TROUBLES[kind]] += 1
                 self._trouble_text = record.text
 

@@ -28,6 +28,7 @@ Kind = Literal[
     "note",
     "video",
     "histogram",
+    "inspection",
 ]
 """The subject of a record.
 
@@ -40,7 +41,8 @@ run's end is over. checkpoint: one is being written. checkpoint_failed: that cou
 gap: records before it could not be written here. roll_back: the run has diverged and is back at
 this checkpoint. video: an evaluation has been filmed; `text` is the file's path in the run.
 histogram: parameters, gradients, actions and observations of an agent, where asked for, as arrays
-[bins, 3] of left edge, right edge and count.
+[bins, 3] of left edge, right edge and count. inspection: statistics of what passes a point of the
+flow of data, or what is wrong with it, as `text`.
 note: a callback of the user's has added it.
 """
 
@@ -80,3 +82,13 @@ class Evaluation(LogRecord):
 
     levels: tuple[LogRecord, ...] = ()
     """Statistics of the sub-episodes of each level of a hierarchy, top first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection(LogRecord):
+    """The record of a look at a point of the flow of data, and what is to be kept of it."""
+
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    """Columns that were looked at, if they are to be written to a file."""
+    name: str = ""
+    """Name for that file, different for every look of a run."""

@@ -161,15 +161,19 @@ class MazeOfAnAnt(AntTask):
         data.userdata[: self.goal_size] = self.target(rng)
         data.mocap_pos[0] = (*data.userdata[:2], self.floor_height)
 
+    @property
+    def has_own_advance(self) -> bool:
+        """Return whether there is noise, or a subclass with rules of its own."""
+        return self.position_noise > 0 or type(self).advance is not MazeOfAnAnt.advance
+
     def advance(
         self, scene: Scene, data: mujoco.MjData, action: FloatArray, rng: np.random.Generator
     ) -> None:
         """Simulate one step, and push the ant about if `position_noise` says so."""
-        if self.position_noise == 0:
-            super().advance(scene, data, action, rng)
-            return
         before = data.qpos[:2].copy()
         super().advance(scene, data, action, rng)
+        if self.position_noise == 0:
+            return
         data.qpos[:2] += rng.normal(0.0, self.position_noise, 2)
         if self._is_wall(*data.qpos[:2]):
             data.qpos[:2] = before

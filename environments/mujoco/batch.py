@@ -86,7 +86,7 @@ class MujocoBatch:
             frame_skip=task.frame_skip,
             reads=task.reads,
             threads=min(threads, num_envs),
-            advance=None if type(task).advance is MujocoTask.advance else self._advance,
+            advance=self._advance if task.has_own_advance else None,
         )
         self._all_rows: IntArray = np.arange(num_envs)
         self._all_in_order = self._all_rows.tobytes()

@@ -15,8 +15,8 @@ from coach_rl.core.records import Array
 from coach_rl.environments.mujoco.task import MujocoTask
 
 _FONT_SCALE = 150
-_MARK_SIZE = 0.025
-"""Radius of a mark without a size, as a share of the model's extent."""
+_BALL_SIZE, _LINE_SIZE = 0.025, 0.004
+"""Radius of marks without a size, as a share of the model's extent."""
 
 
 class FrameRenderer:
@@ -42,7 +42,8 @@ class FrameRenderer:
         self._camera = _camera(model, task)
         self._gl, self._context = _contexts(model, task.width, task.height)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
-        self._scene = mujoco.MjvScene(model, task.max_geom)
+        self._room = task.max_geom
+        self._scene = mujoco.MjvScene(model, self._room)
         self._options = mujoco.MjvOption()
         for flag, value in (task.visual_options or {}).items():
             self._options.flags[flag] = value
@@ -56,6 +57,8 @@ class FrameRenderer:
             marks: Drawn into this frame alone.
         """
         self._gl.make_current()
+        if self._scene.maxgeom < self._room + len(marks):
+            self._scene = mujoco.MjvScene(self._model, self._room + len(marks))
         mujoco.mjv_updateScene(
             self._model,
             data,
@@ -79,23 +82,22 @@ class FrameRenderer:
         self._gl.free()
 
     def _draw(self, mark: Mark) -> None:
-        """Add a ball to the scene, which is made anew for each frame."""
-        scene = self._scene
-        if scene.ngeom >= scene.maxgeom:
-            raise RunError(
-                f"no room for a mark: the scene has {scene.ngeom} of at most {scene.maxgeom} "
-                "geometries; raise the task's max_geom"
-            )
-        size = _MARK_SIZE * self._model.stat.extent if mark.size is None else mark.size
+        """Add a ball or a line to the scene, which is made anew for each frame."""
+        scene, is_line = self._scene, mark.line_to is not None
+        share = _LINE_SIZE if is_line else _BALL_SIZE
+        size = share * self._model.stat.extent if mark.size is None else mark.size
         geom = scene.geoms[scene.ngeom]
         mujoco.mjv_initGeom(
             geom,
-            mujoco.mjtGeom.mjGEOM_SPHERE,
+            mujoco.mjtGeom.mjGEOM_CAPSULE if is_line else mujoco.mjtGeom.mjGEOM_SPHERE,
             np.full(3, size, np.float64),
             np.array(mark.place, np.float64),
             np.eye(3).ravel(),
             np.array(mark.colour, np.float32),
         )
+        if is_line:
+            ends = (np.array(end, np.float64) for end in (mark.place, mark.line_to))
+            mujoco.mjv_connector(geom, mujoco.mjtGeom.mjGEOM_CAPSULE, size, *ends)
         geom.label = mark.label
         geom.category = mujoco.mjtCatBit.mjCAT_DECOR
         scene.ngeom += 1

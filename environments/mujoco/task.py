@@ -121,6 +121,11 @@ class MujocoTask:
             f"{type(self).__name__} takes camera_id or camera_name, got both",
         )
 
+    @property
+    def has_own_advance(self) -> bool:
+        """Return whether `advance` is called for each step; without it, a step costs less."""
+        return type(self).advance is not MujocoTask.advance
+
     def load(self) -> mujoco.MjModel:
         """Compile the model.
 

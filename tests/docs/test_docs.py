@@ -9,10 +9,12 @@ import re
 import runpy
 import shlex
 import sys
+import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 
@@ -27,9 +29,10 @@ from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.flag_overrides import overrides_of
 from coach_rl.cli.settings import Describe, Train
 from coach_rl.cli.subcommands import SUBCOMMANDS
-from coach_rl.core import parse_inspections
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.inspection import InspectParameters, parse_inspections
+from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -47,6 +50,7 @@ from coach_rl.graph_managers import (
     SignalParameters,
 )
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.telemetry.inspection import Inspector
 from tests.notebooks import stand_in_for_ipython
 
 CHECKOUT = Path(__file__).parent.parent.parent
@@ -57,7 +61,7 @@ ROOMS = (
     "|log|forks"
 )
 METRIC = re.compile(
-    rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z]+"
+    rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z_]+"
     r"|(?:evaluation_)?signals/<signal>/[a-z]+"
 )
 
@@ -253,7 +257,6 @@ def experiments_with_metrics():
         "memory": ReplayMemoryParameters(
             capacity=100,
             prioritised=PrioritisedParameters(),
-            inspect=parse_inspections("sample:stats@1"),
         ),
     }
     yield DQNAgentParameters(**shared), OneStepParameters()
@@ -293,6 +296,21 @@ def infos_of(environment):
     return ("is_success",) if isinstance(environment, GoalPointMassParameters) else ()
 
 
+def names_of_what_is_wrong():
+    """The names of the numbers by which inspections say that something is wrong."""
+    params = InspectParameters(
+        checks=("nan", "shape", "range", "staleness"), within=(0, 1), oldest=1, reaction="warn"
+    )
+    point = InspectionPoint(name="batch", watch=lambda look: None, ages=("age",))
+    found = []
+    inspector = Inspector(params, point, level="main", note=found.append)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for columns in ({"age": np.array([2.0, np.inf])}, {"age": np.zeros((1, 2))}):
+            inspector.look(lambda columns=columns: columns)
+    return {name for each in found for name in each.scalars}
+
+
 def metrics_of_runs():
     """The names of every scalar and array of small runs, those with a name inside as documented."""
     names = set()
@@ -308,6 +326,7 @@ def metrics_of_runs():
             ),
             num_envs=4,
             signals=SignalParameters(infos=infos_of(environment)),
+            inspect=parse_inspections("batch:stats"),
         )
         with BasicRLGraphManager(parameters) as graph_manager:
             for record in graph_manager.improve():
@@ -320,6 +339,7 @@ def metrics_of_runs():
     with HRLGraphManager(certified_plans()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
+    names |= names_of_what_is_wrong()
     names = {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
     return {re.sub("signals/.+/", "signals/<signal>/", name) for name in names}
 

@@ -1,7 +1,5 @@
 """Marks in the scene: where goals lie, and that drawing them changes nothing."""
 
-from dataclasses import dataclass
-
 import mujoco
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from coach_rl.core.interfaces import DrawableParameters, MarkRenderable, Rendera
 from coach_rl.core.marks import Mark
 from coach_rl.environments import parameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.mujoco import MujocoBatch, MujocoTask, Scene
+from coach_rl.environments.mujoco import Scene
 
 RED = (1.0, 0.0, 0.0, 1.0)
 
@@ -156,25 +154,24 @@ def test_the_end_of_an_episode_can_still_be_drawn():
     environment.close()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cramped(MujocoTask):
-    max_geom: int = 1
-
-    def observation(self, state):
-        return state.qpos
-
-    def reward(self, before, action, after):
-        return np.zeros(len(after.qpos))
-
-
-def test_a_mark_without_room_is_said():
-    xml = (
-        "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body><joint type='hinge'/>"
-        "<geom size='0.1'/></body></worldbody></mujoco>"
-    )
-    environment = MujocoBatch(Cramped(xml_file=xml), num_envs=1, max_episode_steps=None, threads=1)
-    environment.reset(seed=0)
+def test_a_line_is_drawn_between_its_ends():
+    environment = build("point_maze_medium", render_width=80, render_height=80)
     drawn(environment)
-    with pytest.raises(RunError, match="at most 1 geometries; raise the task's max_geom"):
-        environment.render(0, (Mark(place=(0, 0, 0), colour=RED),))
+    line = Mark(place=(-1.5, -2.5, 0.2), line_to=(1.5, -2.5, 0.2), colour=RED, size=0.1)
+    red = reddish(environment.render(0, (line,)))
+    # The map is 8 m wide and fills the frame, seen from above: 10 pixels a metre.
+    np.testing.assert_allclose(red.mean(axis=0), (65, 40), atol=2)
+    np.testing.assert_allclose(np.ptp(red[:, 1]), 30, atol=4)
+    assert np.ptp(red[:, 0]) <= 4
+    environment.close()
+
+
+def test_a_scene_has_room_for_any_number_of_marks():
+    options = {"render_width": 80, "render_height": 80}
+    environment = build("point_maze_medium", **options)
+    drawn(environment)
+    line = {"colour": RED, "size": 0.05}
+    far = [Mark(place=(1.5, -2.5, -9.0), line_to=(1.5, -2.6, -9.0), **line) for _ in range(5_000)]
+    frame = environment.render(0, [*far, Mark(place=(1.5, -2.5, 0.2), colour=RED, size=0.3)])
+    np.testing.assert_allclose(reddish(frame).mean(axis=0), (65, 55), atol=2)
     environment.close()

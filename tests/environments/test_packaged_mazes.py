@@ -41,11 +41,14 @@ def made(name):
     return gymnasium.make(name, disable_env_checker=True)
 
 
-def compared(batch, theirs, answer, rng, steps):
-    """Step both by the same random actions."""
-    space = batch.spaces.action
+def compared(batch, theirs, rng, steps, *, held=False):
+    """Step both by the same actions, random ones or the first one's full forces all the time."""
+    space, action = batch.spaces.action, None
     for _ in range(steps):
-        action = rng.uniform(space.low, space.high, (1, *space.shape)).astype(np.float32)
+        if action is None or not held:
+            action = rng.uniform(space.low, space.high, (1, *space.shape)).astype(np.float32)
+        if held:
+            action = np.sign(action)
         batch.send(action)
         answer = batch.recv()
         yield answer, theirs.step(action[0].astype(np.float64))
@@ -68,7 +71,7 @@ def test_ogbench_step_for_step(ogbench, level):
             mujoco.mj_forward(batch.scene.model, ours)
         mujoco.mj_resetData(theirs.model, theirs.data)
         theirs.set_state(ours.qpos, ours.qvel)
-        for answer, (observation, reward, _, _, info) in compared(batch, theirs, start, rng, 15):
+        for answer, (observation, reward, _, _, info) in compared(batch, theirs, rng, 15):
             np.testing.assert_array_equal(answer.observation["observation"][0], observation)
             np.testing.assert_array_equal(answer.observation["achieved_goal"][0], theirs.get_xy())
             assert answer.reward[0] == reward - 1
@@ -106,13 +109,14 @@ def test_ogbench_tasks_radii_and_time_limits(ogbench, level):
 @pytest.mark.parametrize("level", ROBOTICS)
 def test_robotics_from_the_same_seed_over_episodes(robotics, level):
     theirs = made(ROBOTICS[level]).unwrapped
-    batch = parameters(level, threads=1, max_episode_steps=25).build(num_envs=1)
+    batch = parameters(level, threads=1, max_episode_steps=35).build(num_envs=1)
     start, (seen, _) = batch.reset(seed=11), theirs.reset(seed=11)
     rng = np.random.default_rng(0)
-    for _ in range(3):
+    for episode in range(4):
         for key, values in seen.items():
             np.testing.assert_array_equal(start.first_observation[key][0], values, err_msg=key)
-        for answer, (seen, reward, terminated, _, info) in compared(batch, theirs, start, rng, 25):
+        steps = compared(batch, theirs, rng, 35, held=episode % 2 == 1)
+        for answer, (seen, reward, terminated, _, info) in steps:
             for key, values in seen.items():
                 np.testing.assert_array_equal(answer.observation[key][0], values, err_msg=key)
             assert answer.reward[0] == reward - 1
@@ -132,6 +136,17 @@ def test_robotics_radius_and_time_limits(robotics, level):
     near = np.array([[0.45, 0.0], [0.46, 0.0]])
     assert task.reached(near, goal).tolist() == [True, False]
     assert theirs.unwrapped.compute_reward(near, goal, {}).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("level", ["robotics_ant_maze_u", "robotics_point_maze_u"])
+def test_robotics_draws_the_same_starts_and_goals(robotics, level):
+    theirs = made(ROBOTICS[level]).unwrapped
+    batch = parameters(level, threads=1).build(num_envs=1)
+    for seed in range(30):
+        ours, (seen, _) = batch.reset(seed=seed).observation, theirs.reset(seed=seed)
+        for key, values in seen.items():
+            np.testing.assert_array_equal(ours[key][0], values, err_msg=key)
+    batch.close()
 
 
 def test_other_maps_of_the_package(robotics):

@@ -212,9 +212,9 @@ def test_parameters_of_a_users_own_stay_as_they_are_wherever_a_run_goes(tmp_path
         assert parameters.environment == own
         assert parameters.agent.memory.storage == storage
         assert parameters.agent.memory.shelves == 7
-    looked_into = inspected(preset.build(), parse_inspections("sample:nan")).parameters
+    looked_into = inspected(preset.build(), parse_inspections("batch:nan")).parameters
     assert looked_into.environment == own
-    assert looked_into.agent.memory.inspect == parse_inspections("sample:nan")
+    assert looked_into.inspect == parse_inspections("batch:nan")
 
 
 def test_a_missing_copy_is_reported(tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ HIRO = (
     + learning("levels.0.agent", "levels.1.agent")
     + "horizon=5; schedule.heatup=60; schedule.evaluation_interval=300; "
 )
+ADJACENT = "".join(
+    f"levels.0.agent.guide.adjacency.{change}; "
+    for change in ("every=100", "epochs=2", "cell=0.1", "near=0.01", "far=0.03")
+)
 
 RUNS = {
     "Acrobot_PPO": GoldenRun(preset="Acrobot_PPO", steps=256, changes=PPO),
@@ -96,6 +100,28 @@ RUNS = {
         preset="AntMaze_HIRO",
         steps=300,
         changes=HIRO + "evaluation_environment.max_episode_steps=60",
+    ),
+    "AntMaze_HRAC": GoldenRun(
+        preset="AntMaze_HRAC",
+        level="ant_maze_u12",
+        steps=300,
+        changes=HIRO + ADJACENT + "evaluation_environment.max_episode_steps=60",
+        tolerance=0.02,  # as for every ant that falls onto its legs
+    ),
+    "AntMaze_HRAC, landmarks": GoldenRun(
+        preset="AntMaze_HRAC",
+        level="ant_maze_u12",
+        steps=300,
+        changes=HIRO
+        + ADJACENT
+        + "hierarchy=higl; evaluation_environment.max_episode_steps=60; "
+        + "".join(
+            f"levels.0.agent.guide.landmarks.{change}; "
+            for change in ("starts=200", "candidates=30", "near_goal=0", "novelty.every=50")
+        )
+        + "novelty_updates=0.1",
+        package="scipy",
+        tolerance=0.02,
     ),
     "AntReacher_HAC": GoldenRun(
         preset="AntReacher_HAC",
@@ -123,15 +149,6 @@ RUNS = {
         steps=1200,
         changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40",
     ),
-    **{
-        f"FourRooms_PPO_Skills, {skills}": GoldenRun(
-            preset="FourRooms_PPO_Skills",
-            steps=1200,
-            changes=ONE
-            + f"schedule.evaluation_interval=1200; num_envs=4; rollout=40; skills={skills}",
-        )
-        for skills in ("own", "one", "option_critic")
-    },
     "LunarLander_DQN": GoldenRun(
         preset="LunarLander_DQN", steps=200, changes=OFF_POLICY, package="Box2D"
     ),
@@ -178,6 +195,15 @@ RUNS = {
         + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
         + "levels.1.agent.learning.report_every=10",
     ),
+    **{
+        f"PointMass_PPO_Skills, {skills}": GoldenRun(
+            preset="PointMass_PPO_Skills",
+            steps=1200,
+            changes=ONE
+            + f"schedule.evaluation_interval=1200; num_envs=4; rollout=40; skills={skills}",
+        )
+        for skills in ("own", "one", "option_critic")
+    },
     "PointMaze_HAC": GoldenRun(preset="PointMaze_HAC", steps=400, changes=HAC),
     "PointMaze_HIRO": GoldenRun(
         preset="PointMaze_HIRO",

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from replay_worlds import Cameras, Stream, build, observed, same_batches
 
-from coach_rl.core import parse_inspections
 from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.experiment.segments import NOTHING_STORED
 from coach_rl.memories import PrioritisedParameters, RolloutMemory
@@ -17,7 +16,6 @@ def test_a_memory_goes_through_a_checkpoint_on_disk_bit_for_bit(tmp_path, ticks)
         "capacity": 24,
         "n_step": 2,
         "prioritised": PrioritisedParameters(),
-        "inspect": parse_inspections("sample:nan,shape,stats@3"),
     }
     memory, stream = build(**parameters), Stream(2)
     for _ in range(ticks):

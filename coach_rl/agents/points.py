@@ -1,0 +1,155 @@
+"""Points of agents where an inspection can look at what passes; see `core.inspection_points`."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.agents.learner import Learner
+from coach_rl.architectures.batch import as_arrays, mapped, named_tensors
+from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.filters import InputFilter
+from coach_rl.core.inspection_points import InspectionPoint, Look, after_calls, before_calls, flat
+from coach_rl.core.records import Array, Observation, Transition
+from coach_rl.core.spaces import Space
+from coach_rl.memories.batches import Minibatch, TransitionBatch
+from coach_rl.memories.columns import Columns
+from coach_rl.memories.memory import Memory
+from coach_rl.memories.replay_memory import ReplayMemory
+from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit
+
+AGE_IN_DECISIONS = "age_in_decisions"
+"""Column of a batch: decisions of a transition's row since that one."""
+AGE_IN_UPDATES = "age_in_updates"
+"""Column of a minibatch: gradient steps since the policy that acted."""
+_KEPT = (
+    "observation",
+    "action",
+    "reward",
+    "next_observation",
+    "terminated",
+    "truncated",
+    "duration",
+    "extras",
+)
+
+
+class FilteringAgent(Protocol):
+    """The parts of an agent at which `points_of_filters` looks; it also has `act` and `store`."""
+
+    name: str
+    input_filter: InputFilter
+    observation_space: spaces.Dict
+
+
+class RolloutAgent(Protocol):
+    """The parts of an agent at which `points_of_rollouts` looks."""
+
+    name: str
+    engine: UpdateEngine[Any]
+    training_steps: int
+
+
+def points_of_filters(agent: FilteringAgent, *, acts_in: Space) -> list[InspectionPoint]:
+    """Points at the filters of an agent, and where its transitions are stored.
+
+    Args:
+        agent: The agent.
+        acts_in: The space of its actions behind the OutputFilter.
+    """
+    point = partial(InspectionPoint, agent=agent.name)
+    observed = agent.observation_space.spaces
+
+    def filtered(observation: Observation, *_: object, **__: object) -> Observation:
+        return observation if observation.keys() == observed.keys() else {}  # not a goal alone
+
+    def filtered_reward(reward: Array, *_: object, **__: object) -> dict[str, Array]:
+        return {"": reward}
+
+    def stored(transition: Transition) -> dict[str, Array]:
+        return flat({name: getattr(transition, name) for name in _KEPT})
+
+    return [
+        point(
+            name="filter/observation",
+            watch=after_calls(agent.input_filter, "observation", filtered),
+            spaces=observed,
+        ),
+        point(
+            name="filter/reward", watch=after_calls(agent.input_filter, "reward", filtered_reward)
+        ),
+        point(
+            name="filter/action",
+            watch=after_calls(agent, "act", lambda action, *_: flat({"": action})),
+            spaces=flat({"": acts_in}),
+        ),
+        point(
+            name="memory",
+            watch=before_calls(agent, "store", stored),
+            spaces=flat({"observation": observed, "next_observation": observed}),
+        ),
+    ]
+
+
+def points_of_replay(agent: str, memory: Memory, learner: Learner) -> list[InspectionPoint]:
+    """Points at the sampler of a replay memory, and at batches, network and updates.
+
+    Args:
+        agent: The agent's name.
+        memory: Its memory; only ours has a sampler with points, and knows the age of a transition.
+        learner: Learns from its batches.
+    """
+    point = partial(InspectionPoint, agent=agent)
+    replay = memory if isinstance(memory, ReplayMemory) else None
+
+    def learned_from(batch: TransitionBatch) -> dict[str, Array]:
+        age = {} if replay is None else {AGE_IN_DECISIONS: replay.ages(batch.position)}
+        return as_arrays(named_tensors(batch)) | age
+
+    sampler = SamplerChain(()) if replay is None else replay.sampler
+    return [
+        *(
+            point(name=f"sampler/{each.name}", watch=_made_by(each, sampler))
+            for each in sampler.units
+        ),
+        point(
+            name="batch",
+            watch=before_calls(learner, "learn_from_batch", learned_from),
+            ages=() if replay is None else (AGE_IN_DECISIONS,),
+        ),
+        point(
+            name="network",
+            watch=after_calls(learner.acting, "outputs", lambda outputs, *_: {"": outputs}),
+        ),
+        *learner.engine.inspection_points(agent),
+    ]
+
+
+def points_of_rollouts(agent: RolloutAgent) -> list[InspectionPoint]:
+    """Points at minibatches of a rollout, and at network and updates."""
+    point = partial(InspectionPoint, agent=agent.name)
+
+    def learned_from(minibatch: Minibatch) -> dict[str, Array]:
+        batch = mapped(lambda column: column[minibatch.positions], minibatch.rollout)
+        age = agent.engine.steps - agent.training_steps
+        ages = np.full(len(minibatch.positions), age, np.int64)
+        return {**as_arrays(named_tensors(batch)), AGE_IN_UPDATES: ages}
+
+    return [
+        point(
+            name="batch",
+            watch=before_calls(agent, "learn_from_batch", learned_from),
+            ages=(AGE_IN_UPDATES,),
+        ),
+        point(name="network", watch=after_calls(agent, "policy", lambda made, *_: {"": made})),
+        *agent.engine.inspection_points(agent.name),
+    ]
+
+
+def _made_by(unit: SamplerUnit, sampler: SamplerChain) -> Callable[[Look], None]:
+    def named(made: Columns) -> dict[str, Array]:
+        return {path.strip("/"): values for path, values in as_arrays(made).items()}
+
+    return lambda look: sampler.watch(unit.name, lambda made: look(lambda: named(made)))

@@ -1,0 +1,158 @@
+"""HRAC walks an ant through mazes: sub-goals stay adjacent; or HIGL, HIRO, or TD3 alone.
+
+`hierarchy=higl` leads sub-goals to landmarks. Settings of both papers' programs; docs/algorithms/
+hrac.md and higl.md say where they differ.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from coach_rl import (
+    ANT_OBSERVED,
+    ActorParameters,
+    AdamParameters,
+    AdjacencyParameters,
+    ConstantSchedule,
+    CriticParameters,
+    EnvironmentSteps,
+    GaussianNoise,
+    GraphManager,
+    InputFilter,
+    LandmarkParameters,
+    LearningParameters,
+    LinearBoxToBoxMap,
+    ObservationReductionBySubPartsNameFilter,
+    OutputFilter,
+    ReplayMemoryParameters,
+    TD3AgentParameters,
+    TD3AlgorithmParameters,
+    ValidationParameters,
+)
+from coach_rl.presets.goal_hierarchies import HIROPanel, hiro_experiment
+
+PUBLISHED = {
+    ("hrac", "ant_maze_u12"): 0.884,
+    ("hrac", "ant_maze_u24"): 0.489,
+    ("higl", "ant_maze_u24"): 0.603,
+}
+"""Success rates after a million steps in DHRL's tables (Lee et al. 2022), by method and world."""
+TORQUE = 30.0
+"""A full action in newton metres, the unit of the programs; the worlds' lie between -1 and 1."""
+WITHOUT_POSITION = InputFilter(
+    observation={
+        "observation": (
+            ObservationReductionBySubPartsNameFilter(
+                names=ANT_OBSERVED, sub_parts=("x", "y"), method="discard"
+            ),
+        )
+    }
+)
+"""Hides from the lower level where it is; its memory keeps `achieved_goal`, unseen by networks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(HIROPanel):
+    """Settings to change with -cp."""
+
+    LEVELS: ClassVar = (
+        "ant_maze_u24",
+        "ant_maze_u12",
+        "ant_maze_s",
+        "ant_maze_w",
+        "ant_maze_pi",
+        "ant_maze_bottleneck",
+        "ant_maze_complex",
+        "ant_maze",
+    )
+    level: str = "ant_maze_u24"
+    hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hrac"
+    """hrac: sub-goals are kept adjacent. higl: they are led to landmarks. hiro: neither. none: TD3
+    acts alone, all else equal."""
+    steps: int = 1_000_000
+    learning_rate: float = 1e-3
+    """Learning rate of critics."""
+    actor_learning_rate: float = 1e-4
+    """Learning rate of actors."""
+    discount: float = 0.99
+    lower_discount: float = 0.95
+    """Discount factor per decision of the lower level."""
+    batch: int = 128
+    updates_per_step: float = 1.0
+    upper_updates_per_step: float = 1.0
+    reach: float = 10.0
+    """Largest distance of a sub-goal along x and y, in metres."""
+    noise: float = 1.0
+    """Standard deviation of the exploration noise at the lowest level, in newton metres."""
+    upper_noise: float = 1.0
+    """Standard deviation of the noise on sub-goals, in metres."""
+    layers: tuple[int, ...] = (300, 300)
+    memory: int = 200_000
+    landmark_decisions: int = 32
+    """HIGL: decisions of a batch that landmarks are planned for; its program: all of them."""
+    novelty_updates: float = 0.25
+    """HIGL: gradient steps per environment step of the network that tells what is novel; its
+    program: 1."""
+    evaluation_interval: int = 50_000
+
+
+def graph_manager(panel: Panel) -> GraphManager:
+    """Walk an ant through a maze with sparse rewards, or HIRO's with dense ones."""
+    world = panel.world()
+    places = world.task.goal_space
+    seen = replace(panel.torso, keys=("observation", "desired_goal"))
+    learner = TD3AgentParameters(
+        algorithm=TD3AlgorithmParameters(
+            discount=panel.lower_discount,
+            huber=1.0,
+            policy_delay=1,
+            target_noise=0.2,
+            target_noise_clip=0.5,
+            target_noise_unit="raw",
+        ),
+        learning=LearningParameters(
+            batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=500
+        ),
+        memory=ReplayMemoryParameters(capacity=panel.memory),
+        exploration=GaussianNoise(scale=ConstantSchedule(value=panel.noise), unit="raw"),
+        actor=ActorParameters(torso=seen),
+        critic=CriticParameters(torso=seen, action_unit="raw"),
+        actor_optimizer=AdamParameters(learning_rate=panel.actor_learning_rate),
+        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate, l2=1e-4),
+        input_filter=WITHOUT_POSITION,
+        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-TORQUE, high=TORQUE),)),
+    )
+    landmarks = LandmarkParameters()
+    assert landmarks.novelty is not None
+    return hiro_experiment(
+        panel,
+        world,
+        learner,
+        subgoals=replace(
+            places,
+            low=tuple(low - panel.reach for low in places.low),  # wide enough never to clip one
+            high=tuple(high + panel.reach for high in places.high),
+            threshold=(0.0,) * places.size,  # never reached: a sub-goal holds for its whole time
+            reached_within="elements",
+            relative=True,
+            reach=(panel.reach,) * places.size,
+            observed="relative",
+            reward="dense",
+        ),
+        reward_scale=0.1,
+        schedule=panel.schedule(),
+        adjacency=AdjacencyParameters(),
+        landmarks=replace(
+            landmarks,
+            decisions=panel.landmark_decisions,
+            novelty=replace(landmarks.novelty, updates_per_step=panel.novelty_updates),
+        ),
+        evaluation_world=panel.world(targets="evaluation"),
+        validation=_validation(panel),
+    )
+
+
+def _validation(panel: Panel) -> ValidationParameters | None:
+    success_rate = PUBLISHED.get((panel.hierarchy, panel.level))
+    if success_rate is None:
+        return None
+    return ValidationParameters(success_rate=success_rate, within=EnvironmentSteps(1_000_000))

@@ -1,0 +1,367 @@
+"""Sub-goals that stay adjacent and are led to landmarks: losses, trajectories, saving, errors."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.agents.adjacency import AdjacencyParameters
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.hiro_agent import HIROAgentParameters
+from coach_rl.agents.landmarks import LandmarkParameters
+from coach_rl.agents.novelty import NoveltyParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.sub_goal_guide import LANDMARK, SubGoalGuideParameters, trajectories
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.filters import (
+    InputFilter,
+    LinearBoxToBoxMap,
+    ObservationClippingFilter,
+    OutputFilter,
+)
+from coach_rl.graph_managers import (
+    GraphParameters,
+    HRLGraphManager,
+    LevelParameters,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.testing.states import assert_same_state
+
+pytest.importorskip("scipy")
+ABSOLUTE = GoalSpace(
+    key="achieved_goal",
+    low=(-1.0, -1.0),
+    high=(1.0, 1.0),
+    threshold=(0.05, 0.05),
+    reward="dense",
+)
+RELATIVE = replace(ABSOLUTE, relative=True, reach=(0.5, 0.25), observed="relative")
+TORSO = TorsoParameters(middleware=(16,), activation="relu")
+SETTINGS = {
+    "learning": LearningParameters(
+        batch=8, updates_per_step=0.1, learning_starts=20, report_every=4
+    ),
+    "actor": ActorParameters(torso=TORSO),
+    "critic": CriticParameters(torso=TORSO),
+    "update_mode": "eager",
+}
+ADJACENT = AdjacencyParameters(cell=0.2, every=60, epochs=2, layers=(16,), embedding=4)
+HRAC = SubGoalGuideParameters(adjacency=ADJACENT)
+HIGL = SubGoalGuideParameters(
+    adjacency=ADJACENT,
+    landmarks=LandmarkParameters(
+        coverage=5,
+        candidates=40,
+        starts=100,
+        shift=0.2,
+        longest_edge=2.0,
+        near_goal=0.5,
+        novelty=NoveltyParameters(count=4, every=30, layers=(8,), features=4, batch=8),
+    ),
+)
+
+
+def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_level):
+    """Rows out of phase: episodes end at their goal or at step 23."""
+    level = {"goal_space": goals, "horizon": 7, **low_level}
+    return GraphParameters(
+        levels=(
+            LevelParameters(name="top", agent=top),
+            LevelParameters(name="low", agent=low or TD3AgentParameters(**SETTINGS), **level),
+        ),
+        environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
+        num_envs=num_envs,
+        schedule=ScheduleParameters(
+            heatup=EnvironmentSteps(30),
+            training=EnvironmentSteps(training),
+            evaluation_interval=None,
+            progress_interval=EnvironmentSteps(10),
+        ),
+    )
+
+
+def built(params, seed=0):
+    torch.set_num_threads(1)
+    manager = HRLGraphManager(params)
+    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    return manager
+
+
+def top_agent(kind=TD3AgentParameters, guide=HIGL, **changes):
+    learning = replace(SETTINGS["learning"], updates_per_step=0.5)
+    return kind(**{**SETTINGS, "learning": learning, "guide": guide, **changes})
+
+
+def agents_of(manager):
+    return list(manager.graph.agents.values())
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """A stack after a run, and what its upper level has logged."""
+    manager = built(stack(top_agent()))
+    records = [each for each in manager.improve() if each.kind == "train" and each.level == "top"]
+    yield manager, records
+    manager.close()
+
+
+def in_numpy(network, places):
+    """Embeddings, layer by layer."""
+    *hidden, last = [layer for layer in network.module if hasattr(layer, "weight")]
+    for layer in hidden:
+        places = np.maximum(
+            places @ layer.weight.detach().numpy().T + layer.bias.detach().numpy(), 0
+        )
+    return places @ last.weight.detach().numpy().T + last.bias.detach().numpy()
+
+
+@pytest.mark.parametrize(
+    ("goals", "decisions"), [(RELATIVE, 11), (ABSOLUTE, None)], ids=["relative, few", "absolute"]
+)
+def test_losses_equal_a_plain_loop(goals, decisions):
+    adjacency = replace(ADJACENT, near=0.01, far=0.03, weight=3.0)
+    landmarks = replace(HIGL.landmarks, weight=5.0, decisions=decisions)
+    params = replace(HIGL, adjacency=adjacency, landmarks=landmarks)
+    manager = built(stack(top_agent(guide=params), goals=goals))
+    manager.run()
+    agent, _ = agents_of(manager)
+    guide = agent.guide
+    batch = guide.prepared(agent.memory.sample(30))
+    action = torch.from_numpy(
+        np.random.default_rng(0).uniform(-0.5, 0.5, (30, 2)).astype(np.float32)
+    )
+    loss, metrics = guide.loss(action, batch)
+    here = batch.observation["achieved_goal"].numpy()
+    proposed = action.numpy() + (here if goals.relative else 0)
+    embedded = [
+        in_numpy(guide.adjacency.network, places)
+        for places in (here, proposed, batch.extras[LANDMARK].numpy())
+    ]
+
+    def excess(one, other):
+        pairs = zip(one, other[: len(one)], strict=True)
+        return np.mean([max(np.linalg.norm(a - b) - 0.02, 0) for a, b in pairs])
+
+    assert len(embedded[2]) == (decisions or 30)
+    penalty, pull = excess(embedded[0], embedded[1]), excess(embedded[2], embedded[1])
+    assert penalty > 0.01
+    assert pull > 0.01
+    assert metrics["adjacency_penalty"].item() == pytest.approx(penalty, rel=1e-4)
+    assert metrics["landmark_loss"].item() == pytest.approx(pull, rel=1e-4)
+    assert loss.item() == pytest.approx(3 * penalty + 5 * pull, rel=1e-4)
+    manager.close()
+
+
+def test_nothing_is_asked_before_adjacency_was_learned():
+    manager = built(stack(top_agent()))
+    agent, _ = agents_of(manager)
+    adjacency = agent.guide.adjacency
+    adjacency.network.online.mul_(50)  # or a network with little to say would be no proof
+    for _ in manager.improve():
+        if len(agent.memory) >= 5:
+            break
+    assert float(adjacency.trained) == 0.0
+    batch = agent.guide.prepared(agent.memory.sample(8))
+    loss, metrics = agent.guide.loss(batch.action + 5, batch)
+    assert loss.item() == 0.0
+    assert metrics["adjacency_penalty"] > 0
+    adjacency.trained.fill_(1.0)
+    assert agent.guide.loss(batch.action + 5, batch)[0].item() > 0
+    manager.close()
+
+
+def test_penalty_brings_sub_goals_nearer(ran):
+    agent, _ = agents_of(ran[0])
+    batch = agent.guide.prepared(agent.memory.sample(64))
+    adjacency = agent.guide.adjacency
+    adjacency.network.online.mul_(3)  # farther than the margin
+
+    action = torch.full((64, 2), 0.25, requires_grad=True)
+    loss, metrics = agent.guide.loss(action, batch)
+    assert metrics["adjacency_penalty"] > 0
+    (gradient,) = torch.autograd.grad(loss, action)
+    with torch.no_grad():
+        nearer, _ = agent.guide.loss(action - 0.01 * gradient / gradient.norm(), batch)
+    assert nearer < loss
+    adjacency.network.online.div_(3)
+
+
+def test_trajectories_are_the_places_visited_until_the_world_begins_anew(monkeypatch):
+    manager = built(stack(top_agent(guide=None)))
+    _, low = agents_of(manager)
+    walks, store = {row: [[]] for row in range(3)}, low.store
+
+    def note(transition):
+        for index, row in enumerate(transition.rows.tolist()):
+            before = transition.observation["achieved_goal"][index]
+            after = transition.next_observation["achieved_goal"][index]
+            walk = walks[row][-1]
+            if walk and not np.array_equal(walk[-1], before):
+                walks[row].append(walk := [])
+            if not walk:
+                walk.append(before)
+            walk.append(after)
+        store(transition)
+
+    monkeypatch.setattr(low, "store", note)
+    manager.run()
+    counts = low.memory.store.counts
+    found = list(trajectories(low.memory.history, RELATIVE, np.zeros(3, np.int64), counts))
+    expected = [np.array(walk) for row in range(3) for walk in walks[row]]
+    assert len(found) == len(expected) > 10
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert max(map(len, found)) == 24  # across sub-goals, to the end of an episode
+    manager.close()
+
+
+def test_adjacency_learns_from_every_step_at_its_own_pace(monkeypatch):
+    manager = built(stack(top_agent(guide=HRAC)))
+    agent, low = agents_of(manager)
+    rounds = []
+    learn = agent.guide.adjacency.learn
+    monkeypatch.setattr(
+        agent.guide.adjacency,
+        "learn",
+        lambda walks: learn(rounds.append(list(walks)) or rounds[-1]),
+    )
+    manager.run()
+    assert 3 <= len(rounds) <= 400 // 60
+    cells = agent.guide.adjacency.cells
+    places = low.memory.store.read("/observations/achieved_goal", low.memory.store.kept())
+    visited = {tuple(cell) for cell in np.round(places[:150] / 0.2).astype(int).tolist()}
+    known = {tuple(cell) for cell in np.round(cells.places / 0.2).astype(int).tolist()}
+    assert len(visited - known) <= 3 * 60 // 2  # the newest steps wait for their round
+    # A round begins 6 steps before the new ones, so that no pair of cells is cut apart.
+    assert sum(len(walk) for walks in rounds[1:2] for walk in walks) > 60 + 2 * 6
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        top_agent(),
+        top_agent(HIROAgentParameters, guide=HRAC),
+        top_agent(SACAgentParameters),
+        top_agent(DDPGAgentParameters, guide=HRAC),
+    ],
+    ids=["TD3 with landmarks", "HIRO", "SAC with landmarks", "DDPG"],
+)
+def test_it_goes_on_from_a_checkpoint_in_the_middle_of_decisions(top, tmp_path):
+    whole = built(stack(top))
+    saved = None
+    for record in whole.improve():
+        rows = whole.state_dict()["training"]["top"]["environment"]["rows"]
+        amid = (rows["open"] & (rows["decisions"] > 0)).any()
+        if saved is None and record.environment_steps >= 150 and amid:
+            write_checkpoint(tmp_path / "checkpoint", whole.state_dict(), {})
+            saved = float(agents_of(whole)[0].guide.adjacency.trained)
+    assert saved == 1.0
+    resumed = built(stack(top))
+    resumed.load_state_dict(read_checkpoint(tmp_path / "checkpoint").state)
+    for _ in resumed.improve():
+        pass
+    assert_same_state(whole.state_dict(), resumed.state_dict())
+    whole.close()
+    resumed.close()
+
+
+def test_the_log_tells_of_both(ran):
+    _, records = ran
+    found = records[-1].scalars
+    assert {
+        "train/adjacency_penalty",
+        "train/landmark_loss",
+        "adjacency/cells",
+        "adjacency/loss",
+        "adjacency/adjacent_found",
+        "adjacency/apart_found",
+        "time/adjacency",
+        "landmarks/goal_share",
+        "landmarks/no_way_share",
+        "landmarks/novelty",
+        "time/landmarks",
+    } <= set(found)
+    assert sum(each.scalars["time/landmarks"] for each in records) > 0
+
+
+def test_an_actor_that_rests_plans_no_landmarks(monkeypatch):
+    manager = built(stack(top_agent()))
+    agent, _ = agents_of(manager)
+    planned, targets = [], agent.guide.planner.targets
+    monkeypatch.setattr(
+        agent.guide.planner, "targets", lambda seen: planned.append(1) or targets(seen)
+    )
+    manager.run()
+    assert len(planned) == agent.training_steps // 2
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    ("top", "changes", "message"),
+    [
+        (top_agent(), {"frozen": True}, "'low' below, which is frozen"),
+        (top_agent(), {"low": PPOAgentParameters()}, "needs an agent with a replay memory"),
+        (top_agent(), {"horizon": None}, "set guide.adjacency.steps"),
+        (
+            top_agent(),
+            {
+                "low": TD3AgentParameters(
+                    **SETTINGS,
+                    input_filter=InputFilter(
+                        observation={
+                            "achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),)
+                        }
+                    ),
+                )
+            },
+            "changes 'achieved_goal', where its achieved goals are",
+        ),
+        (
+            top_agent(output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))),
+            {},
+            "set output_filter=None",
+        ),
+        (
+            top_agent(
+                input_filter=InputFilter(
+                    observation={"observation": (ObservationClippingFilter(low=0.0, high=0.0),)}
+                )
+            ),
+            {},
+            "InputFilter must not change them",
+        ),
+        (
+            top_agent(),
+            {"goals": GoalSpace(low=(-1.0,) * 4, high=(1.0,) * 4, threshold=(0.1,) * 4)},
+            "must be seen absolutely and have the 4 elements of those below, got 2",
+        ),
+    ],
+    ids=["frozen", "PPO", "endless", "filtered", "output", "input", "other goals"],
+)
+def test_what_does_not_fit_is_refused(top, changes, message):
+    with pytest.raises(ConfigurationError, match=message):
+        built(stack(top, **changes))
+
+
+def test_at_the_lowest_level_there_is_nothing_to_guide():
+    low = TD3AgentParameters(**SETTINGS, guide=HRAC)
+    with pytest.raises(ConfigurationError, match="sends none to a level below; set guide=None"):
+        built(stack(top_agent(), low))
+
+
+def test_scipy_is_asked_for_where_it_is_missing(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"needs scipy .*\[graph\]"):
+        built(stack(top_agent()))

@@ -1,0 +1,284 @@
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small_runs import parameters, ppo
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.core import parse_inspections
+from coach_rl.core.errors import (
+    CoachWarning,
+    ConfigurationError,
+    InspectionError,
+    ParameterError,
+    UnknownNameError,
+)
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import BasicRLGraphManager, CollectionParameters
+from coach_rl.graph_managers.inspections import inspection_points
+from coach_rl.memories import ReplayMemoryParameters, SamplerUnit
+from coach_rl.presets import Pendulum_HAC
+from coach_rl.testing import assert_same_state
+
+EVERYWHERE = (
+    "environment:stats; filter:stats; memory:stats; batch:stats; network:stats; update:stats"
+)
+QUIET = {"evaluation_interval": EnvironmentSteps(200), "heatup": EnvironmentSteps(40)}
+
+
+def ddpg(**memory):
+    return DDPGAgentParameters(
+        learning=LearningParameters(batch=8, learning_starts=40, updates_per_step=0.25),
+        memory=ReplayMemoryParameters(capacity=400, **memory),
+        update_mode="eager",
+    )
+
+
+def manager(inspect="off", agent=None, **changes):
+    changes = {"agent": agent or ppo(), "inspect": parse_inspections(inspect), **changes}
+    return BasicRLGraphManager(replace(parameters(**QUIET), **changes))
+
+
+def records_of(graph_manager):
+    with graph_manager:
+        return list(graph_manager.improve())
+
+
+def inspections_of(records):
+    return [each for each in records if each.kind == "inspection"]
+
+
+def places(records):
+    return {
+        name.removeprefix("inspect/").partition("/")[0]
+        for each in inspections_of(records)
+        for name in each.scalars
+    }
+
+
+def plain(records):
+    """Records without what differs from one time to the next."""
+    return [
+        (each.kind, each.environment_steps, each.level, each.agent, each.text, numbers)
+        for each in records
+        for numbers in [{k: v for k, v in each.scalars.items() if not k.startswith("time/")}]
+    ]
+
+
+@pytest.mark.parametrize("agent", [ppo(), ddpg()], ids=["on-policy", "off-policy"])
+def test_every_point_reports_and_looking_changes_nothing(agent):
+    without, looked_at = records_of(manager(agent=agent)), records_of(manager(EVERYWHERE, agent))
+    assert places(looked_at) == {"environment", "filter", "memory", "batch", "network", "update"}
+    others = [each for each in looked_at if each.kind != "inspection"]
+    assert plain(others) == plain(without)
+    by_agent = {(each.level, each.agent) for each in inspections_of(looked_at)}
+    assert by_agent == {("", ""), ("main", agent.name)}
+
+
+def test_the_names_say_what_is_shown():
+    names = {
+        name.removeprefix("inspect/").removesuffix("/mean")
+        for each in inspections_of(records_of(manager(EVERYWHERE, ddpg())))
+        for name in each.scalars
+    }
+    assert {
+        "environment/reward",
+        "environment/observation/observation",
+        "filter/observation/observation",
+        "filter/reward",
+        "filter/action",
+        "memory/next_observation/observation",
+        "batch/discount",
+        "batch/age_in_decisions",
+        "network",
+        "update/critic_loss",
+        "update/critic_gradient_norm",
+        "update/samples/td_error",
+    } <= names
+    assert any(name.startswith("update/parameters/actor/") for name in names)
+    assert any(name.startswith("update/gradients/critic/") for name in names)
+
+
+def test_a_batch_has_the_ages_of_what_is_learned_from():
+    ages = [
+        each.scalars["inspect/batch/age_in_decisions/max"]
+        for each in inspections_of(records_of(manager("batch:staleness@1", ddpg())))
+    ]
+    assert ages == sorted(ages) or max(ages) <= 100  # 400 transitions of 4 rows
+    assert max(ages) > 50
+    on_policy = inspections_of(records_of(manager("batch:staleness@1")))
+    name = "inspect/batch/age_in_updates/max"
+    assert [each.scalars[name] for each in on_policy[:9]] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+
+
+def test_levels_are_told_apart_and_one_can_be_chosen():
+    def seen(text):
+        hac = Pendulum_HAC.graph_manager(Pendulum_HAC.Panel())
+        with type(hac)(replace(hac.parameters, inspect=parse_inspections(text))) as graph_manager:
+            graph_manager.create_graph()
+            found = inspections_of(graph_manager.heatup(EnvironmentSteps(800)))
+            return {each.level for each in found}
+
+    assert seen("memory:stats") == {"top", "low"}
+    assert seen("low.memory:stats") == {"low"}
+    with pytest.raises(UnknownNameError, match=r"unknown level to inspect 'lwo'; did you mean 'lo"):
+        seen("lwo.batch:nan")
+
+
+class Spoils(SamplerUnit):
+    """Makes the rewards of a batch NaN."""
+
+    name, inputs, outputs = "spoils", ("/rewards",), ("/rewards",)
+
+    def __call__(self, batch, size):
+        return {"/rewards": torch.full((size,), torch.nan)}
+
+
+@parameter_class
+class SpoilsParameters:
+    """Builds it."""
+
+    after: str = "gather"
+
+    def build(self, *, store, rng, device):
+        return Spoils()
+
+
+def test_the_first_unit_of_a_sampler_that_makes_nan_is_named():
+    looked_at = manager("sampler:nan; batch:nan; update:nan", ddpg(units=(SpoilsParameters(),)))
+    with pytest.raises(
+        InspectionError, match=r"'sampler/spoils' .*: 'rewards' is not finite in 8 of 8 rows"
+    ):
+        records_of(looked_at)
+
+
+def test_nan_in_a_batch_is_found_before_it_is_learned_from():
+    with pytest.raises(InspectionError, match=r"inspection of 'batch' .*: 'reward' is not finite"):
+        records_of(manager("batch:nan; update:nan", ddpg(units=(SpoilsParameters(),))))
+
+
+def test_a_run_that_is_only_warned_continues_and_says_so_in_its_records():
+    looked_at = manager("environment/reward:range=0..1:dump")
+    with pytest.warns(CoachWarning, match=r"'environment': 'reward' is outside \[0, 1\]"):
+        records = records_of(looked_at)
+    found = [each for each in inspections_of(records) if each.text]
+    assert len(found) > 20
+    dumped = [each for each in found if each.columns]
+    assert [each.name for each in dumped[:2]] == ["environment_0", "environment_1"]
+    assert (dumped[0].columns["reward"] < 0).all()
+    assert records[-1].kind == "evaluation"
+
+
+def test_evaluations_are_not_looked_at():
+    calls = [each for each in inspections_of(records_of(manager("filter/action:stats@1")))]
+    assert len(calls) == 100  # 400 steps of 4 rows
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "sampler:nan",
+            r"there is no sampler to inspect, .*points here: batch, environment, filter, memory",
+        ),
+        ("btch:nan", r"unknown inspection point 'btch'; did you mean 'batch'"),
+        ("network:range", r"'network' has no space .* network:range=LOW\.\.HIGH"),
+        ("memory:staleness", r"nothing is learned from at 'memory'.* look at 'batch'"),
+        ("filter/actn:nan", r"unknown inspection point 'filter/actn'; did you mean 'filter/ac"),
+        ("batch/taret:nan", r"unknown inspected column of 'batch' 'taret'; did you mean 'target'"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused_in_one_line(text, message):
+    with pytest.raises(ConfigurationError, match=message) as error:
+        records_of(manager(text))
+    assert "\n" not in str(error.value)
+
+
+def test_a_network_that_acts_in_workers_cannot_be_looked_at():
+    with pytest.raises(ParameterError, match="cannot look at 'network', which acts in the workers"):
+        manager("network:nan", collection=CollectionParameters(workers=2))
+
+
+@pytest.mark.parametrize("agent", [ppo(), ddpg()], ids=["on-policy", "off-policy"])
+def test_a_run_continues_with_the_looks_that_come_next(agent):
+    text = "environment:stats@7; batch:stats@5,shape@3; network:stats@11; filter/action:nan,stats@9"
+    whole, states, later = manager(text, agent), [], []
+    with whole:
+        whole.create_graph()
+        for record in whole.improve():
+            later.append(record)
+            if record.environment_steps >= 212 and whole.is_settled and not states:
+                states.append(whole.state_dict())
+                later.clear()
+        end = whole.state_dict()
+    resumed = manager(text, agent)
+    with resumed:
+        resumed.create_graph()
+        resumed.load_state_dict(states[0])
+        assert plain(resumed.improve()) == plain(later)
+        assert_same_state(resumed.state_dict()["inspections"], end["inspections"])
+    assert inspections_of(later)
+    fresh = manager(agent=agent)
+    with fresh:
+        fresh.create_graph()
+        fresh.load_state_dict(states[0])  # inspections can be left out when a run is resumed
+
+
+def test_without_inspections_nothing_stands_before_any_call():
+    graph_manager = manager(agent=ddpg())
+    called = set()
+    with graph_manager:
+        graph_manager.create_graph()
+        graph = graph_manager.graph
+        sys.setprofile(lambda frame, *_: called.add(frame.f_code.co_filename))
+        try:
+            for _ in graph_manager.improve():
+                pass
+        finally:
+            sys.setprofile(None)
+        agent = graph.agents["main"]
+        for each in (graph, graph_manager, agent, agent.input_filter, graph.training.simulators):
+            assert not {"tick", "_settling", "act", "store", "observation", "recv"} & {*vars(each)}
+    ours = ("core/inspection.py", "telemetry/inspection.py", "agents/points.py")
+    assert not [file for file in called if file.endswith((*ours, "graph_managers/inspections.py"))]
+
+
+def test_a_closed_run_is_as_it_was():
+    graph_manager = manager("environment:stats@1")
+    records_of(graph_manager)
+    graph_manager.parameters = replace(graph_manager.parameters, inspect=())
+    assert not inspections_of(records_of(graph_manager))
+
+
+def test_points_are_listed_by_level():
+    with manager(agent=ddpg()) as graph_manager:
+        graph_manager.create_graph()
+        points = inspection_points(graph_manager.graph)
+    assert [point.name for point in points[""]] == ["environment"]
+    rooms = list(dict.fromkeys(point.name.partition("/")[0] for point in points["main"]))
+    assert rooms == ["filter", "memory", "sampler", "batch", "network", "update"]
+
+
+def test_an_observation_outside_its_space_is_found():
+    class Shifted(PointMassParameters):
+        def build(self, *, num_envs):
+            environment = super().build(num_envs=num_envs)
+            recv = environment.recv
+
+            def shifted():
+                answer = recv()
+                answer.observation["observation"] += np.float32(1e6)
+                return answer
+
+            environment.recv = shifted
+            return environment
+
+    with pytest.raises(
+        InspectionError, match=r"'observation/observation' is outside its space Box"
+    ):
+        records_of(manager("environment:range", environment=Shifted()))
