@@ -94,7 +94,9 @@ if TYPE_CHECKING:
         AntMaze,
         GoalTask,
         GoalWorldParameters,
+        OGBenchPointMaze,
         PointMaze,
+        RoboticsPointMaze,
     )
     from coach_rl.environments.gymnasium import GymnasiumParameters
     from coach_rl.environments.mujoco import (
@@ -207,7 +209,8 @@ __all__ = [
     "Hours", "InputFilter", "InputFilterParameters", "InspectParameters", "LandmarkParameters",
     "LearningParameters", "LevelParameters", "LinearBoxToBoxMap", "LinearSchedule", "MeanHead",
     "ModuleParameters", "MujocoParameters", "MujocoTask", "MujocoTaskParameters", "Needs",
-    "NotebookSink", "NoveltyParameters", "Observation", "ObservationClippingFilter",
+    "NotebookSink", "NoveltyParameters", "OGBenchPointMaze", "Observation",
+    "ObservationClippingFilter",
     "ObservationCropFilter", "ObservationMoveAxisFilter", "ObservationNormalizationFilter",
     "ObservationRGBToYFilter", "ObservationReductionBySubPartsNameFilter",
     "ObservationRescaleSizeByFactorFilter", "ObservationRescaleToSizeFilter",
@@ -218,7 +221,8 @@ __all__ = [
     "PettingZooParameters", "PiecewiseSchedule", "PointMassParameters", "PointMaze",
     "PrioritisedParameters", "Published", "QNetworkParameters", "QuantileHead",
     "ReplayMemoryParameters", "RewardClippingFilter", "RewardEwmaNormalizationFilter",
-    "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter", "RunSettings",
+    "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter",
+    "RoboticsPointMaze", "RunSettings",
     "SACAgentParameters", "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters",
     "SignalParameters", "SkillAgentsParameters", "Space", "SteadyPayParameters", "Study",
     "SubGoalCorrectionParameters", "SubGoalGuideParameters", "TD3AgentParameters",

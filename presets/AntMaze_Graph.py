@@ -1,19 +1,20 @@
 """A graph of places leads an ant through mazes with sparse rewards; below, an agent learns to walk.
 
 The upper level plans: it learns which way-points the lower level reaches, and heads for the goal on
-the shortest way. The lower level is DDPG, with hindsight goals.
+the shortest way. The lower level is TD3, with hindsight goals. It sees how far away its way-point
+is and not where it is itself, so that a step learned anywhere is one everywhere; and a way-point
+asks for an ant on its feet, to be held, so that diving at it doesn't pay.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from coach_rl import (
+    ANT_OBSERVED,
     ActorParameters,
     AdamParameters,
     ConstantSchedule,
     CriticParameters,
-    DDPGAgentParameters,
-    DDPGAlgorithmParameters,
     EnvironmentSteps,
     EpsilonGreedyNoise,
     GaussianNoise,
@@ -22,10 +23,15 @@ from coach_rl import (
     GraphParameters,
     HACAgentParameters,
     HRLGraphManager,
+    InputFilter,
     LearningParameters,
     LevelParameters,
+    LinearSchedule,
+    ObservationReductionBySubPartsNameFilter,
     ReplayMemoryParameters,
     TargetSync,
+    TD3AgentParameters,
+    TD3AlgorithmParameters,
     ValidationParameters,
 )
 from coach_rl.presets.goal_hierarchies import GoalPanel
@@ -37,6 +43,18 @@ PUBLISHED = {
     "ant_maze_complex": (0.401, 4_000_000),
 }
 """DHRL's success rates and environment steps (Lee et al. 2022), by world."""
+WITHOUT_POSITION = InputFilter(
+    observation={
+        "observation": (
+            ObservationReductionBySubPartsNameFilter(
+                names=ANT_OBSERVED, sub_parts=("x", "y"), method="discard"
+            ),
+        ),
+    }
+)
+"""Hides from the lower level where it is."""
+UPRIGHT = 1.0
+"""How far up the ant's own axis points at a way-point."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,38 +94,53 @@ class Panel(GoalPanel):
     """Fraction of random actions while exploring."""
     noise: float = 0.1
     """Standard deviation of the noise on its other actions, in half-ranges of the action."""
-    learning_rate: float = 5e-4
-    discount: float = 0.99
+    learning_rate: float = 3e-4
+    discount: float = 0.998
+    never: float = 500.0
+    """Decisions that not reaching a way-point any more counts as: a fall is worth minus that."""
     batch: int = 512
     updates_per_step: float = 0.5
     layers: tuple[int, ...] = (256, 256)
     evaluation_interval: int = 50_000
 
+    @property
+    def has_poses(self) -> bool:
+        """True if the world can show an ant's pose."""
+        return "shows_pose" in {field.name for field in fields(self.world().task)}
+
 
 def graph_manager(panel: Panel) -> GraphManager:
     """Find a way through a maze by walking it."""
-    world = panel.world()
+    pose = {"shows_pose": True} if panel.has_poses else {}  # packages' ants have none
+    world = panel.world(**pose)
+    torso = replace(panel.torso, keys=("observation", "desired_goal"))
+    values = (-panel.never, 0.0)
     walker = HACAgentParameters(
-        learner=DDPGAgentParameters(
-            algorithm=DDPGAlgorithmParameters(
-                discount=panel.discount, target_sync=TargetSync(rate=0.01)
+        learner=TD3AgentParameters(
+            algorithm=TD3AlgorithmParameters(
+                discount=panel.discount, clip_targets=values, target_sync=TargetSync(rate=0.02)
             ),
             learning=LearningParameters(
                 batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=5_000
             ),
+            learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
             memory=ReplayMemoryParameters(capacity=1_000_000),
             exploration=EpsilonGreedyNoise(
                 epsilon=ConstantSchedule(value=panel.epsilon),
                 noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
             ),
-            actor=ActorParameters(torso=panel.torso),
-            critic=CriticParameters(torso=panel.torso),
+            actor=ActorParameters(torso=torso),
+            critic=CriticParameters(torso=torso, bounds=values),
             actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
             critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
             normalise_observations=5.0,
-        )
+            input_filter=WITHOUT_POSITION if pose else None,
+        ),
+        bound_values=False,
     )
-    planner = GraphAgentParameters(spacing=panel.spacing, exploring=panel.exploring)
+    planner = GraphAgentParameters(
+        spacing=panel.spacing, exploring=panel.exploring, besides=(UPRIGHT,) if pose else ()
+    )
     return HRLGraphManager(
         GraphParameters(
             levels=(
@@ -115,12 +148,13 @@ def graph_manager(panel: Panel) -> GraphManager:
                 LevelParameters(
                     name="low",
                     agent=walker,
-                    goal_space=world.task.subgoal_space,
+                    goal_space=replace(world.task.subgoal_space, observed="relative"),
                     horizon=panel.horizon,
+                    goal_is_terminal=False,
                 ),
             ),
             environment=world,
-            evaluation_environment=panel.evaluation_world(),
+            evaluation_environment=panel.evaluation_world(**pose),
             schedule=panel.schedule(),
             num_envs=panel.num_envs,
             validation=_validation(panel.level),

@@ -11,10 +11,11 @@ from coach_rl import (
     GoalSpace,
     GoalTask,
     GraphManager,
+    OGBenchPointMaze,
     PointMaze,
+    RoboticsPointMaze,
     ValidationParameters,
 )
-from coach_rl.environments.goal_worlds import OGBenchPointMaze, RoboticsPointMaze
 from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
 
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}

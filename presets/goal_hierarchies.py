@@ -78,10 +78,10 @@ class GoalPanel:
             raise UnknownNameError("level", self.level, self.LEVELS)
         return GoalWorldParameters(level=self.level, kwargs=kwargs)
 
-    def evaluation_world(self) -> GoalWorldParameters:
-        """The goal world with its goals of evaluations, if it has others in training."""
+    def evaluation_world(self, **kwargs: object) -> GoalWorldParameters:
+        """The same with its goals of evaluations, if it has others in training."""
         has_both = "targets" in {field.name for field in fields(self.world().task)}
-        return self.world(**({"targets": "evaluation"} if has_both else {}))
+        return self.world(**kwargs, **({"targets": "evaluation"} if has_both else {}))
 
     @property
     def torso(self) -> TorsoParameters:

@@ -105,8 +105,12 @@ def points_of_replay(agent: str, memory: Memory, learner: Learner) -> list[Inspe
     replay = memory if isinstance(memory, ReplayMemory) else None
 
     def learned_from(batch: TransitionBatch) -> dict[str, Array]:
-        age = {} if replay is None else {AGE_IN_DECISIONS: replay.ages(batch.position)}
-        return as_arrays(named_tensors(batch)) | age
+        columns = as_arrays(named_tensors(batch))
+        if replay is None:
+            return columns
+        store, positions = replay.store, columns["position"]
+        newest = store.counts[store.rows_of(positions)] - 1
+        return columns | {AGE_IN_DECISIONS: newest - store.steps_of(positions)}
 
     sampler = SamplerChain(()) if replay is None else replay.sampler
     return [

@@ -128,6 +128,8 @@ def _shown(value: object) -> str:
         return f"{value.count}  ({type(value).__name__})"
     if is_dataclass(value) and not isinstance(value, type):
         return f"({type(value).__name__})"
+    if isinstance(value, tuple) and any(inspect.isfunction(item) for item in value):
+        return f"({', '.join(_shown(item) for item in value)})"
     if isinstance(value, tuple) and any(is_dataclass(item) for item in value):
         return f"({', '.join(type(item).__name__ for item in value)})"
     return str(getattr(value, "__qualname__", None) or repr(value))

@@ -376,7 +376,8 @@ class OptionSpace:
         if not self.rewards:
             return np.zeros(len(option), np.bool_)
         has_own = np.array([each is not None for each in self.rewards], np.bool_)
-        return has_own.take(option.argmax(axis=1))
+        own: BoolArray = has_own[option.argmax(axis=1)]
+        return own
 
 
 LevelSpace = GoalSpace | OptionSpace

@@ -9,8 +9,6 @@ from typing import Any, get_type_hints
 
 from typeguard import ForwardRefPolicy, TypeCheckError, check_type
 
-_ANNOTATED = "__annotations__"
-
 
 def belongs(kind: type[object], wanted: type[object]) -> bool:
     """Return whether objects of a class satisfy another class or a protocol.
@@ -49,7 +47,8 @@ def _members_of(protocol: type[object]) -> dict[str, object]:
 
 
 def _has_members(kind: type[object], protocol: type[object]) -> bool:
-    own = {name for each in kind.__mro__ for name in (*vars(each), *vars(each).get(_ANNOTATED, ()))}
+    # Fields without a default are in annotations alone, which `vars` doesn't hold from 3.14 on.
+    own = {name for each in kind.__mro__ for name in (*vars(each), *inspect.get_annotations(each))}
     if not set(_members_of(protocol)) <= own:
         return False
     try:

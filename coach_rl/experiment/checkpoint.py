@@ -34,7 +34,6 @@ from coach_rl.experiment.segments import (
     Stored,
     is_segment,
     segments_json,
-    share_file,
 )
 from coach_rl.experiment.strict_json import (
     Json,
@@ -128,22 +127,6 @@ def write_checkpoint(
         for name in (_TENSORS, _STATE, _SEGMENTS, _ABOUT):
             _sync_file(unfinished / name)
     return Stored(entries=packer.entries, sums=sums)
-
-
-def copy_checkpoint(source: Path, path: Path) -> None:
-    """Copy a checkpoint, found whole, to the new folder `path`; files are shared where possible.
-
-    Args:
-        source: The checkpoint.
-        path: The folder, e.g. of another run; its parent is made where missing.
-
-    Raises:
-        CheckpointError: The source is damaged, or the disk refuses.
-    """
-    about = _about(source, memories=True)
-    with _written_whole(path, f"cannot copy the checkpoint {source} to {path}") as unfinished:
-        for name in (*about["sha256"], _ABOUT):
-            share_file(source / name, unfinished / name)
 
 
 def read_checkpoint(path: Path, *, memories: bool = True) -> Checkpoint:

@@ -26,7 +26,7 @@ from typing import Literal, Self
 
 from coach_rl.core.errors import CoachError, CoachWarning, RunError
 from coach_rl.experiment.evaluation import live_graph
-from coach_rl.experiment.manifest import rebuild
+from coach_rl.experiment.rebuilding import rebuild
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores

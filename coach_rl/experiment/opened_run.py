@@ -14,7 +14,7 @@ from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.experiment.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import require_same_seed
 from coach_rl.experiment.finding_runs import find_run, offering_last_good
-from coach_rl.experiment.manifest import rebuild
+from coach_rl.experiment.rebuilding import rebuild
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager

@@ -21,7 +21,7 @@ from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observatio
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.experiment.checkpoint import read_checkpoint
 from coach_rl.experiment.finding_runs import find_run
-from coach_rl.experiment.manifest import rebuild
+from coach_rl.experiment.rebuilding import rebuild
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.experiment.spaces_json import spaces_from_json
 from coach_rl.graph_managers.acting import Actor, OutsideParameters

@@ -73,12 +73,6 @@ class ReplayMemory:
         """The rows of sampled transitions, [B]."""
         return self.store.rows_of(positions.cpu().numpy())
 
-    def ages(self, positions: Tensor) -> IntArray:
-        """Number of transitions that the row of each sampled one has had since, [B]."""
-        places = positions.cpu().numpy()
-        newest = self.store.counts[self.store.rows_of(places)] - 1
-        return newest - self.store.steps_of(places)
-
     def add(self, transition: Transition) -> None:
         """Keep R transitions of different rows; the oldest of full rows give way."""
         if not self.layout.keeps:

@@ -48,9 +48,9 @@ class SparseAntMaze(MazeOfAnAnt):
     subgoal_radius: Positive[float] = 0.5
     """Distance at which a sub-goal of a hierarchy is reached, in metres."""
     shows_pose: bool = False
-    """If True, observations have a `pose`, too: x, y and how far up the torso's own axis points, 1
-    for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that an ant that
-    has fallen over has reached none."""
+    """If True, observations have a `pose`, too: the place and how far up the torso's own axis
+    points, 1 for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that
+    an ant that has fallen over has reached none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,10 +75,9 @@ class SparseAntMaze(MazeOfAnAnt):
     @property
     def subgoal_space(self) -> GoalSpace:
         """Places in the maze, or poses, reached within `subgoal_radius`."""
+        places = self._places("observation", self._place, self.subgoal_radius)
         if not self.shows_pose:
-            elements = tuple(range(min(self.goal_size, self.place_elements)))
-            return self._places("observation", elements, self.subgoal_radius)
-        places = self._places("observation", (0, 1), self.subgoal_radius)
+            return places
         return replace(
             places,
             low=(*places.low, -1.0),
@@ -88,12 +87,17 @@ class SparseAntMaze(MazeOfAnAnt):
             elements=None,
         )
 
+    @property
+    def _place(self) -> tuple[int, ...]:
+        """The elements of an observation, and of the simulator's positions, that are the place."""
+        return tuple(range(min(self.goal_size, self.place_elements)))
+
     def observation(self, state: MujocoState) -> dict[str, Array]:
-        """Motion [R, O], achieved goal [R, G], desired goal [R, G]; the pose [R, 3] if wanted."""
+        """Motion [R, O], achieved and desired goal [R, G]; if wanted, the pose [R, 3 or 4]."""
         seen = super().observation(state)
         if self.shows_pose:
             tilt = (state.qpos[:, 4:6] ** 2).sum(axis=1)  # of the quaternion's x and y
-            seen["pose"] = np.column_stack([state.qpos[:, :2], 1 - 2 * tilt])
+            seen["pose"] = np.column_stack([state.qpos[:, self._place], 1 - 2 * tilt])
         return seen
 
     def target(self, rng: np.random.Generator) -> FloatArray:

@@ -355,6 +355,13 @@ def test_describe_keeps_columns_narrow_where_a_value_is_long(
     assert storage.index("cpu: in ordinary memory") < 150
 
 
+def test_describe_shows_functions_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("describe", "PointMass_PPO_Skills") == 0
+    assert "rewards  (right, up, left, down)  " in " ".join(
+        re.sub(" {2,}", "  ", line) for line in capsys.readouterr().out.splitlines()
+    )
+
+
 def test_networks_are_printed_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-p", FAKE, "-ntb", "--steps", 20, "--print_networks_summary") == 0
     assert "3 weights" in capsys.readouterr().out

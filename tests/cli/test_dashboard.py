@@ -13,6 +13,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from coach_rl.cli.main import main
+from tests.browser import opened
 
 FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
 CHROMIUM = shutil.which("chromium")
@@ -76,17 +77,8 @@ def test_dashboard_serves_charts_texts_and_settings(runs):
     ],
 )
 def test_browser_shows_the_page(runs, tmp_path, page, found):
-    with dashboard(runs) as address:
-        words = "--headless --no-sandbox --disable-gpu --virtual-time-budget=60000 --timeout=60000"
-        profile = f"--user-data-dir={tmp_path / 'profile'}"
-        shown = subprocess.run(
-            [CHROMIUM, *words.split(), profile, "--dump-dom", f"{address}#{page}"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=200,
-        ).stdout
-    assert [text for text in found if text not in shown] == []
+    with dashboard(runs) as address, opened(CHROMIUM, tmp_path / "profile") as browser:
+        assert browser.missing(f"{address}#{page}", found, seconds=120) == []
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_reasons_of_an_end_combine_and_fit_a_byte():
     assert End.GOAL in both
     assert End.HORIZON not in both
     values = [int(end) for end in End]
-    assert values == [1, 2, 4, 8, 16]
-    assert np.uint8(sum(values)) == 31
+    assert values == [1, 2, 4, 8, 16, 32]
+    assert np.uint8(sum(values)) == 63
 
 
 def test_take_picks_rows_of_every_key_by_numbers_masks_and_slices():

@@ -17,7 +17,6 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.core.state import Appended, State
 from coach_rl.experiment import segments
 from coach_rl.experiment.checkpoint import (
-    copy_checkpoint,
     find_checkpoint,
     list_checkpoints,
     point,
@@ -368,24 +367,6 @@ def test_memories_can_be_left_out(tmp_path: Path) -> None:
     save(tmp_path / "step_2", rings, stored)
     assert read_checkpoint(tmp_path / "step_2").has_memories
     assert loaded(tmp_path / "step_2", rings).kept() == rings.kept()
-
-
-def test_a_copied_checkpoint_needs_nothing_of_the_one_it_was_copied_from(tmp_path: Path) -> None:
-    rings = filled()
-    stored = save(tmp_path / "a" / "step_1", rings)
-    rings.add(0, 3)
-    save(tmp_path / "a" / "step_2", rings, stored)
-    copy_checkpoint(tmp_path / "a" / "step_2", tmp_path / "b" / "step_2")
-    shutil.rmtree(tmp_path / "a")
-    assert loaded(tmp_path / "b" / "step_2", rings).kept() == rings.kept()
-
-
-def test_a_damaged_checkpoint_is_not_copied(tmp_path: Path) -> None:
-    save(tmp_path / "step_1", filled())
-    flipped(tmp_path / "step_1" / "rows_000001.bin")
-    with pytest.raises(CheckpointError, match="is damaged"):
-        copy_checkpoint(tmp_path / "step_1", tmp_path / "b" / "step_1")
-    assert not (tmp_path / "b").exists()
 
 
 def test_entries_outside_the_checkpoint_s_folder_are_refused(tmp_path: Path) -> None:

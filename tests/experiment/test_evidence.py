@@ -13,7 +13,8 @@ def test_what_an_error_carries_is_written_beside(tmp_path):
     error = RunError("it fell", evidence={"action": np.ones(2), "traceback": "line 1"})
     assert write_evidence(tmp_path, error, 96) == f"; its data are in {tmp_path}/faults/step_96.*"
     assert "traceback:\nline 1" in (tmp_path / "faults" / "step_96.txt").read_text()
-    assert np.load(tmp_path / "faults" / "step_96.npz")["action"].tolist() == [1, 1]
+    with np.load(tmp_path / "faults" / "step_96.npz") as arrays:
+        assert arrays["action"].tolist() == [1, 1]
 
 
 def test_a_disk_that_refuses_is_said_only_where_something_is_lost(tmp_path):

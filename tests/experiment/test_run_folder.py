@@ -13,9 +13,10 @@ from coach_rl.core.inspection import parse_inspections
 from coach_rl.experiment.adaptations import inspected
 from coach_rl.experiment.checkpoint import write_checkpoint
 from coach_rl.experiment.finding_runs import find_run, runs_in
-from coach_rl.experiment.manifest import Origin, make_manifest, rebuild
+from coach_rl.experiment.manifest import Origin, make_manifest
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.rebuilding import rebuild
 from coach_rl.experiment.run_folder import RunFolder, create_run_folder, write_manifest
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.experiment.trust import remember_own_code

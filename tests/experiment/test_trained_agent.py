@@ -16,9 +16,9 @@ import coach_rl
 from coach_rl.core.errors import CoachError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
-from coach_rl.experiment.manifest import rebuild
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
+from coach_rl.experiment.rebuilding import rebuild
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.filters import InputFilter, ObservationStackingFilter

@@ -154,7 +154,7 @@ HOSTILE = {
     "graph manager": whole(graph_manager="evil:GraphManager"),
     "graph manager os:system": whole(graph_manager="os:system"),
     "graph manager by another's import": whole(
-        graph_manager="coach_rl.experiment.manifest:subprocess.run"
+        graph_manager="coach_rl.experiment.provenance:subprocess.run"
     ),
     "parameters' type": parameters(**{"$type": "evil:Parameters"}),
     "parameters os:system": whole(parameters={"$type": "os:system", **SHELL}),
