@@ -1,5 +1,8 @@
 """The sparse ant mazes: what their authors' code says of geometry, goals, thresholds and limits."""
 
+import math
+from types import SimpleNamespace
+
 import mujoco
 import numpy as np
 import pytest
@@ -224,6 +227,25 @@ def test_goal_spaces_fit_what_is_seen(level):
         assert (achieved > goals.low).all()
         assert (achieved < goals.high).all()
     batch.close()
+
+
+@pytest.mark.parametrize(("level", "place"), [("ant_maze_u12", 2), ("ant_fall_sparse", 3)])
+def test_an_ant_on_its_back_has_reached_no_sub_goal_that_is_a_pose(level, place):
+    task = parameters(level, kwargs={"shows_pose": True}).task
+    lying = (math.cos(0.6), math.sin(0.6), 0.0, 0.0)  # turned by 1.2 around x: up is cos(1.2)
+    qpos = np.zeros((3, task.load().nq))
+    qpos[:, :3] = (1.0, 2.0, 0.5)
+    qpos[:, 3:7] = (1, 0, 0, 0), lying, (0, 0.6, 0.8, 0)
+    state = SimpleNamespace(
+        qpos=qpos, qvel=np.zeros((3, task.load().nv)), userdata=np.zeros((3, place))
+    )
+    seen = task.observation(state)
+    assert seen["pose"][:, :place].tolist() == qpos[:, :place].tolist()
+    assert seen["pose"][:, place] == pytest.approx([1.0, math.cos(1.2), -1.0])
+    goals = task.subgoal_space
+    asked = np.tile([*qpos[0, :place], 1.0], (3, 1))
+    assert goals.reached(asked, seen).tolist() == [True, True, False]
+    assert "pose" not in parameters(level).task.observation(state)
 
 
 def test_bad_parameters_give_one_line():
