@@ -335,7 +335,7 @@ def test_plans_can_be_certified_that_were_not_in_training(tmp_path: Path) -> Non
     places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
     still = ScriptedAgentParameters(policy="still")
     levels = (
-        LevelParameters(name="top", agent=DDPGAgentParameters()),
+        LevelParameters(name="top", agent=DDPGAgentParameters(), frozen=True),
         LevelParameters(name="low", agent=still, goal_space=places, horizon=3),
     )
     parameters = GraphParameters(
