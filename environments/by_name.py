@@ -19,6 +19,7 @@ from coach_rl.environments.mujoco import TASKS, MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
     ChainParameters,
+    GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
     PointMassParameters,
@@ -28,6 +29,7 @@ from coach_rl.environments.toy import (
 TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "bit_flip": (BitFlipParameters, {}),
     "chain": (ChainParameters, {}),
+    "gates": (GatesParameters, {}),
     "goal_point_mass": (GoalPointMassParameters, {}),
     "one_step": (OneStepParameters, {}),
     "one_step_continuous": (OneStepParameters, {"continuous": True}),

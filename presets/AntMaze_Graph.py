@@ -54,7 +54,7 @@ WITHOUT_POSITION = InputFilter(
 )
 """Hides from the lower level where it is."""
 UPRIGHT = 1.0
-"""How far up the ant's own axis points at a way-point."""
+"""Upward part of the ant's own axis at a way-point."""
 
 
 @dataclass(frozen=True, kw_only=True)

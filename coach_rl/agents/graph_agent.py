@@ -53,8 +53,8 @@ class GraphAgentParameters:
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     besides: tuple[float, ...] = ()
-    """What way-points ask of the goal's elements beyond the place, where the level below has goals
-    with more elements than this level's."""
+    """Values that way-points ask of the goal's elements beyond the place, where the level below has
+    goals with more elements than this level's."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited place, not the goal."""
     report_every: Positive[int] = 1000
@@ -82,6 +82,7 @@ class GraphAgentParameters:
             ConfigurationError: One has none, or they are not places in the same coordinates.
         """
         owner = place.owner(self.name)
+        place.require_untimed_sub_goals(owner)
         own, sub_goal = place.goal, place.sub_goal
         if own is None or sub_goal is None:
             raise ConfigurationError(
@@ -111,6 +112,10 @@ class GraphRows:
     """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
     noise: RowNoise
     """Uniform numbers for exploring."""
+    planned: int = 0
+    """Decisions that were planned since they were last asked about."""
+    planning_seconds: float = 0.0
+    """Seconds that these took."""
 
     def state_dict(self) -> State:
         """Everything."""
@@ -191,7 +196,11 @@ class GraphAgent:
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
         row_state.place[rows] = places
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
-        self._planning_seconds += time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        row_state.planned += len(rows)
+        row_state.planning_seconds += seconds
+        if clock.phase is not Phase.TEST:
+            self._planning_seconds += seconds
         return self._asked(wanted, request.observation)
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
@@ -270,6 +279,18 @@ class GraphAgent:
         self._planning_seconds = 0.0
         return TrainingReport(training_steps=0, metrics=metrics)
 
+    def planning(self, row_state: GraphRows) -> dict[str, float]:
+        """Size of the graph, and time that a decision took to plan; see `PlanningAgent`."""
+        grid, planned = self.graph.grid, row_state.planned
+        figures = {
+            "graph_places": float(len(grid.places)),
+            "graph_edges": float(len(grid.begins)),
+        }
+        if planned:
+            figures["planning_seconds"] = row_state.planning_seconds / planned
+        row_state.planned, row_state.planning_seconds = 0, 0.0
+        return figures
+
     def marks(self, row_state: GraphRows, row: int, place: GoalPlace) -> list[Mark]:
         """The edges that were tried, and the way-point and heading of a row."""
         state = (row_state.place, row_state.way_point, row_state.heading)
@@ -312,7 +333,7 @@ class GraphAgent:
         return f"graph: {len(grid.places):,} places, {len(grid.begins):,} edges"
 
     def _asked(self, places: FloatArray, observation: Observation) -> FloatArray:
-        """What the level below is told so that it heads for these places [R, G]."""
+        """The goals of the level below that lead it to these places, [R, G]."""
         besides = np.tile(self._params.besides, (len(places), 1))
         return self._sub_goal.asked_by(np.hstack([places, besides]).astype(np.float32), observation)
 

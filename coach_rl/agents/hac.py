@@ -17,6 +17,7 @@ from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.schedules import ConstantSchedule
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
@@ -62,6 +63,7 @@ class HACAgentParameters(LearnerParameters):
     bound_values: bool = True
     """If True, values are squashed between minus the level's horizon and 0, and their targets are
     clipped to that range, as in the authors' program; a learner's own clip_targets stay in force.
+    Where goals have a time the range is that of their rewards, 0 to 1.
     """
 
     def __post_init__(self) -> None:
@@ -127,7 +129,17 @@ class HACAgentParameters(LearnerParameters):
             hindsight_actions=None if place.sub_goal is None else self.actions,
         )
         learner = replace(self.learner, name=self.name, memory=memory)
-        if self.bound_values:
+        if self.bound_values and isinstance(place.goal, TimedGoalSpace):
+            if place.goal.reward == "dense":
+                raise ConfigurationError(
+                    f"{name}values of goals with a time are bounded by 0 and 1, and these are "
+                    "rewarded by distance (GoalSpace.reward='dense'); set "
+                    "HACAgentParameters.bound_values=False, or make them 'sparse'"
+                )
+            # 1 where the goal holds when its time is up; -1 for a missed test of an upper level.
+            bounds = (0.0 if place.sub_goal is None else -1.0, 1.0)
+            learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
+        elif self.bound_values:
             horizon = place.level.horizon
             if horizon is None:
                 raise ConfigurationError(

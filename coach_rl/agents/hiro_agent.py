@@ -373,14 +373,15 @@ def correctable(place: LevelPlace) -> LevelBelow:
         )
     below = f"{own}HIRO corrects sub-goals by level '{place.below.name}' below, which"
     sub_goal, low = place.sub_goal, place.agent_below
+    place.require_untimed_sub_goals(f"{own}the correction of HIRO")
     if sub_goal is None or not sub_goal.relative or sub_goal.observed != "relative":
         raise ConfigurationError(
             f"{below} needs relative goals, shown as what is left to go; "
             "set GoalSpace(relative=True, observed='relative')"
         )
-    if place.below.frozen:
+    if place.below.frozen or place.below.may_freeze:
         raise ConfigurationError(
-            f"{below} is frozen and remembers nothing; set HIROAgentParameters.correction=None"
+            f"{below} remembers nothing while it is frozen; set HIROAgentParameters.correction=None"
         )
     if not (
         isinstance(low, OffPolicyAgent)

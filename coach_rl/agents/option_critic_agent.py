@@ -15,7 +15,7 @@ from annotated_types import Interval
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.filtered_agent import AgentRows
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.layers import linear
@@ -31,15 +31,19 @@ from coach_rl.core.goals import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative
-from coach_rl.core.records import Array, BoolArray, IntArray, Observation
+from coach_rl.core.records import Array, BoolArray, End, IntArray, Observation, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
 from coach_rl.functional.options import termination_loss
-from coach_rl.memories.batches import Rollout, Tensors
+from coach_rl.memories.batches import Rollout, RolloutBatch, Tensors
+from coach_rl.memories.rollout_memory import RowGrid
 
 ENDED = "ended"
 """The name under which a decision keeps whether its option was ended after it."""
+OVER = "episode_over"
+"""The name under which it keeps whether the real episode was."""
+REAL_END = np.uint8(End.TERMINATED | End.TRUNCATED)
 
 
 @parameter_class
@@ -209,6 +213,16 @@ class OptionCriticAgent(PPOAgent):
         ]
         return torch.stack(values, dim=1)
 
+    def observe(self, row_state: AgentRows[RowNoise], outcome: Outcome, clock: Clock) -> None:
+        """Observe, and keep where the real episode is over, not the option alone."""
+        over = row_state.choice.setdefault(OVER, np.zeros(len(row_state.heatup), np.bool_))
+        over[outcome.rows] = (outcome.end & REAL_END) > 0
+        super().observe(row_state, outcome, clock)
+
+    def rollout_batch(self, rollout: Rollout, grid: RowGrid) -> RolloutBatch:
+        """PPO's, with advantages that continue under the next option of the same real episode."""
+        return super().rollout_batch(continued(rollout, grid), grid)
+
     def value_after(self, rollout: Rollout, positions: Tensor) -> Tensor:
         """Values [K] of what transitions led to: V(s) where the option is over, else Q(s, w)."""
         seen = {key: values[positions] for key, values in rollout.next_observation.items()}
@@ -287,3 +301,23 @@ class OptionCriticAgent(PPOAgent):
     def description(self) -> str:
         """The networks and how they are updated, for people."""
         return f"{super().description()}\ntermination: {self.termination.summary()}"
+
+
+def continued(rollout: Rollout, grid: RowGrid) -> Rollout:
+    """The rollout in which an option's end is none where the next option follows at once.
+
+    It does unless the real episode is over, or something was left out in between: then the next
+    decision was not made on what this one led to.
+    """
+    valid = torch.from_numpy(grid.valid[1:])
+    index = torch.from_numpy(grid.index)
+    before, after = index[:-1][valid], index[1:][valid]  # [P] each: neighbours of the same row
+    same_episode = rollout.truncated[before] & ~rollout.extras[OVER][before]
+    for key, seen in rollout.observation.items():
+        if key != OPTION_KEY:
+            same = rollout.next_observation[key][before] == seen[after]
+            same_episode &= same.flatten(1).all(dim=1)
+    truncated, follows = rollout.truncated.clone(), rollout.follows.clone()
+    truncated[before[same_episode]] = False
+    follows[after[same_episode]] = True
+    return rollout._replace(truncated=truncated, follows=follows)

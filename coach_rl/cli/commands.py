@@ -1,4 +1,4 @@
-"""What the command line asks for: training (see `train`), evaluating, describing, checking."""
+"""The commands of the command line: training (see `train`), evaluating, describing, checking."""
 
 from collections.abc import Sequence
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What a run says on the terminal: at its start, and when it is over."""
+"""A run's words on the terminal: at its start, and when it is over."""
 
 import signal
 from pathlib import Path

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         OutputFilter,
         OutputFilterParameters,
     )
-    from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, GoalSpace, OptionSpace
+    from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, TIME_KEY, GoalSpace, OptionSpace
     from coach_rl.core.inspection import InspectParameters, parse_inspections
     from coach_rl.core.interfaces import (
         DrawableParameters,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         MarkRenderable,
         Renderable,
     )
-    from coach_rl.core.levels import CertifyParameters, LevelDescription
+    from coach_rl.core.levels import CertifyParameters, LevelDescription, SuccessRate
     from coach_rl.core.marks import Mark
     from coach_rl.core.parameter_classes import parameter_class
     from coach_rl.core.profiling import HasTimedCalls, TimedCall
@@ -91,13 +91,14 @@ if TYPE_CHECKING:
         StepUnit,
         TrainingSteps,
     )
+    from coach_rl.core.timed_goals import TimedGoalSpace
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "GOAL_KEY", "OPTION_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest", "ActionUnit",
-    "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array", "BoolArray",
-    "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
+    "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
+    "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
+    "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
     "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters",
     "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
     "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
@@ -108,6 +109,6 @@ __all__ = [
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
     "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
     "RunningStatistics", "Schedule", "Signals", "Space", "SpaceError", "State", "Stateful",
-    "StepUnit", "TimedCall", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
-    "generator", "parameter_class", "parse_inspections",
+    "StepUnit", "SuccessRate", "TimedCall", "TimedGoalSpace", "TrainingReport", "TrainingSteps",
+    "Transition", "UnknownNameError", "generator", "parameter_class", "parse_inspections",
 ]  # fmt: skip

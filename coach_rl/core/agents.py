@@ -25,6 +25,7 @@ from coach_rl.core.records import (
 from coach_rl.core.signals import SILENT, Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
+from coach_rl.core.timed_goals import TimedGoalSpace
 
 
 class RowState(Stateful, Protocol):
@@ -91,10 +92,11 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def cut_off(self, row_state: Rows, rows: IntArray, clock: Clock) -> None:
-        """Nothing came of the open decisions of these rows, because their simulators failed.
+        """Nothing comes of the open decisions of these rows.
 
-        There is no transition to make. What a row did last was the end of its episode, truncated;
-        its next decision begins another one.
+        Their simulators failed, or the agent is frozen for a time. There is no transition to make.
+        The last transition that is stored of a row was the end of its episode, truncated; the next
+        one begins another.
         """
         ...
 
@@ -147,6 +149,15 @@ class ExploringAgent(Protocol):
     @property
     def explores(self) -> bool:
         """True if it does."""
+        ...
+
+
+@runtime_checkable
+class PlanningAgent(Protocol):
+    """An agent that plans its decisions."""
+
+    def planning(self, row_state: Any) -> dict[str, float]:
+        """Return figures of its plans for a stack since the last call; names in docs/metrics.md."""
         ...
 
 
@@ -323,6 +334,18 @@ class LevelPlace:
         """The goals it sends to the level below; None for options and actions of the simulator."""
         space = None if self.below is None else self.below.goal_space
         return space if isinstance(space, GoalSpace) else None
+
+    def require_untimed_sub_goals(self, owner: str) -> None:
+        """Raise `ConfigurationError` where the level below has goals with a time.
+
+        Args:
+            owner: The agent that only says where to go.
+        """
+        if self.below is not None and isinstance(self.below.goal_space, TimedGoalSpace):
+            raise ConfigurationError(
+                f"{owner} says where to go and not when, and the goals of level "
+                f"'{self.below.name}' have a time; give that level a GoalSpace"
+            )
 
 
 ALONE = LevelPlace()

@@ -1,6 +1,7 @@
 """The progress of an experiment: its phase and its counters."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from coach_rl.core.state import State
@@ -46,14 +47,26 @@ class Clock:
     """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
     collects: bool = False
     """If True, agents act as their phase says and learn nothing: another process does."""
+    levels: Mapping[str, Phase] = field(default_factory=dict)
+    """Phases of single levels that are in another one than `phase`, by their names."""
 
     @property
     def learns(self) -> bool:
         """True if what happens now is stored, and changes statistics."""
         return self.phase is not Phase.TEST and not self.collects
 
+    def of_level(self, name: str) -> "Clock":
+        """This clock as the agent of a level reads it: in the phase of that level."""
+        own = self.levels.get(name)
+        return self if own is None else replace(self, phase=own, samples=False)
+
+    def for_evaluation(self) -> "Clock":
+        """A clock in TEST with the same counters, on which levels that are frozen now stay so."""
+        frozen = {name: phase for name, phase in self.levels.items() if phase is Phase.TEST}
+        return replace(self, phase=Phase.TEST, levels=frozen)
+
     def state_dict(self) -> State:
-        """The phase and what is counted here; the plan belongs to the parameters."""
+        """The phases and what is counted here; the plan belongs to the parameters."""
         return {
             "phase": self.phase.value,
             "environment_steps": self.environment_steps,
@@ -61,13 +74,15 @@ class Clock:
             "training_steps": self.training_steps,
             "skipped_updates": self.skipped_updates,
             "roll_backs": self.roll_backs,
+            "levels": {name: phase.value for name, phase in self.levels.items()},
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over the phase and the counters of `state_dict`."""
+        """Take over the phases and the counters of `state_dict`."""
         self.phase = Phase(state["phase"])
         self.environment_steps = state["environment_steps"]
         self.episodes = state["episodes"]
         self.training_steps = state["training_steps"]
-        self.skipped_updates = state.get("skipped_updates", 0)  # neither is in earlier versions
+        self.skipped_updates = state.get("skipped_updates", 0)  # these are not in earlier versions
         self.roll_backs = state.get("roll_backs", 0)
+        self.levels = {name: Phase(of) for name, of in state.get("levels", {}).items()}

@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -16,10 +16,26 @@ from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observ
 
 GOAL_KEY = "desired_goal"
 """The observation key under which a level's own goal stands."""
+TIME_KEY = "time_left"
+"""The observation key under which the time left for a level's own goal stands."""
 OPTION_KEY = "option"
 """The observation key under which a level's own option stands."""
-DIRECTIVE_KEYS = (GOAL_KEY, OPTION_KEY)
+DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
 """The observation keys of a level's goal or option, which changes with every sub-episode."""
+
+
+class Verdict(NamedTuple):
+    """The judgement of goals on the states that decisions led to."""
+
+    difference: FloatArray
+    """[R, G] what is achieved minus the goal."""
+    reward: FloatArray
+    """[R]."""
+    reached: BoolArray
+    """[R]."""
+    is_final: BoolArray
+    """[R] the goal ends the sub-episode: where it is reached or, if it has a time, where that is
+    up."""
 
 
 @parameter_class
@@ -113,6 +129,11 @@ class GoalSpace:
         """Elements of a goal, G."""
         return len(self.low)
 
+    @property
+    def sent_size(self) -> int:
+        """Elements of what the level above sends: the goal's, and its time if it has one."""
+        return self.size
+
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless the achieved goal can be read off such observations."""
         if self.key not in observation_space.spaces:
@@ -170,6 +191,21 @@ class GoalSpace:
             low, high = -self._farthest, self._farthest
         return np.minimum(np.maximum(action, low), high).astype(np.float32, copy=False)
 
+    def asked_in_hindsight(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        duration: IntArray,  # noqa: ARG002 - counts where goals have a time
+    ) -> FloatArray:
+        """The action [R, G] of the level above that would have asked for what was achieved.
+
+        Args:
+            observation: What the level above saw, [R, ...] each.
+            next_observation: What it came to, [R, ...] each.
+            duration: Simulator steps that this took, [R].
+        """
+        return self.asked_by(self.achieved(next_observation), observation)
+
     def turned(self, goal: FloatArray) -> FloatArray:
         """The same goals [..., G]: angles out of bounds within half a turn of the bounds' middle.
 
@@ -216,6 +252,16 @@ class GoalSpace:
         """Return which rows have reached the goal, [R] bool."""
         return self.reached_at(self.difference(goal, observation))
 
+    def is_over(self, goal: FloatArray, observation: Observation) -> BoolArray:
+        """Return which rows have nothing left to do for the goal, [R] bool."""
+        return self.reached(goal, observation)
+
+    def verdict(self, goal: FloatArray, observation: Observation) -> Verdict:
+        """Judge the states of R rows by their goals."""
+        difference = self.difference(goal, observation)
+        reached = self.reached_at(difference)
+        return Verdict(difference, self.reward_at(difference, reached), reached, reached)
+
     def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Euclidean distance to the goal, float64 [R]."""
         return length_of(self.difference(goal, observation))
@@ -231,8 +277,7 @@ class GoalSpace:
 
     def goal_reward(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Return the reward of a state under a goal, float64 [R]."""
-        difference = self.difference(goal, observation)
-        return self.reward_at(difference, self.reached_at(difference))
+        return self.verdict(goal, observation).reward
 
     def _wrapped(self, values: FloatArray) -> FloatArray:
         """The values [..., G], their angles brought within half a turn of 0 in place."""
@@ -324,6 +369,11 @@ class OptionSpace:
     @property
     def size(self) -> int:
         """Elements an option is kept in, K."""
+        return self.count
+
+    @property
+    def sent_size(self) -> int:
+        """Elements of an option as the level keeps it, K."""
         return self.count
 
     def check(self, observation_space: spaces.Dict) -> None:

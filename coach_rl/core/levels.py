@@ -2,11 +2,33 @@
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Interval
 
+from coach_rl.core.errors import require
 from coach_rl.core.goals import LevelSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+
+
+@parameter_class
+class SuccessRate:
+    """The moment of training at which a level reaches enough of its goals for the first time."""
+
+    rate: Annotated[float, Interval(gt=0, le=1)]
+    """Least share of its last sub-episodes that reach their goal."""
+    over: Positive[int] = 100
+    """Number of these sub-episodes."""
+    level: str | None = None
+    """The level's name; None: the level that the moment is given to."""
+
+    def __str__(self) -> str:
+        whose = "" if self.level is None else f" of level '{self.level}'"
+        return f"a success rate{whose} of {self.rate:g} over {self.over:,} sub-episodes"
+
+
+Moment = EnvironmentSteps | EnvironmentEpisodes | SuccessRate
+"""A moment of a run. Steps and episodes are counted from its beginning, heat-up included."""
 
 
 @parameter_class
@@ -56,3 +78,45 @@ class LevelDescription:
     certify: CertifyParameters | None = None
     """The way to try sub-goals in a fork of the simulator before one is sent; None sends them
     untried. For levels above the lowest."""
+    stops_on_failure: Literal["never", "training", "always"] = "never"
+    """Phases in which the level's sub-episode ends where the level below misses a sub-goal because
+    it used up its horizon (Strict Subgoal Execution, Hwang et al. 2026). training: heat-up and
+    training. always: evaluations as well. The failure is terminal; its reward is `failure_reward`.
+    """
+    failure_reward: float | None = None
+    """Reward of a decision that failed, under `stops_on_failure`. None: what is worst under the
+    level's goals, which is minus its horizon, or 0 where goals have a time; at a level without
+    goals the environment's reward."""
+    frozen_from: Moment | None = None
+    """Moment at which the agent is frozen; None: the beginning of the run where it has a
+    `frozen_until`, else never."""
+    frozen_until: Moment | None = None
+    """Moment at which the agent, frozen before, learns again, or begins to; None: never."""
+    warmup: Moment | None = None
+    """Moment until which the level learns on random goals: the levels above it act at random, as in
+    heat-up, and do not learn. None: no warm-up."""
+    turn: Positive[EnvironmentSteps] | None = None
+    """Environment steps for which the agent learns while others with a turn are frozen, before it
+    is their turn; the lowest level begins. None: it takes no turns."""
+
+    def __post_init__(self) -> None:
+        scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
+        require(
+            not (self.frozen and scheduled),
+            f"level '{self.name}' is frozen for the whole run, so {', '.join(scheduled)} would "
+            "have no effect; leave out frozen=True, or the rest",
+        )
+
+    @property
+    def may_freeze(self) -> bool:
+        """True if the agent is frozen for a part of the run."""
+        parts = (self.frozen_from, self.frozen_until, self.turn)
+        return any(part is not None for part in parts)
+
+    @property
+    def ends_frozen(self) -> bool:
+        """True if the agent does not learn at the end of the run, however long it is."""
+        return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
+
+
+_SCHEDULE = ("frozen_from", "frozen_until", "warmup", "turn")

@@ -32,7 +32,7 @@ class End(IntFlag):
     GOAL = 1
     """This level's own goal was reached."""
     HORIZON = 2
-    """This level used up its decisions."""
+    """This level used up its decisions, or the time of its goal was up without it."""
     OUTER = 4
     """A goal of a level above was reached."""
     TERMINATED = 8
@@ -41,6 +41,23 @@ class End(IntFlag):
     """The real episode was cut off, e.g. by its time limit."""
     OPTION = 32
     """The option ended by a condition of its own, or because the level's agent ended it."""
+    FAILURE = 64
+    """The level below missed its goal, and this level stops where that happens."""
+
+
+def missed(end: npt.NDArray[np.uint8]) -> BoolArray:
+    """Return where a level missed its goal by its own fault, [R] bool.
+
+    It used up its horizon or stopped on a failure below it, and met no other end besides.
+
+    Args:
+        end: Bits of `End` that the level reported, [R].
+    """
+    by_own_fault: BoolArray = (end != 0) & (end & _NO_FAULT == 0)
+    return by_own_fault
+
+
+_NO_FAULT = np.uint8(0xFF & ~(End.HORIZON | End.FAILURE))
 
 
 @dataclass(frozen=True, kw_only=True)

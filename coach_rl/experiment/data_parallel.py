@@ -145,6 +145,7 @@ def _follow(
                 case Order.HEATUP | Order.TRAIN as order:
                     graph.clock.phase = Phase.TRAIN if order is Order.TRAIN else Phase.HEATUP
                     graph.clock.wall_seconds = announced.seconds
+                    graph.phases.update(graph.clock, graph.training.levels)
                     graph.tick()
 
 

@@ -1,4 +1,4 @@
-"""Which run, and which of its checkpoints, a path means."""
+"""The run, and the one of its checkpoints, that a path means."""
 
 import os
 from collections.abc import Iterator

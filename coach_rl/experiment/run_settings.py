@@ -1,4 +1,4 @@
-"""How a run is run, who follows it, and what comes of it."""
+"""Settings of how a run is run, who follows it, and what comes of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -8,12 +8,10 @@ The levels are those of an evaluation and take the same decisions.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from coach_rl.core.agents import InfoReader
-from coach_rl.core.clock import Phase
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
@@ -26,7 +24,7 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.graph_managers.stack import build_stack
+from coach_rl.graph_managers.stacking import build_stack
 
 
 @parameter_class
@@ -92,7 +90,7 @@ class Actor:
 
     def __init__(self, graph: Graph, *, num_envs: int, seed: int) -> None:
         agents = graph.agents
-        self._clock = replace(graph.clock, phase=Phase.TEST)
+        self._clock = graph.clock.for_evaluation()
         self._environment = OutsideEnvironment(
             graph.evaluation.simulators.spaces, num_envs=num_envs
         )

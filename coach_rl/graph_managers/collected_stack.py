@@ -17,6 +17,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.state import State
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
+from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.worker_blocks import Blocks
@@ -75,6 +76,8 @@ class CollectedStack(Stack):
             return 1
         if collection.mode == "asynchronous":
             return collection.ticks
+        if LevelPhases(self.parameters.levels).are_scheduled:  # any tick may bring another phase
+            return 1
         paces = [
             level.agent.decisions_until_training() if isinstance(level.agent, PacedAgent) else 1
             for level in self.levels

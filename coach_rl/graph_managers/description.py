@@ -6,6 +6,7 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.level_manager import LevelManager
 
@@ -58,14 +59,29 @@ def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
         yield f"horizon {params.horizon} decisions"
     if params.real_end_is_terminal:
         yield "a real termination is final"
+    if params.stops_on_failure != "never":
+        when = " in training" if params.stops_on_failure == "training" else ""
+        yield f"stops{when} where the level below misses its goal"
     if not params.goal_is_terminal:
         yield "its goals are to be held"
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:
         yield "frozen: neither explores nor learns"
+    yield from _of_schedule(params)
     if params.load is not None:
         yield f"loaded from {params.load}"
+
+
+def _of_schedule(params: LevelParameters) -> Iterator[str]:
+    """Describe when a level learns, where it does not always."""
+    begin, end = params.frozen_from, params.frozen_until
+    if begin is not None or end is not None:
+        yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
+    if params.warmup is not None:
+        yield f"warm-up on random goals until {params.warmup}"
+    if params.turn is not None:
+        yield f"learns in turns of {params.turn}"
 
 
 def _orders(below: LevelParameters) -> str:
@@ -91,6 +107,8 @@ def _goal_text(space: GoalSpace | OptionSpace) -> str:
         parts.append("asked for as a way of at most " + ", ".join(f"{each:.4g}" for each in reach))
     if space.reached_within == "ball":
         parts.append("all together as a ball")
+    if isinstance(space, TimedGoalSpace):
+        parts.append(f"each at a time of 1 to {space.longest} steps")
     if space.reward == "dense":
         parts.append("rewarded by distance")
     return "goals: " + "; ".join(parts)

@@ -174,19 +174,27 @@ def play(
     )
 
 
-def level_metrics(stack: Stack, room: str) -> dict[str, dict[str, float]]:
-    """Return statistics of each level's sub-episodes since the last call, by the level's name.
+def level_metrics(
+    stack: Stack, room: str, learns: Mapping[str, float] | None = None
+) -> dict[str, dict[str, float]]:
+    """Return the figures of each level since the last call, by the level's name.
 
     Levels with nothing to say are left out, and so is a single level whose sub-episodes are the
     episodes.
+
+    Args:
+        stack: Whose levels.
+        room: The beginning of the figures' names.
+        learns: Whether each level learns now, by name; None where all always do.
     """
+    found = {name: {f"{room}/learns": value} for name, value in (learns or {}).items()}
     if all(level.params.goal_space is None for level in stack.levels):
-        return {}
-    metrics = {
-        level.name: {f"{room}/{name}": value for name, value in level.drain().items()}
-        for level in stack.levels
-    }
-    return {name: own for name, own in metrics.items() if own}
+        return found
+    for level in stack.levels:
+        own = {f"{room}/{name}": value for name, value in level.drain().items()}
+        if own:
+            found[level.name] = own | found.get(level.name, {})
+    return found
 
 
 def _require_whole_episodes(

@@ -75,7 +75,7 @@ class Camera:
             space = goals.goal_space
             place_of = partial(environment.goal_place, space.key, space.elements)
             marks += above.marks(self._row, place_of)
-            place = place_of(goals.goal[self._row])
+            place = place_of(goals.goal[self._row, : space.size])
             if place is not None:
                 red, green, blue = (part / 255 for part in level_colour(index))
                 # Names are written on top of everything: seen where a goal lies inside a wall.

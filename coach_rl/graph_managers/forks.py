@@ -12,6 +12,7 @@ from coach_rl.core.interfaces import Environment, EnvironmentParameters, Replaye
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.signals import SignalChannel
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
 
@@ -27,7 +28,7 @@ class Forks:
     opened: ExitStack
     """Closes them."""
     channel: SignalChannel
-    """What agents note through, which is not listened to in a fork."""
+    """The channel that agents note through; in a fork nobody listens."""
 
     def build(self, num_envs: int) -> Environment:
         """Simulators of a fork."""
@@ -63,9 +64,9 @@ def require_certifiable(levels: Sequence[LevelDescription], *, workers: int) -> 
         )
         for each in below:
             require(
-                each.horizon is not None,
-                f"{name}, and tries may never end, because level '{each.name}' has no horizon; "
-                "give it one",
+                each.horizon is not None or isinstance(each.goal_space, TimedGoalSpace),
+                f"{name}, and tries may never end, because level '{each.name}' has neither a "
+                "horizon nor goals with a time; give it one of the two",
             )
         require(
             level.certify.prefer == "first" or isinstance(level.goal_space, GoalSpace),

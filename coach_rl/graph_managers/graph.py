@@ -35,6 +35,7 @@ from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
+from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.stack import Stack
@@ -94,6 +95,8 @@ class Graph:
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
+        self.phases = LevelPhases(parameters.levels)
+        """The times at which levels are in a phase of their own."""
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
         channel = SignalChannel()
@@ -123,6 +126,7 @@ class Graph:
             )
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
+                self.phases.watch(self._training.levels)
                 self._training.reset(integer_seed(task.seed, "training", "environment"))
             if recorder is not None and self._training is not None:
                 recorder.prepare(self._training)
@@ -172,8 +176,7 @@ class Graph:
         """
         if sampling:
             self._require_exploring()
-        trained = self.clock.state_dict() | {"phase": Phase.TEST.value}
-        self.evaluation.clock.load_state_dict(trained)
+        self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
         self.evaluation.clock.samples = sampling
 
     def tick(self) -> Tick:
@@ -190,12 +193,14 @@ class Graph:
         return Tick(answer=answer, finished=finished, learned=learned)
 
     def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
-        """Let every level's agent learn, the lowest first; a frozen one does not.
+        """Let every level's agent learn, the lowest first; not those in a phase of their own.
 
         Yields the level, the name of the agent or of the member of a group, and its metrics.
         """
         for level in reversed(self.levels):
-            report = None if level.frozen else self._agents.built[level.name].train(self.clock)
+            if level.frozen or level.name in self.clock.levels:
+                continue
+            report = self._agents.built[level.name].train(self.clock)
             if report is None:
                 continue
             self.clock.training_steps += report.training_steps
@@ -231,6 +236,7 @@ class Graph:
             "training": self.training.state_dict(with_simulators=obstacle is None),
             "tracker": self.tracker.state_dict(),
             "obstacle_to_restoring": obstacle,
+            "level_phases": self.phases.state_dict(),
             **({"processes": self._group.size} if self._group.size > 1 else {}),
         }
 
@@ -251,6 +257,7 @@ class Graph:
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
         self.load_agents(state)
         self.tracker.load_state_dict(state["tracker"])
+        self.phases.load_state_dict(state.get("level_phases", {}))  # nor is this
         reason, saved_by = self._obstacle, state.get("processes", 1)
         if reason is None and saved_by != self._group.size:
             reason = f"{saved_by} processes shared them out when they were saved, now "
@@ -275,7 +282,8 @@ class Graph:
         still = []
         for level in self.levels:
             agent = self._agents.built[level.name]
-            if level.frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
+            is_frozen = level.frozen or self.clock.levels.get(level.name) is Phase.TEST
+            if is_frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
                 still.append(f"agent '{level.agent.name}' of level '{level.name}'")
         if len(still) == len(self.levels):
             raise ConfigurationError(

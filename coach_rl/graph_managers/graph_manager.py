@@ -49,7 +49,7 @@ from coach_rl.telemetry.records import Evaluation, LogRecord
 
 @dataclass(frozen=True, kw_only=True)
 class _Built:
-    """What `create_graph` builds."""
+    """Parts that `create_graph` builds."""
 
     graph: Graph
     evaluations: EvaluationSchedule
@@ -208,11 +208,16 @@ class GraphManager:
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
         is_inspected = training and group.rank == 0
         inspect = self.parameters.inspect if is_inspected else ()
+        try:
+            inspections = Inspections(inspect, graph, self._progress)
+        except ConfigurationError:
+            graph.close()
+            raise
         self._built = _Built(
             graph=graph,
             evaluations=EvaluationSchedule(self.parameters, graph, self._progress, self._watcher),
             callbacks=Callbacks((*self.parameters.callbacks, *self._added) if training else ()),
-            inspections=Inspections(inspect, graph, self._progress),
+            inspections=inspections,
         )
 
     def improve(

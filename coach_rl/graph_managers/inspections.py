@@ -80,6 +80,7 @@ class Inspections:
 
     def load_state_dict(self, state: State) -> None:
         """Load the states of the inspectors that were there; others begin anew."""
+        self._found.clear()  # of a tick that came to nothing
         for name, inspector in self._inspectors.items():
             if name in state:
                 inspector.load_state_dict(state[name])

@@ -22,10 +22,12 @@ from coach_rl.core.steps import (
     RunLength,
     TrainingSteps,
 )
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
 from coach_rl.graph_managers.forks import require_certifiable
+from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack_signals import SignalParameters
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
@@ -199,6 +201,13 @@ class GraphParameters:
                 level.goal_space is not None,
                 f"level '{level.name}' needs a goal_space: the level above acts in it",
             )
+        for level, below in zip(self.levels, (*self.levels[1:], None), strict=True):
+            require(
+                level.stops_on_failure == "never"
+                or (below is not None and isinstance(below.goal_space, GoalSpace)),
+                f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level "
+                "below it has goals that could be missed; leave it at 'never'",
+            )
         require_certifiable(self.levels, workers=self.collection.workers)
         require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
         workers = self.collection.workers
@@ -223,11 +232,12 @@ class GraphParameters:
             "schedule.until_solved needs a target, and this experiment has none; give one, e.g. "
             "--until_solved reward=475 or --until_solved success_rate=0.9",
         )
-        learns = any(not level.frozen for level in self.levels)
+        check_level_phases(self.levels, training=schedule.training, heatup=schedule.heatup)
+        learns = any(not level.ends_frozen for level in self.levels)
         for name in ("training", "evaluation_interval"):
             require(
                 learns or not isinstance(getattr(schedule, name), TrainingSteps),
-                f"schedule.{name} counts gradient updates, and there are none: every level is "
+                f"schedule.{name} counts gradient updates, and there are none once every level is "
                 "frozen; give environment steps, episodes or hours",
             )
         if every is not None:
@@ -288,8 +298,9 @@ class HACGraphParameters(GraphParameters):
                 f"level '{level.name}' of a HAC stack needs goals: a GoalSpace as goal_space",
             )
             require(
-                level.horizon is not None,
-                f"level '{level.name}' of a HAC stack needs a horizon: it bounds its values",
+                level.horizon is not None or isinstance(level.goal_space, TimedGoalSpace),
+                f"level '{level.name}' of a HAC stack needs a horizon, or goals with a time: that "
+                "bounds its values",
             )
         tested = (
             replace(level, testing_rate=self.testing_rate) if level.testing_rate is None else level

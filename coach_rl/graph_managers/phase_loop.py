@@ -38,6 +38,8 @@ def run_phase(
         clock.phase, progress.has_begun = phase, True
         yield progress.record("phase", clock)
     while not is_over():
+        if changed := graph.phases.update(clock, graph.training.levels):
+            yield from progress.settling([*progress.level_phase_records(clock, changed)])
         started = time.perf_counter()
         tick = graph.tick()
         now = time.perf_counter()
@@ -58,7 +60,7 @@ def run_phase(
         ]
         if progress.is_due(clock):
             standstill.look(clock, graph.tracker.lengths)
-            levels = level_metrics(graph.training, "level")
+            levels = level_metrics(graph.training, "level", graph.phases.metrics(clock))
             records += progress.speed_records(clock, levels, graph.training.metrics())
             records += progress.signal_records(clock, graph.training.signals.drain("signals"))
             graph.training.signals.warn_once()

@@ -9,6 +9,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Array, Fault
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
+from coach_rl.graph_managers.level_phases import WORDS
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 from coach_rl.graph_managers.thinning import FREQUENT, Thinning
 from coach_rl.telemetry.inspection import Finding
@@ -251,6 +252,14 @@ class Progress:
         yield self.record("progress", clock, {**times, **own})
         for name, metrics in levels.items():
             yield self.record("level", clock, metrics, level=name)
+
+    def level_phase_records(
+        self, clock: Clock, changed: Mapping[str, Phase]
+    ) -> Iterator[LogRecord]:
+        """A record for each level whose phase has changed to this one, by the level's name."""
+        for name, phase in changed.items():
+            record = self.record("level_phase", clock, phase=phase, level=name)
+            yield replace(record, text=f"level '{name}' {WORDS[phase]}")
 
     def inspection_record(self, clock: Clock, finding: Finding) -> Inspection:
         """The record of what an inspection has found."""

@@ -5,6 +5,7 @@ import warnings
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.levels import Moment
 from coach_rl.core.records import IntArray
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.steps import EnvironmentSteps, RunLength
@@ -81,14 +82,15 @@ def warn_of_useless_settings(parameters: GraphParameters) -> None:
 def warn_of_idle_learners(parameters: GraphParameters) -> None:
     """Warn where an agent would not learn anything in the whole run, or nothing of use."""
     levels, schedule = parameters.levels, parameters.schedule
-    for level in levels:
+    for index, level in enumerate(levels):
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
-        training = _steps(schedule.training)
+        ends = [schedule.training, *([level.frozen_from] if level.ends_frozen else [])]
+        begins = [schedule.heatup, *(below.warmup for below in levels[index + 1 :])]
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
-            steps=ANY_NUMBER if training is None else training,
-            heatup=_steps(schedule.heatup) or 0,
+            steps=min((steps for end in ends if (steps := _steps(end))), default=ANY_NUMBER),
+            heatup=max(_steps(begin) or 0 for begin in begins),
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "
@@ -122,7 +124,7 @@ def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
     )
 
 
-def _steps(length: RunLength | None) -> int | None:
+def _steps(length: RunLength | Moment | None) -> int | None:
     """The environment steps of a length; None where it is counted in something else."""
     return length.count if isinstance(length, EnvironmentSteps) else None
 

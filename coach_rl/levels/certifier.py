@@ -13,10 +13,10 @@ import numpy as np
 
 from coach_rl.core.agents import ForkLearner, ProposingAgent, RowState
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GoalSpace, LevelSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.joined_answers import joined
-from coach_rl.core.levels import CertifyParameters
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     ActionRequest,
     Array,
@@ -32,17 +32,16 @@ from coach_rl.core.signals import SignalChannel
 from coach_rl.core.state import State
 
 _COUNTS = ("decisions", "certified", "changed", "tried", "succeeded", "steps")
-_SUCCESS = np.uint8(End.GOAL | End.OUTER)
 
 
 class ForkedLevel(Environment, Protocol):
-    """What a fork asks of its levels."""
+    """A level as its fork needs it."""
 
     certifier: "Certifier | None"
 
     @property
     def environment(self) -> Environment:
-        """What is below it."""
+        """The simulator or the level below."""
         ...
 
     def decide(self, among: BoolArray | None = None) -> None:
@@ -56,10 +55,12 @@ class ForkedLevel(Environment, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """What came of the tries of a decision; K candidates, of which not all were tried."""
+    """The results of trying R decisions, each with K candidates, of which not all were tried."""
 
     ends: Array
     """[R, K] bits of `End` that the level below reported; 0 where a candidate was not tried."""
+    succeeded: BoolArray
+    """[R, K] the sub-goal was reached, or the goal of a level above."""
     distance: FloatArray
     """[R, K] distance to the level's own goal at the end; 0 where nobody asks for it."""
 
@@ -69,7 +70,7 @@ class Fork:
 
     Args:
         levels: Top first; the simulators under them are closed by whoever built them.
-        clock: Theirs. They act as in an evaluation, whatever goes on outside.
+        clock: Theirs. They act as in an evaluation, whatever happens outside.
         channel: What the agents note through; in the fork nobody listens.
     """
 
@@ -80,8 +81,7 @@ class Fork:
 
     def follow(self, clock: Clock) -> None:
         """Let schedules stand where they do on another clock."""
-        phase = self._clock.phase.value
-        self._clock.load_state_dict(clock.state_dict() | {"phase": phase})
+        self._clock.load_state_dict(clock.for_evaluation().state_dict())
         self._clock.wall_seconds, self._clock.samples = clock.wall_seconds, clock.samples
 
     def run(self, state: State, directive: Directive, rows: IntArray) -> tuple[EnvResponse, int]:
@@ -89,7 +89,7 @@ class Fork:
 
         Args:
             state: Of the environment that the fork is of.
-            directive: What the rows are told.
+            directive: Of the rows.
             rows: [R]; the others stand still.
 
         Returns:
@@ -131,31 +131,32 @@ class Certifier:
     Where nothing succeeds the agent's own choice stays.
 
     Args:
-        params: How many are tried, and which is taken.
+        level: Whose decisions they are; its `certify` says how many are tried, and which is taken.
         agent: The level's, a `ProposingAgent`.
         fork: Of what is below the level.
-        goal_space: What the level receives; None for nothing.
-        clock: The level's; decisions in its HEATUP are left alone.
+        clock: The stack's; decisions in the level's HEATUP are left alone.
+        num_envs: N.
         seed: Seed of the rows' random streams.
+        above: The levels above, top first.
     """
 
     def __init__(
         self,
-        params: CertifyParameters,
+        level: LevelDescription,
         *,
         agent: Any,
         fork: Fork,
-        goal_space: LevelSpace | None,
         clock: Clock,
         num_envs: int,
         seed: int,
+        above: Sequence[LevelDescription] = (),
     ) -> None:
-        assert isinstance(agent, ProposingAgent), "whoever builds the levels has checked it"
-        self._params, self._fork = params, fork
+        assert level.certify is not None, "whoever builds the levels has checked it"
+        assert isinstance(agent, ProposingAgent), "this, too"
+        self._name, self._params, self._fork = level.name, level.certify, fork
         self._agent: Any = agent
-        self._measured: GoalSpace | None = None
-        if params.prefer == "nearest" and isinstance(goal_space, GoalSpace):
-            self._measured = goal_space
+        spaces = [each.goal_space for each in (*above, level)]
+        self._goal_spaces = [each for each in spaces if isinstance(each, GoalSpace)]
         self._clock, self._num_envs, self._seed = clock, num_envs, seed
         self._alternatives: RowState = self._new_alternatives(seed)
         self._counted = np.ones(num_envs, np.bool_)
@@ -180,7 +181,8 @@ class Certifier:
             directive: The decisions of these R rows.
             below: Where they will be sent.
         """
-        if self._clock.phase is Phase.HEATUP:
+        clock = self._clock.of_level(self._name)
+        if clock.phase is Phase.HEATUP:
             return directive
         own = directive.action
         assert not isinstance(own, dict), "a level's goal is one array"
@@ -189,7 +191,7 @@ class Certifier:
         actions = np.concatenate((own[:, None], others), axis=1)  # [R, K, ...]
         tried = self._tried(actions, directive, request.rows, below)
         taken = self._choice(tried)
-        if self._params.learn and self._clock.learns:
+        if self._params.learn and clock.learns:
             self._learn(row_state, request.rows, tried, taken)
         (changed,) = taken.nonzero()
         if len(changed):
@@ -240,7 +242,11 @@ class Certifier:
     ) -> Tried:
         """Try the candidates [R, K, ...] in turn, where one is still wanted."""
         shape, steps = actions.shape[:2], 0
-        tried = Tried(ends=np.zeros(shape, np.uint8), distance=np.zeros(shape, np.float64))
+        tried = Tried(
+            ends=np.zeros(shape, np.uint8),
+            succeeded=np.zeros(shape, np.bool_),
+            distance=np.zeros(shape, np.float64),
+        )
         wanted = self._counted[rows]
         if not wanted.any():
             return tried
@@ -251,23 +257,36 @@ class Certifier:
             (places,) = (wanted & ~_is_repeated(actions, number)).nonzero()
             if not len(places):
                 continue
-            told = replace(directive, action=actions[:, number]).rows_of(places)
-            answer, taken = self._fork.run(state, told, rows[places])
+            sent = replace(directive, action=actions[:, number]).rows_of(places)
+            answer, taken = self._fork.run(state, sent, rows[places])
             tried.ends[places, number] = answer.end
-            if self._measured is not None:
-                goal = told.outer_goals[-1]
-                tried.distance[places, number] = self._measured.distance(goal, answer.observation)
+            tried.succeeded[places, number] = self._is_success(answer, sent.outer_goals)
+            if self._params.prefer == "nearest":
+                space, goal = self._goal_spaces[-1], sent.outer_goals[-1]
+                tried.distance[places, number] = space.distance(goal, answer.observation)
             else:
-                wanted = wanted & ~_is_success(tried.ends[:, number])
+                wanted = wanted & ~tried.succeeded[:, number]
             steps += taken
         self.steps += steps
         self._counts["steps"] += steps
         self._counts["tried"] += int(np.count_nonzero(tried.ends))
         return tried
 
+    def _is_success(self, answer: EnvResponse, outer_goals: Sequence[FloatArray]) -> BoolArray:
+        """[R] the level below reached its goal, or one of these [R, G], of the levels above it.
+
+        That a goal's time is up ends a try as well, wherever it ends.
+        """
+        succeeded: BoolArray = (answer.end & np.uint8(End.GOAL)) > 0
+        for space, goal in zip(self._goal_spaces, outer_goals, strict=True):
+            if space.sent_size > space.size:
+                goal = np.hstack([goal[:, :-1], goal[:, -1:] - answer.duration[:, None]])
+            succeeded = succeeded | space.reached(goal, answer.observation)
+        return succeeded
+
     def _choice(self, tried: Tried) -> IntArray:
         """Return which candidate is taken, [R]: of those that succeed the nearest, or the first."""
-        succeeded = _is_success(tried.ends)
+        succeeded = tried.succeeded
         self._counts["succeeded"] += int(np.count_nonzero(succeeded))
         self._counts["certified"] += int(np.count_nonzero(succeeded.any(axis=1)))
         taken: IntArray = np.where(succeeded, tried.distance, np.inf).argmin(axis=1)
@@ -287,12 +306,6 @@ class Certifier:
                 continue
             alternatives = rows[places] * (self._params.candidates - 1) + number - 1
             self._agent.observe_fork(self._alternatives, alternatives, ends[places])
-
-
-def _is_success(ends: Array) -> BoolArray:
-    """Where the sub-goal was reached, or the goal of a level above."""
-    succeeded: BoolArray = (ends & _SUCCESS) > 0
-    return succeeded
 
 
 def _is_repeated(actions: Array, number: int) -> BoolArray:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
@@ -15,6 +16,7 @@ from coach_rl.core.records import (
     FloatArray,
     IntArray,
     Observation,
+    missed,
 )
 
 EndBits = npt.NDArray[np.uint8]
@@ -67,15 +69,15 @@ def judged(
     if level.horizon is not None:
         end |= end_bits(decisions >= level.horizon, End.HORIZON)
     for space, outer_goal in zip(outer_spaces, outer_goals, strict=True):
-        end |= end_bits(space.reached(outer_goal, answer.observation), End.OUTER)
+        end |= end_bits(space.is_over(outer_goal, answer.observation), End.OUTER)
     reward, terminated, difference = answer.reward, answer.terminated, None
     if isinstance(level.goal_space, GoalSpace):
-        difference = level.goal_space.difference(goal, answer.observation)  # [R, G]
-        reached = level.goal_space.reached_at(difference)
+        difference, reward, reached, is_final = level.goal_space.verdict(goal, answer.observation)
         end |= end_bits(reached, End.GOAL)
-        reward = level.goal_space.reward_at(difference, reached)
+        if is_final is not reached:
+            end |= end_bits(is_final & ~reached, End.HORIZON)
         # A real end is no merit of this level's goal: by default it only cuts the sub-episode off.
-        terminated = reached if level.goal_is_terminal else np.zeros_like(reached)
+        terminated = is_final if level.goal_is_terminal else np.zeros_like(is_final)
         if level.real_end_is_terminal:
             terminated = terminated | answer.terminated
     elif isinstance(level.goal_space, OptionSpace):
@@ -91,6 +93,48 @@ def judged(
             end |= end_bits(stopped, End.OPTION)
     is_over = end.astype(np.bool_)
     return Judgement(reward, terminated, is_over & ~terminated, end, is_over, difference)
+
+
+def with_failures(
+    judgement: Judgement, answer: EnvResponse, *, level: LevelDescription
+) -> Judgement:
+    """The same, where the level stops for good if the one below missed its goal.
+
+    A decision that met the level's own goal, or a final end of the environment, is no failure.
+
+    Args:
+        judgement: Of R decisions.
+        answer: What they led to.
+        level: Whose decisions they are.
+    """
+    failed = missed(answer.end) & ~judgement.terminated
+    failed &= judgement.end & _BITS[End.GOAL] == 0
+    worst = failure_reward(level)
+    return judgement._replace(
+        reward=judgement.reward if worst is None else np.where(failed, worst, judgement.reward),
+        terminated=judgement.terminated | failed,
+        truncated=judgement.truncated & ~failed,
+        end=judgement.end | end_bits(failed, End.FAILURE),
+        is_over=judgement.is_over | failed,
+    )
+
+
+def failure_reward(level: LevelDescription) -> float | None:
+    """Return the reward of a failure that a level stops on; None for the environment's.
+
+    Raises:
+        ConfigurationError: Nothing says what is worst under the level's goals.
+    """
+    space = level.goal_space
+    if level.failure_reward is not None or not isinstance(space, GoalSpace):
+        return level.failure_reward
+    if space.reward == "dense" or (level.horizon is None and space.sent_size == space.size):
+        raise ConfigurationError(
+            f"level '{level.name}' stops on failure, which is worth minus its horizon under "
+            "rewards of -1 and 0; it has no horizon or is rewarded by distance: give its "
+            "failure_reward"
+        )
+    return 0.0 if space.sent_size > space.size else -float(level.horizon or 0)
 
 
 def end_bits(where: BoolArray, bit: End) -> EndBits:

@@ -1,11 +1,17 @@
 """One level: tells its agent what there is to see, tells its environment what to do."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, following
+from coach_rl.core.agents import (
+    AnyAgent,
+    DrawnAgent,
+    EndingAgent,
+    PlanningAgent,
+    following,
+)
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
@@ -19,19 +25,19 @@ from coach_rl.core.records import (
     Array,
     BoolArray,
     Directive,
-    End,
     EnvResponse,
     FloatArray,
     IntArray,
     Observation,
     Outcome,
+    missed,
     take,
 )
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.levels.certifier import Certifier
-from coach_rl.levels.judging import Judgement, judged, moved_goals
+from coach_rl.levels.judging import Judgement, judged, moved_goals, with_failures
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.spaces import agent_spaces, check_level
 from coach_rl.levels.sub_episodes import SubEpisodes
@@ -43,7 +49,7 @@ class LevelGoals:
 
     goal_space: GoalSpace
     goal: FloatArray
-    """[N, G] the goal given last."""
+    """[N, G] the goal given last; with the time left in steps behind it where goals have one."""
     given: BoolArray
     """[N] a goal was given since the last reset."""
     open: BoolArray
@@ -92,16 +98,24 @@ class LevelManager:
         space = params.goal_space
         self._options = space if isinstance(space, OptionSpace) else None
         self._ending = agent if isinstance(agent, EndingAgent) else None
-        self.sub_episodes = SubEpisodes(options=0 if self._options is None else self._options.count)
+        self.sub_episodes = SubEpisodes(
+            options=0 if self._options is None else self._options.count,
+            stops_on_failure=params.stops_on_failure != "never",
+        )
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
         """Called with what the agent saw and its actions, [R, ...] each; None for nobody."""
         self._is_top, self._clock = not above, clock
         self._discount = discount if above else None  # nothing goes up from the top
         # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
-        self._agent_clock = Clock(phase=Phase.TEST) if params.frozen else clock
+        self._frozen_clock = Clock(phase=Phase.TEST) if params.frozen else None
+        self._may_freeze = params.may_freeze
         spaces_above = [each.goal_space for each in above]
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
+        self._timed_outer = [
+            depth for depth, each in enumerate(self._outer_spaces) if each.sent_size > each.size
+        ]
+        self._is_timed = space is not None and space.sent_size > space.size
         n = environment.num_envs
         self._agent_rows = agent.new_rows(n, seed)
         self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
@@ -109,8 +123,9 @@ class LevelManager:
         """[N] which decisions made elsewhere are tested; None where the level makes its own."""
         self._rows = LevelRows.new(
             n,
-            goal_size=0 if params.goal_space is None else params.goal_space.size,
-            outer_sizes=[each.size for each in self._outer_spaces],
+            goal_size=0 if space is None else space.size,
+            sent_size=0 if space is None else space.sent_size,
+            outer_sizes=[each.sent_size for each in self._outer_spaces],
         )
 
     @property
@@ -202,12 +217,11 @@ class LevelManager:
             episode_start=rows.episode_start[waiting],
             greedy=tested,
         )
-        action = self.agent.act(self._agent_rows, request, self._agent_clock)
-        if self._followed is not None:
-            tested = self._followed[waiting]
-        elif self._tests_now:
-            tested = tested | (self._testing.draw(waiting)[:, 0] < (self.params.testing_rate or 0))
-        rows.decision_tested[waiting] = tested
+        agent_clock = self._agent_clock
+        action = self.agent.act(self._agent_rows, request, agent_clock)
+        rows.decision_tested[waiting] = tested = self._tested(waiting, tested)
+        if self._may_freeze:
+            rows.decision_frozen[waiting] = agent_clock.phase is Phase.TEST
         rows.waiting[waiting] = False
         directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
         if self.certifier is not None:
@@ -231,12 +245,25 @@ class LevelManager:
         rows = self._rows
         index = rows.index(answer.rows)
         rows.add(answer, index, self._discount)
+        if self._is_timed or self._timed_outer:
+            rows.let_time_pass(answer, index, own=self._is_timed, outer=self._timed_outer)
         judgement = self._judged(answer, index, self._stopped(answer))
         outcome = self._outcome(answer, judgement)
-        self.agent.observe(self._agent_rows, outcome, self._agent_clock)
+        self._tell(outcome)
         self._note(answer, index, judgement)
         rows.go_on(answer, index, judgement.is_over, waits_at_end=self._is_top)
         return answer if self._is_top else self._upwards(answer, judgement)
+
+    def freeze(self) -> None:
+        """The agent is frozen from here on: later transitions do not go on from those before."""
+        self.agent.cut_off(self._agent_rows, np.arange(self.num_envs), self._clock)
+
+    def drain(self) -> dict[str, float]:
+        """Figures of its sub-episodes, plans and forks since the last call."""
+        agent = self.agent
+        plans = agent.planning(self._agent_rows) if isinstance(agent, PlanningAgent) else {}
+        forks = {} if self.certifier is None else self.certifier.drain()
+        return self.sub_episodes.drain() | plans | forks
 
     def decisions(self) -> State:
         """Return the decision that each row made last, as a level elsewhere can `follow` it."""
@@ -291,11 +318,6 @@ class LevelManager:
         if self.certifier is not None:
             self.certifier.count_only(rows)
 
-    def drain(self) -> dict[str, float]:
-        """Statistics since the last call, by name; empty if there is nothing to say."""
-        forks = {} if self.certifier is None else self.certifier.drain()
-        return self.sub_episodes.drain() | forks
-
     def close(self) -> None:
         """Close the environment, and so everything below."""
         self.environment.close()
@@ -305,9 +327,29 @@ class LevelManager:
         return agent_spaces(self.environment.spaces, self.params.goal_space)
 
     @property
+    def _agent_clock(self) -> Clock:
+        """The clock that the agent reads."""
+        return self._frozen_clock or self._clock.of_level(self.params.name)
+
+    @property
     def _tests_now(self) -> bool:
-        """True if the level tests some of its decisions of its own accord."""
-        return bool(self.params.testing_rate) and self._clock.phase is Phase.TRAIN
+        """True if the level tests some of its decisions of its own accord; random ones it doesn't.
+
+        That a frozen level does makes no difference to it.
+        """
+        clock = self._clock
+        if not self.params.testing_rate or clock.phase is not Phase.TRAIN:
+            return False
+        return clock.levels.get(self.params.name) is not Phase.HEATUP
+
+    def _tested(self, rows: IntArray, from_above: BoolArray) -> BoolArray:
+        """[R] which of the rows' decisions are tested: where they are from above, and some more."""
+        if self._followed is not None:
+            return self._followed[rows]
+        if not self._tests_now:
+            return from_above
+        tested: BoolArray = self._testing.draw(rows)[:, 0] < (self.params.testing_rate or 0)
+        return tested | from_above
 
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
         """End sub-episodes before the decisions that the simulator's failure made nothing of.
@@ -336,7 +378,7 @@ class LevelManager:
     ) -> Judgement:
         rows, options = self._rows, self._options
         has_rewards = options is not None and options.rewards
-        return judged(
+        judgement = judged(
             answer,
             level=self.params,
             goal=rows.goal[index],
@@ -346,6 +388,10 @@ class LevelManager:
             before=take(rows.observation, answer.rows) if has_rewards else None,
             stopped=stopped,
         )
+        stops = self.params.stops_on_failure
+        if stops == "never" or (stops == "training" and self._clock.phase is Phase.TEST):
+            return judgement
+        return with_failures(judgement, answer, level=self.params)
 
     def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
         """Build the outcome that the agent learns from."""
@@ -370,13 +416,25 @@ class LevelManager:
             info=answer.info,
         )
 
+    def _tell(self, outcome: Outcome) -> None:
+        """Tell the agent; it learns nothing of decisions that it made while it was frozen."""
+        clock = self._agent_clock
+        if self._may_freeze and clock.learns:
+            frozen = self._rows.decision_frozen[outcome.rows]
+            if np.count_nonzero(frozen):
+                silent = replace(clock, phase=Phase.TEST)
+                self.agent.observe(self._agent_rows, outcome.rows_of(frozen), silent)
+                outcome = outcome.rows_of(~frozen)
+                if not len(outcome.rows):
+                    return
+        self.agent.observe(self._agent_rows, outcome, clock)
+
     def _note(self, answer: EnvResponse, index: RowIndex, judgement: Judgement) -> None:
         """Take in what there is to log."""
         rows = self._rows
         rows.own_return[index] += judgement.reward
         if self._tests_now:
-            missed = answer.end == int(End.HORIZON)  # any other end is not this level's fault
-            self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed)
+            self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed(answer.end))
         (over,) = judgement.is_over.nonzero()  # places in the answer
         self._note_ends(answer.rows, over, judgement)
 
@@ -394,6 +452,7 @@ class LevelManager:
             judgement.end[over],
             differences=differences,
             decisions=rows.decisions[ended],
+            steps=rows.duration[ended],
             returns=rows.own_return[ended],
             options=None if self._options is None else rows.goal[ended].argmax(axis=1),
         )

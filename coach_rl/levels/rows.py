@@ -26,9 +26,11 @@ class LevelRows:
     observation: dict[str, Array]
     """[N, ...] each: what the row acts on next."""
     goal: FloatArray
-    """[N, G] the goal (or option) received last; G is 0 where the level receives none."""
+    """[N, G] the goal (or option) received last; G is 0 where the level receives none. Where goals
+    have a time, the time left in simulator steps stands behind them."""
     outer_goals: list[FloatArray]
-    """[N, G] each: the goals of the levels above, top first."""
+    """[N, G] each: the goals of the levels above, top first, with the times left of those that have
+    one."""
     difference_at_start: FloatArray
     """[N, G] what was achieved minus the goal when the sub-episode began."""
     open: BoolArray
@@ -43,6 +45,8 @@ class LevelRows:
     """[N] the level above tests this sub-episode: nobody explores."""
     decision_tested: BoolArray
     """[N] the level's own open decision is tested, by itself or from above."""
+    decision_frozen: BoolArray
+    """[N] the level's own open decision was made while its agent was frozen for a time."""
     decisions: IntArray
     """[N] decisions in this sub-episode so far."""
     own_return: FloatArray
@@ -50,19 +54,22 @@ class LevelRows:
     reward: FloatArray
     """[N] raw reward of this sub-episode, discounted, for the level above; 0 at the top."""
     duration: IntArray
-    """[N] simulator steps of this sub-episode, for the level above; 0 at the top."""
+    """[N] simulator steps of this sub-episode."""
     agent_rewards: dict[str, FloatArray] = field(default_factory=dict)
     """[N] each: the same as `reward` of every agent's own, by the info's name; empty at the top and
     where the environment reports none."""
 
     @classmethod
-    def new(cls, num_envs: int, *, goal_size: int, outer_sizes: Sequence[int]) -> Self:
+    def new(
+        cls, num_envs: int, *, goal_size: int, sent_size: int, outer_sizes: Sequence[int]
+    ) -> Self:
         """Rows that have not been reset yet.
 
         Args:
             num_envs: N.
             goal_size: Elements of the level's own goal, G.
-            outer_sizes: Elements of the goals of the levels above, top first.
+            sent_size: The same with its time, if it has one.
+            outer_sizes: The same of the levels above, top first.
         """
 
         def nowhere() -> BoolArray:
@@ -71,7 +78,7 @@ class LevelRows:
         return cls(
             row=np.arange(num_envs),
             observation={},
-            goal=np.zeros((num_envs, goal_size), np.float32),
+            goal=np.zeros((num_envs, sent_size), np.float32),
             outer_goals=[np.zeros((num_envs, size), np.float32) for size in outer_sizes],
             difference_at_start=np.zeros((num_envs, goal_size), np.float64),
             open=nowhere(),
@@ -80,6 +87,7 @@ class LevelRows:
             episode_start=nowhere(),
             tested=nowhere(),
             decision_tested=nowhere(),
+            decision_frozen=nowhere(),
             decisions=np.zeros(num_envs, np.int64),
             own_return=np.zeros(num_envs, np.float64),
             reward=np.zeros(num_envs, np.float64),
@@ -125,15 +133,23 @@ class LevelRows:
             discount: Discount of rewards per simulator step; None at the top: nothing goes up.
         """
         self.decisions[index] += 1
-        if discount is None:
-            return
-        factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
-        self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
-        for key, values in answer.info.items():
-            if is_agent_reward(key):
-                sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
-                sums[index] += values * factor
+        if discount is not None:
+            self._add_rewards(answer, index, discount)
         self.duration[index] += answer.duration
+
+    def let_time_pass(
+        self, answer: EnvResponse, index: RowIndex, *, own: bool, outer: Sequence[int]
+    ) -> None:
+        """Count down the times left of goals.
+
+        Args:
+            answer: Of R rows, with the steps it took.
+            index: These rows.
+            own: Whether the level's own goals have a time.
+            outer: Which of the outer goals have one.
+        """
+        for goal in [self.goal] * own + [self.outer_goals[depth] for depth in outer]:
+            goal[index, -1] -= answer.duration
 
     def go_on(
         self, answer: EnvResponse, index: RowIndex, is_over: BoolArray, *, waits_at_end: bool
@@ -171,5 +187,14 @@ class LevelRows:
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         for each in dataclasses.fields(self):
-            if each.name in state:  # agents' rewards are not in checkpoints of earlier versions
+            if each.name in state:  # earlier versions lack some
                 setattr(self, each.name, copy.deepcopy(state[each.name]))
+
+    def _add_rewards(self, answer: EnvResponse, index: RowIndex, discount: float) -> None:
+        """Add up the rewards that go upwards, each agent's own among them."""
+        factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
+        self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
+        for key, values in answer.info.items():
+            if is_agent_reward(key):
+                sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
+                sums[index] += values * factor

@@ -6,6 +6,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import LevelSpace, OptionSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.levels.judging import failure_reward
 
 
 def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
@@ -30,6 +31,8 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         is_top: Whether no level is above.
     """
     name, space = params.name, params.goal_space
+    if params.stops_on_failure != "never":
+        failure_reward(params)
     if space is None:
         if not is_top:
             raise ConfigurationError(
@@ -38,6 +41,10 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         return
     try:
         space.check(below.observation)
+        if not params.goal_is_terminal and space.sent_size > space.size:
+            raise SpaceError(
+                "goals with a time have nothing behind it; leave goal_is_terminal at True"
+            )
         if is_top:
             if isinstance(space, OptionSpace):
                 raise SpaceError("the top level has no options: nobody is above to choose one")

@@ -1,5 +1,7 @@
 """Statistics of a level's sub-episodes, for the log."""
 
+from collections import deque
+
 import numpy as np
 
 from coach_rl.core.goals import length_of
@@ -12,15 +14,17 @@ _ENDS = {
     "outer": End.OUTER,
     "terminated": End.TERMINATED,
     "truncated": End.TRUNCATED,
+    "failure": End.FAILURE,
 }
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
 _MEANS = (*_DISTANCES, "decisions", "return")
-_SUMS = ("count", *_ENDS, *_MEANS, "decided", "tested", "penalised")
+_SUMS = ("count", *_ENDS, *_MEANS, "steps", "decided", "tested", "penalised")
 METRICS = (
     "sub_episodes",
     *(f"{name}_share" for name in _ENDS),
     *_MEANS,
+    "steps",
     "tested_share",
     "penalised_share",
 )
@@ -37,15 +41,30 @@ class SubEpisodes:
 
     Args:
         options: K, at a level that receives options; 0 at others.
+        stops_on_failure: Whether the level stops where the one below misses its goal; only then is
+            the share of sub-episodes that ended so among the means.
     """
 
-    def __init__(self, *, options: int = 0) -> None:
+    def __init__(self, *, options: int = 0, stops_on_failure: bool = False) -> None:
+        self._shown = tuple(name for name in _ENDS if name != "failure" or stops_on_failure)
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
         """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
-        self._new: list[tuple[Array, Differences | None, IntArray, FloatArray]] = []
+        self._new: list[tuple[Array, Differences | None, IntArray, IntArray, FloatArray]] = []
         """Not yet in the sums: adding up once in a while costs less than at every tick."""
         self._counted: BoolArray | None = None
+        self._last: deque[bool] = deque(maxlen=0)
+        """True for each of the last sub-episodes that reached its goal."""
+
+    def remember(self, count: int) -> None:
+        """Remember so many of the last sub-episodes from now on, for `success_rate`."""
+        self._last = deque(self._last, maxlen=count)
+
+    def success_rate(self, over: int) -> float:
+        """Share of the last `over` sub-episodes that reached their goals; 0 before there are."""
+        if len(self._last) < over:
+            return 0.0
+        return sum(list(self._last)[-over:]) / over
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out what ends from now on in other rows than these, [N]; `drain` counts all again.
@@ -61,6 +80,7 @@ class SubEpisodes:
         *,
         differences: Differences | None,
         decisions: IntArray,
+        steps: IntArray,
         returns: FloatArray,
         options: IntArray | None = None,
     ) -> None:
@@ -72,12 +92,13 @@ class SubEpisodes:
             differences: From their goals to where they began, and to where they ended, [E, G]
                 each; None without goals.
             decisions: How many each took, [E].
+            steps: How many of the simulator each took, [E].
             returns: Their rewards added up, [E].
             options: Which option each was, [E]; None at a level without options.
         """
         if self._counted is not None:
             kept = self._counted[rows]
-            end, decisions, returns = end[kept], decisions[kept], returns[kept]
+            end, decisions, steps, returns = end[kept], decisions[kept], steps[kept], returns[kept]
             if differences is not None:
                 differences = differences[0][kept], differences[1][kept]
             options = None if options is None else options[kept]
@@ -85,7 +106,9 @@ class SubEpisodes:
             ended = (end & np.uint8(End.OPTION)) > 0
             each = np.stack([np.ones(len(end)), ended, decisions, returns], axis=1)
             np.add.at(self._of_options, options, each)  # in turn, row by row
-        self._new.append((end, differences, decisions, returns))
+        if self._last.maxlen:
+            self._last.extend((end & np.uint8(End.GOAL) > 0).tolist())
+        self._new.append((end, differences, decisions, steps, returns))
         if len(self._new) >= _FOLD_AT:
             self._fold()
 
@@ -108,9 +131,11 @@ class SubEpisodes:
         scalars = {}
         if count:
             scalars["sub_episodes"] = count
-            scalars |= {f"{name}_share": sums[name] / count for name in _ENDS}
+            scalars |= {f"{name}_share": sums[name] / count for name in self._shown}
             for name in _MEANS:
                 scalars[name] = sums[name] / count
+            if sums["steps"]:
+                scalars["steps"] = sums["steps"] / count
             scalars |= self._by_option(count)
         if sums["decided"]:
             scalars["tested_share"] = sums["tested"] / sums["decided"]
@@ -120,15 +145,17 @@ class SubEpisodes:
         return scalars
 
     def state_dict(self) -> State:
-        """The sums."""
+        """The sums, and what is remembered."""
         self._fold()
         options = {"options": self._of_options.copy()} if len(self._of_options) else {}
-        return {**self._sums, **options}
+        return {**self._sums, **options, "last": list(self._last)}
 
     def load_state_dict(self, state: State) -> None:
         """Go on with the saved sums."""
-        self._sums, self._new = {name: state[name] for name in _SUMS}, []
-        self._of_options[:] = state.get("options", 0.0)  # not in checkpoints of earlier versions
+        # Neither failures nor options are in checkpoints of earlier versions.
+        self._sums, self._new = {name: state.get(name, 0.0) for name in _SUMS}, []
+        self._of_options[:] = state.get("options", 0.0)
+        self._last = deque(state.get("last", ()), maxlen=self._last.maxlen)
 
     def _by_option(self, count: float) -> dict[str, float]:
         """The statistics of each option; of one that was never chosen, its share alone."""
@@ -143,7 +170,7 @@ class SubEpisodes:
         """Bring what is new into the sums."""
         if not self._new:
             return
-        ends, differences, decisions, returns = zip(*self._new, strict=True)
+        ends, differences, decisions, steps, returns = zip(*self._new, strict=True)
         self._new, sums, end = [], self._sums, np.concatenate(ends)
         sums["count"] += len(end)
         for name, bit in _ENDS.items():
@@ -151,6 +178,7 @@ class SubEpisodes:
         if differences[0] is not None:
             for name, parts in zip(_DISTANCES, zip(*differences, strict=True), strict=True):
                 sums[name] = _added_in_turn(sums[name], length_of(np.concatenate(parts)))
+            sums["steps"] += int(np.concatenate(steps).sum())  # a sub-goal takes so long
         sums["decisions"] += int(np.concatenate(decisions).sum())
         sums["return"] = _added_in_turn(sums["return"], np.concatenate(returns))
 

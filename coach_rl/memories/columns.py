@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY
 from coach_rl.core.records import Array, Transition
 
 Columns = dict[str, Tensor]
@@ -28,12 +28,16 @@ MASK = "/mask"
 POSITIONS, WEIGHTS, DISCOUNTS = "/positions", "/weights", "/discounts"
 """Columns of a batch."""
 
-ACHIEVED, REACHED = "/achieved_goals", "/reached"
-"""For hindsight: the goal each next observation achieves, whether that was the wanted one."""
+ACHIEVED, REACHED, FAILED = "/achieved_goals", "/reached", "/failed"
+"""For hindsight: the goal each next observation achieves, whether that was the wanted one, and
+whether the level stopped there because the one below missed its goal."""
+TIMES_LEFT = "/times_left"
+"""For hindsight where goals have a time: the steps left after each transition."""
 ACHIEVED_ACTIONS, MISSED, PENALISED = "/achieved_actions", "/missed", "/penalised"
 """For hindsight actions: the sub-goal that was achieved as an action that asks for it, whether the
 one that was sent was missed, and whether that is to be penalised."""
 OBSERVED_GOALS = (f"{OBSERVATIONS}{GOAL_KEY}", f"{NEXT_OBSERVATIONS}{GOAL_KEY}")
+OBSERVED_TIMES = (f"{OBSERVATIONS}{TIME_KEY}", f"{NEXT_OBSERVATIONS}{TIME_KEY}")
 
 INTERNAL = "/sampling/"
 """Columns under this prefix pass between sampler units and are not part of a batch."""
@@ -44,6 +48,7 @@ WINDOW_REWARDS = f"{INTERNAL}window/rewards"
 WINDOW_TERMINATED = f"{INTERNAL}window/terminated"
 WINDOW_DURATIONS = f"{INTERNAL}window/durations"
 GOALS, RELABELLED = f"{INTERNAL}hindsight/goals", f"{INTERNAL}hindsight/relabelled"
+TIMES = f"{INTERNAL}hindsight/times"
 TESTS, KEEPS = f"{INTERNAL}hindsight/tests", f"{INTERNAL}hindsight/keeps_action"
 
 _EVERYONES = (OBSERVATIONS, NEXT_OBSERVATIONS)

@@ -6,7 +6,7 @@ reward what the goal space says of the states that followed. Nothing is stored t
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -18,9 +18,17 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.records import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    missed,
+)
 from coach_rl.memories.columns import (
     ACHIEVED,
+    FAILED,
     GOALS,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
@@ -38,6 +46,7 @@ from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
 
 Strategy = Literal["future", "final", "episode", "random"]
+_Goal = TypeVar("_Goal", bound=GoalSpace)
 
 
 @parameter_class
@@ -73,6 +82,7 @@ class HindsightParameters:
             strategy=self.strategy,
             ratio=self.ratio,
             goal_ends_episode=self.goal_ends_episode,
+            stops_on_failure=place.level is not None and place.level.stops_on_failure != "never",
         )
 
 
@@ -88,6 +98,9 @@ class Hindsight:
     """Relabelled transitions for each one left as it was."""
     goal_ends_episode: bool
     """Reaching the goal is terminal."""
+    stops_on_failure: bool = False
+    """If True, the level stops where the one below misses its goal: a failure under any goal that
+    isn't reached there."""
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations have a wanted and an achieved goal."""
@@ -108,21 +121,63 @@ class Hindsight:
     @property
     def ledger(self) -> dict[str, Field]:
         """Columns that a store must keep of every transition for hindsight."""
-        return {
+        fields = {
             ACHIEVED: Field((len(self.goal.low),), np.float32),
             REACHED: Field((), np.bool_),
         }
+        return fields | {FAILED: Field((), np.bool_)} if self.stops_on_failure else fields
 
     def ledger_values(
-        self, observation: Observation, next_observation: Observation
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        terminated: BoolArray,
+        below: Array | None,
     ) -> dict[str, Array]:
-        """The ledger's columns for transitions, [R, ...] each."""
-        shown = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
-        wanted = self.goal.seen(shown, observation)
-        return {
+        """The ledger's columns for transitions, [R, ...] each.
+
+        Args:
+            observation: Before, [R, ...] each.
+            next_observation: After, [R, ...] each.
+            terminated: Whether their values are final, [R].
+            below: Bits of `End` of the level below, [R]; None: not known.
+        """
+        reached = self.has_ended(observation, next_observation)
+        values: dict[str, Array] = {
             ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
-            REACHED: self.goal.reached(wanted, next_observation),
+            REACHED: reached,
         }
+        if self.stops_on_failure:
+            none = np.zeros(len(reached), np.bool_)
+            values[FAILED] = none if below is None else terminated & missed(below) & ~reached
+        return values
+
+    def has_ended(self, observation: Observation, next_observation: Observation) -> BoolArray:
+        """Return where the wanted goal ended the sub-episode, as it does when it is reached, [R].
+
+        Args:
+            observation: Before, [R, ...] each.
+            next_observation: After, [R, ...] each.
+        """
+        shown = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
+        return self.goal.reached(self.goal.seen(shown, observation), next_observation)
+
+    def units(self, store: RingStore, rng: np.random.Generator) -> "HindsightUnits":
+        """Build the sampler units that relabel what a store keeps."""
+        return HindsightUnits(
+            HindsightGoals(store, rng, self),
+            HindsightRewards(store, self),
+            HindsightObservations(self.goal),
+        )
+
+
+class HindsightUnits(NamedTuple):
+    """The sampler units of hindsight."""
+
+    goals: "HindsightGoals"
+    rewards: SamplerUnit
+    observations: SamplerUnit
 
 
 class HindsightGoals(SamplerUnit):
@@ -130,7 +185,7 @@ class HindsightGoals(SamplerUnit):
 
     name = "hindsight_goals"
     inputs = (POSITIONS,)
-    outputs = (GOALS, RELABELLED)
+    outputs: tuple[str, ...] = (GOALS, RELABELLED)
 
     def __init__(self, store: RingStore, rng: np.random.Generator, params: Hindsight) -> None:
         self._store, self._rng, self._strategy = store, rng, params.strategy
@@ -140,24 +195,30 @@ class HindsightGoals(SamplerUnit):
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Goals [B, G] and whether to use them [B]."""
-        relabelled, goals = self._draw(batch[POSITIONS].numpy())
-        return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(relabelled)}
+        relabelled, source = self._draw(batch[POSITIONS].numpy())
+        return {
+            GOALS: torch.from_numpy(self._goals(source)),
+            RELABELLED: torch.from_numpy(relabelled),
+        }
 
     def mixed_in(self, wanted: Array) -> Array:
         """Shown goals [R, ...] with hindsight goals of any transitions kept in their share."""
         positions = self._store.draw(self._rng, len(wanted))
-        relabelled, goals = self._draw(positions)
+        relabelled, source = self._draw(positions)
         achieved = {ACHIEVED: self._store.ledger[ACHIEVED].take(positions, axis=0)}
-        goals = self._goal.show(goals, achieved)[GOAL_KEY]
+        goals = self._goal.show(self._goals(source), achieved)[GOAL_KEY]
         mixed = wanted.copy()
         mixed[relabelled] = goals[relabelled].reshape(-1, *wanted.shape[1:])
         return mixed
 
-    def _draw(self, positions: IntArray) -> tuple[BoolArray, FloatArray]:
-        """Draw which transitions to relabel, [B], and the goals that they would get, [B, G]."""
+    def _draw(self, positions: IntArray) -> tuple[BoolArray, IntArray]:
+        """Draw which transitions to relabel, and where the goals for them stand, [B] each."""
         relabelled = self._rng.random(len(positions)) < self.fraction
-        source = self._sources(positions)
-        return relabelled, self._store.ledger[ACHIEVED].take(source, axis=0)
+        return relabelled, self._sources(positions)
+
+    def _goals(self, source: IntArray) -> FloatArray:
+        """The goals that the transitions at these positions achieved, [B, G]."""
+        return self._store.ledger[ACHIEVED].take(source, axis=0)
 
     def _sources(self, positions: IntArray) -> IntArray:
         """Positions of the transitions whose achieved goals are taken, [B]."""
@@ -180,6 +241,7 @@ class HindsightRewards(SamplerUnit):
     def __init__(self, store: RingStore, params: Hindsight) -> None:
         self._store, self._goal = store, bare(params.goal)
         self._goal_ends_episode = params.goal_ends_episode
+        self._stops_on_failure = params.stops_on_failure
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Rewards and ends, [B, n] each."""
@@ -188,8 +250,8 @@ class HindsightRewards(SamplerUnit):
         terminated = batch[WINDOW_TERMINATED].numpy().copy()
         rows = self._store.rows_of(batch[POSITIONS].numpy()[chosen])
         where = self._store.positions_of(rows[:, None], batch[WINDOW_STEPS].numpy()[chosen])
-        ledger = self._store.ledger
-        rewards[chosen], terminated[chosen] = relabelled(
+        ledger, before = self._store.ledger, rewards[chosen]
+        rewards[chosen], terminated[chosen], reached = relabelled(
             self._goal,
             goals=batch[GOALS].numpy()[chosen],
             achieved=ledger[ACHIEVED].take(where, axis=0),
@@ -197,6 +259,9 @@ class HindsightRewards(SamplerUnit):
             reached=ledger[REACHED].take(where),
             goal_ends_episode=self._goal_ends_episode,
         )
+        if self._stops_on_failure:
+            fails = ledger[FAILED].take(where) & ~reached
+            rewards[chosen] = np.where(fails, before, rewards[chosen])
         return {
             WINDOW_REWARDS: torch.from_numpy(rewards),
             WINDOW_TERMINATED: torch.from_numpy(terminated),
@@ -207,7 +272,7 @@ class HindsightObservations(SamplerUnit):
     """Shows the new goals in the observations before and after."""
 
     name = "hindsight_observations"
-    outputs = OBSERVED_GOALS
+    outputs: tuple[str, ...] = OBSERVED_GOALS
 
     def __init__(self, goal: GoalSpace) -> None:
         self._goal = goal
@@ -255,7 +320,7 @@ def goal_steps(
     return begin + (uniform * (end - begin)).astype(np.int64)
 
 
-def bare(goal: GoalSpace) -> GoalSpace:
+def bare(goal: _Goal) -> _Goal:
     """The same goals, where the achieved ones are not read off an observation but given."""
     return replace(goal, key=ACHIEVED, elements=None)
 
@@ -268,7 +333,7 @@ def relabelled(
     terminated: BoolArray,
     reached: BoolArray,
     goal_ends_episode: bool,
-) -> tuple[FloatArray, BoolArray]:
+) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Return rewards of transitions under other goals, and whether they are terminal under them.
 
     Where goals end episodes, an end that came from reaching the old goal doesn't count any more,
@@ -283,13 +348,13 @@ def relabelled(
         goal_ends_episode: Whether reaching the goal is terminal.
 
     Returns:
-        Rewards and ends, [B, n] each.
+        Rewards, ends, and whether the new goals are reached, [B, n] each.
     """
     shape = terminated.shape
     seen = {ACHIEVED: achieved.reshape(-1, achieved.shape[-1])}
     wanted = np.repeat(goals, shape[1], axis=0)
-    rewards = goal.goal_reward(wanted, seen).reshape(shape)
-    if not goal_ends_episode:
-        return rewards, terminated
-    now_reached = goal.reached(wanted, seen).reshape(shape)
-    return rewards, now_reached | (terminated & ~reached)
+    verdict = goal.verdict(wanted, seen)
+    rewards, now_reached = verdict.reward.reshape(shape), verdict.reached.reshape(shape)
+    if goal_ends_episode:
+        terminated = now_reached | (terminated & ~reached)
+    return rewards, terminated, now_reached

@@ -20,7 +20,16 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import Array, BoolArray, End, FloatArray, Observation
+from coach_rl.core.records import (
+    Array,
+    BoolArray,
+    End,
+    FloatArray,
+    IntArray,
+    Observation,
+    missed,
+)
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.memories.columns import (
     ACHIEVED_ACTIONS,
     ACTIONS,
@@ -47,6 +56,9 @@ class HindsightActionParameters:
     """Reward of a tested sub-goal for which the level below used up its horizon; None: minus the
     level's own horizon, the lowest return of a sub-episode with -1 a decision.
     """
+    ends_at_penalty: bool = True
+    """If True, nothing follows a missed test, as in HAC. If False, values go on from where it led,
+    as in the program of HiTS."""
     keep_untested: bool = False
     """If True, sub-goals that were missed untested are shown as they were sent as often as in
     hindsight. False is the paper's way: they would teach what the level below cannot do yet.
@@ -71,7 +83,15 @@ class HindsightActionParameters:
                 f"{name}hindsight actions need a level below that has goals; "
                 "leave them out at the lowest level"
             )
+        if place.level is not None and place.level.stops_on_failure != "never":
+            raise ConfigurationError(
+                f"{name}hindsight actions turn sub-goals that were missed into others that were "
+                "reached, stops_on_failure lets them end the episode; choose one: set "
+                "HACAgentParameters.actions=None, or stops_on_failure='never'"
+            )
         horizon = None if place.level is None else place.level.horizon
+        if isinstance(place.goal, TimedGoalSpace) and goal.reward == "sparse":
+            horizon = 1  # rewards of 0 and 1, once: -1 is worse than any
         if self.penalty is None and horizon is None:
             raise ConfigurationError(
                 f"{name}the penalty of a missed test is minus the level's horizon, and it has "
@@ -86,6 +106,7 @@ class HindsightActionParameters:
         return HindsightActions(
             sub_goal=place.sub_goal,
             penalty=self.penalty if self.penalty is not None else -float(horizon or 0),
+            ends_at_penalty=self.ends_at_penalty,
             keep_untested=self.keep_untested,
             output_filter=output_filter,
         )
@@ -99,6 +120,8 @@ class HindsightActions:
     """The goals of the level below."""
     penalty: float
     """Reward of a missed test."""
+    ends_at_penalty: bool
+    """If True, nothing follows a missed test."""
     keep_untested: bool
     """If True, sub-goals missed untested are shown as they were sent, too."""
     output_filter: OutputFilter | None
@@ -108,7 +131,7 @@ class HindsightActions:
     def ledger(self) -> dict[str, Field]:
         """Columns that a store must keep of every transition."""
         return {
-            ACHIEVED_ACTIONS: Field((self.sub_goal.size,), np.float32),
+            ACHIEVED_ACTIONS: Field((self.sub_goal.sent_size,), np.float32),
             MISSED: Field((), np.bool_),
             PENALISED: Field((), np.bool_),
         }
@@ -117,6 +140,8 @@ class HindsightActions:
         self,
         observation: Observation,
         next_observation: Observation,
+        *,
+        duration: IntArray,
         below: Array | None,
         tested: BoolArray | None,
     ) -> dict[str, Array]:
@@ -125,15 +150,15 @@ class HindsightActions:
         Args:
             observation: Before, [R, ...] each.
             next_observation: After, [R, ...] each.
+            duration: Simulator steps that they took, [R].
             below: Bits of `End` of the level below, [R]; None: not known, taken as reached.
             tested: Whether the decisions were tested, [R]; None: none was.
         """
-        achieved = self.sub_goal.achieved(next_observation)
-        none = np.zeros(len(achieved), np.bool_)
-        # Another end beside the horizon is not the fault of the level below.
-        used_up = none if below is None else below == np.uint8(End.HORIZON)
+        asked = self.sub_goal.asked_in_hindsight(observation, next_observation, duration)
+        none = np.zeros(len(asked), np.bool_)
+        used_up = none if below is None else missed(below)
         return {
-            ACHIEVED_ACTIONS: self._as_action(self.sub_goal.asked_by(achieved, observation)),
+            ACHIEVED_ACTIONS: self._as_action(asked),
             MISSED: none if below is None else (below & np.uint8(End.GOAL)) == 0,
             PENALISED: none if tested is None else tested & used_up,
         }
@@ -188,10 +213,11 @@ class HindsightActionsShown(SamplerUnit):
 
     def __init__(self, store: RingStore, params: HindsightActions) -> None:
         self._ledger, self._penalty = store.ledger, params.penalty
+        self._ends_at_penalty = params.ends_at_penalty
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Actions [B, G], rewards [B] and discounts [B]."""
-        shown, tests = batch[ACTIONS], batch[TESTS]
+        shown, tests, discounts = batch[ACTIONS], batch[TESTS], batch[DISCOUNTS]
         achieved = torch.from_numpy(
             self._ledger[ACHIEVED_ACTIONS].take(batch[POSITIONS].numpy(), axis=0)
         )
@@ -199,5 +225,5 @@ class HindsightActionsShown(SamplerUnit):
         return {
             ACTIONS: torch.where(keeps, shown, achieved.to(shown.device, non_blocking=True)),
             REWARDS: torch.where(tests, self._penalty, batch[REWARDS]),
-            DISCOUNTS: torch.where(tests, 0.0, batch[DISCOUNTS]),
+            DISCOUNTS: torch.where(tests, 0.0, discounts) if self._ends_at_penalty else discounts,
         }

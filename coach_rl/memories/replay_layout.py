@@ -13,9 +13,11 @@ from coach_rl.core.spaces import Space
 from coach_rl.memories.columns import (
     ACTION_PARTS,
     ACTIONS,
+    DURATIONS,
     FOLLOWS,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
+    TERMINATED,
     columns_of,
     extra,
 )
@@ -157,9 +159,13 @@ class ReplayLayout:
             {key: columns[f"{prefix}{key}"] for key in self.observations}
             for prefix in (OBSERVATIONS, NEXT_OBSERVATIONS)
         )
-        kept = self.hindsight.ledger_values(seen, followed)
+        kept = self.hindsight.ledger_values(
+            seen, followed, terminated=columns[TERMINATED], below=below
+        )
         if self.hindsight_actions is not None:
-            kept |= self.hindsight_actions.ledger_values(seen, followed, below, tested)
+            kept |= self.hindsight_actions.ledger_values(
+                seen, followed, duration=columns[DURATIONS], below=below, tested=tested
+            )
         return kept
 
 

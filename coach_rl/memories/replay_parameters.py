@@ -15,12 +15,7 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
-from coach_rl.memories.hindsight import (
-    HindsightGoals,
-    HindsightObservations,
-    HindsightParameters,
-    HindsightRewards,
-)
+from coach_rl.memories.hindsight import HindsightParameters, HindsightUnits
 from coach_rl.memories.hindsight_actions import (
     HindsightActionParameters,
     HindsightActionsShown,
@@ -35,6 +30,7 @@ from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import Gather, OneStep, UniformPositions
 from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit, ToDevice, inserted
 from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
+from coach_rl.memories.timed_hindsight import timed
 
 Storage = Literal["cpu", "pinned", "device", "none"]
 
@@ -118,7 +114,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     ) -> ReplayMemory:
         """The memory; ConfigurationError when it can't fit the machine or the spaces."""
         self._check(observation_space, num_envs, device)
-        hindsight = None if self.hindsight is None else self.hindsight.at(place)
+        hindsight = None if self.hindsight is None else timed(self.hindsight.at(place))
         actions = None
         if hindsight is not None:
             hindsight.check(observation_space)
@@ -190,16 +186,15 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             stacks=layout.stacks,
         )
         rng = generator(seed, "memory")
-        relabel, priorities = None, None
-        if layout.hindsight is not None:
-            relabel = HindsightGoals(store, rng, layout.hindsight)
+        priorities = None
+        relabel = None if layout.hindsight is None else layout.hindsight.units(store, rng)
         if self.prioritised is not None:
             priorities = PrioritisedPositions(store, rng, self.prioritised)
         units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
         units += self._return_units(store, rng, layout, relabel, discount)
         units.append(Gather(store, layout.gathered, layout.gathered_next))
-        if layout.hindsight is not None:
-            units.append(HindsightObservations(layout.hindsight.goal))
+        if relabel is not None:
+            units.append(relabel.observations)
         if layout.hindsight_actions is not None:
             units.append(HindsightActionsShown(store, layout.hindsight_actions))
         units = self._with_own(units, store, rng, device)
@@ -209,7 +204,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             sampler=SamplerChain(units),
             rng=rng,
             priorities=priorities,
-            relabel=relabel,
+            relabel=None if relabel is None else relabel.goals,
         )
 
     def _return_units(
@@ -217,7 +212,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         store: RingStore,
         rng: np.random.Generator,
         layout: ReplayLayout,
-        relabel: HindsightGoals | None,
+        relabel: HindsightUnits | None,
         discount: float,
     ) -> list[SamplerUnit]:
         """Build the units from positions to rewards, discounts and the ends of the returns."""
@@ -226,11 +221,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             return [OneStep(store, discount=discount, by_duration=by_duration)]
         units: list[SamplerUnit] = [Window(store, self.n_step)]
         if relabel is not None and layout.hindsight is not None:
-            units.append(relabel)
+            units.append(relabel.goals)
             if layout.hindsight_actions is not None:
                 ratio = layout.hindsight.ratio
                 units.append(SubGoalTests(store, rng, layout.hindsight_actions, ratio))
-            units.append(HindsightRewards(store, layout.hindsight))
+            units.append(relabel.rewards)
         return [*units, NStep(store, discount=discount, by_duration=by_duration)]
 
     def _with_own(

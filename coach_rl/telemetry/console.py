@@ -93,6 +93,8 @@ class ConsoleSink:
         self._figures.take_in(record)
         now = time.monotonic()
         if self._plain:
+            if record.kind == "level_phase":
+                self._print(f"step {record.environment_steps:,}: {record.text}")
             begins = record.kind == "phase" and record.phase is not Phase.TEST
             important = begins or record.kind in ("evaluation", "final_evaluation")
             if important or now - self._shown >= PLAIN_SECONDS:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from coach_rl.core.clock import Phase
 from coach_rl.core.steps import EnvironmentSteps, Hours, RunLength, StepUnit
 from coach_rl.telemetry.records import LogRecord
 
@@ -69,7 +70,9 @@ class Figures:
 
     def take_in(self, record: LogRecord) -> None:
         """Keep what is new in a record."""
-        self.last, scalars = record, record.scalars
+        scalars = record.scalars
+        if record.kind != "level_phase":  # the phase of a level is not the run's
+            self.last = record
         match record.kind:
             case "episode":
                 self._rewards.append(scalars["episode/reward"])
@@ -84,6 +87,9 @@ class Figures:
                 self.final_success = scalars.get("final_evaluation/success_rate")
             case "train":
                 self._trained[record.level, record.agent] = scalars
+            case "level_phase":
+                learns = float(record.phase is Phase.TRAIN)
+                self._levels.setdefault(record.level, {})["level/learns"] = learns
             case "level":
                 self._levels.setdefault(record.level, {}).update(scalars)
             case kind if kind in _TROUBLES and (record.text or kind != "inspection"):

@@ -184,7 +184,8 @@ def _metrics(learner: Learner) -> list[tuple[str, str]]:
         for name, of in _OF_LEVELS.items()
         if not math.isnan(share := learner.level.get(name, math.nan))
     ]
-    return shares[:2] + _losses(learner.trained)[:MAX_SHOWN]
+    idle = [("learns", "no")] if learner.level.get("level/learns") == 0 else []
+    return idle + shares[:2] + _losses(learner.trained)[:MAX_SHOWN]
 
 
 def _losses(scalars: Mapping[str, float]) -> list[tuple[str, str]]:

@@ -128,13 +128,21 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 def _level_line(level: LogRecord) -> str:
     """Return the line about a level's sub-episodes."""
     of = {_short(name): value for name, value in level.scalars.items()}
-    line = f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"
-    if of["goal_share"] or of["distance"]:  # a level without goals is nowhere near one
-        line += f", {of['goal_share']:.1%} reach the goal, distance {of['distance']:.3g}"
+    if "sub_episodes" not in of:
+        return "none of its sub-episodes ended"
+    parts = [f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"]
+    if of.get("steps", of["decisions"]) != of["decisions"]:
+        parts[0] += f" ({of['steps']:,.1f} steps)"
+    if not of["goal_share"] == of["distance"] == 0:  # it has goals, and is near one at times
+        parts.append(f"{of['goal_share']:.1%} reach the goal, distance {of['distance']:.3g}")
+    if "graph_places" in of:
+        parts.append(f"graph of {of['graph_places']:,.0f} places, {of['graph_edges']:,.0f} edges")
+    if "planning_seconds" in of:
+        parts.append(f"{1000 * of['planning_seconds']:.3g} ms of planning a decision")
     if "fork_steps" in of:
-        line += f"; {of['fork_certified_share']:.1%} certified, {of['fork_changed_share']:.1%} "
-        line += f"changed, {of['fork_steps']:,.0f} steps in forks"
-    return line
+        shares = f"{of['fork_certified_share']:.1%} certified, {of['fork_changed_share']:.1%}"
+        parts.append(f"{shares} changed, {of['fork_steps']:,.0f} steps in forks")
+    return ", ".join(parts)
 
 
 def _short(name: str) -> str:

@@ -54,12 +54,16 @@ _AGENT = (
     ("Graph of way-points", "graph/.+"),
 )
 _LEVEL = (
+    ("Whether it learns", "level/learns"),
     ("Sub-goals reached", "level/goal_share evaluation_level/goal_share"),
     ("Distance to the sub-goal, at start and end", "level/distance_at_start level/distance"),
     ("Ends of sub-episodes", "level/(horizon|outer|terminated|truncated)_share"),
     ("Decisions in a sub-episode", "level/decisions evaluation_level/decisions"),
+    ("Environment steps in a sub-episode", "level/steps evaluation_level/steps"),
     ("Return of the level", "level/return evaluation_level/return"),
     ("Decisions tested, and penalised", "level/tested_share level/penalised_share"),
+    ("Size of the graph", "level/graph_(places|edges)"),
+    ("Seconds of planning a decision", "level/planning_seconds evaluation_level/planning_seconds"),
 )
 
 

@@ -28,7 +28,7 @@ from coach_rl.environments.goal_worlds.maze_map import (
 from coach_rl.environments.mujoco import MujocoState
 
 _TILT = 1.0
-"""Of the torso's own axis: at most a quarter turn from upright, where it stands at a sub-goal."""
+"""Threshold of the torso's own axis at a sub-goal: at most a quarter turn from upright."""
 _ROUGH = (2.0, 0.1, 0.002)
 """Friction of the bottleneck's walls: sliding, torsional, rolling."""
 

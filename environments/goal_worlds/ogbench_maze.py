@@ -32,14 +32,14 @@ class OGBenchMaze(PackagedMaze):
 
     mark: ClassVar[str] = "target"
     body: ClassVar[str]
-    """What moves, by the package's name."""
+    """Name of the body that moves, the package's."""
     size: ClassVar[str]
-    """Which maze, by the package's name."""
+    """Name of the maze, the package's."""
     cell_size: ClassVar[float] = 4.0
 
     frame_skip: int = 5
     task: Literal[0, 1, 2, 3, 4, 5] = 0
-    """Which task all episodes have; 0: each draws one of the five."""
+    """Number of the task that all episodes have; 0: each draws one of the five."""
 
     @property
     def layout(self) -> Layout:

@@ -11,6 +11,7 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.environments.toy.bit_flip import BitFlip, BitFlipParameters
     from coach_rl.environments.toy.chain import Chain, ChainParameters
+    from coach_rl.environments.toy.gates import Gates, GatesParameters
     from coach_rl.environments.toy.goal_point_mass import GoalPointMass, GoalPointMassParameters
     from coach_rl.environments.toy.one_step import OneStepParameters
     from coach_rl.environments.toy.point_mass import PointMass, PointMassParameters
@@ -19,7 +20,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BitFlip", "BitFlipParameters", "Chain", "ChainParameters", "GoalPointMass",
-    "GoalPointMassParameters", "OneStepParameters", "PointMass", "PointMassParameters", "SteadyPay",
-    "SteadyPayParameters",
+    "BitFlip", "BitFlipParameters", "Chain", "ChainParameters", "Gates", "GatesParameters",
+    "GoalPointMass", "GoalPointMassParameters", "OneStepParameters", "PointMass",
+    "PointMassParameters", "SteadyPay", "SteadyPayParameters",
 ]  # fmt: skip

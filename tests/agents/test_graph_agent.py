@@ -119,6 +119,19 @@ def test_way_points_lead_along_the_diagonal_and_end_at_the_goal_itself():
     np.testing.assert_allclose(wanted, [[1.5, 1.5], [3.5, 3.5], [3.4, 3.7]], atol=1e-6)
 
 
+def test_size_of_the_graph_and_time_of_planning_are_told_of_each_stack_by_itself():
+    agent, clock = build(), Clock(phase=Phase.TRAIN)
+    training, evaluation = agent.new_rows(3, 0), agent.new_rows(3, 0)
+    size = {"graph_places": 16.0, "graph_edges": float(len(agent.graph.grid.begins))}
+    seen = request([[0.5, 0.5]] * 3, [[3.5, 0.5]] * 3)
+    agent.act(training, seen, clock)
+    agent.act(training, seen, clock)
+    seconds = training.planning_seconds
+    assert agent.planning(evaluation) == size
+    assert agent.planning(training) == {**size, "planning_seconds": seconds / 6}
+    assert agent.planning(training) == size
+
+
 def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
     agent = build()
     rows = agent.new_rows(3, seed=0)

@@ -19,6 +19,7 @@ from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import End
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.graph_managers import (
     HACGraphManager,
@@ -124,6 +125,124 @@ def test_a_stack_stopped_with_every_level_in_mid_sub_episode_resumes_bit_for_bit
     assert_same_state(whole.state_dict(), resumed.state_dict())
     for manager in (whole, stopped, resumed):
         manager.close()
+
+
+TIMED = TimedGoalSpace.of(PLACES, longest=9)
+
+
+def timed_stack(kinds=("ddpg", "td3", "ddpg"), longest=(9, 4)):
+    top, *below = stack((4, None, None), kinds=kinds)
+    spaces = [TimedGoalSpace.of(PLACES, longest=each) for each in longest]
+    return (
+        top,
+        *(replace(level, goal_space=space) for level, space in zip(below, spaces, strict=True)),
+    )
+
+
+def test_a_timed_stack_stopped_in_the_middle_of_its_sub_goals_resumes_bit_for_bit():
+    params = parameters(timed_stack())
+    whole, stopped, resumed = built(params), built(params), built(params)
+    drained(whole)
+    for _ in stopped.improve():
+        rows = stopped.state_dict()["training"]["top"]["environment"]["rows"]
+        times = rows["goal"][:, -1]
+        if stopped.clock.environment_steps > 200 and stopped.is_settled and times.min() > 0:
+            break
+    assert ((times > 0) & (times < 9)).any(), "the test wants times that run"
+    resumed.load_state_dict(stopped.state_dict())
+    drained(resumed)
+    assert resumed.clock.training_steps == whole.clock.training_steps > 100
+    assert_same_state(whole.state_dict(), resumed.state_dict())
+    for manager in (whole, stopped, resumed):
+        manager.close()
+
+
+def test_sub_goals_with_a_time_end_when_it_is_up_and_are_learned_from_as_they_were():
+    manager = built(parameters(timed_stack(kinds=("ddpg",) * 3)))
+    drained(manager)
+    _, middle, low = (each.memory for each in manager.graph.agents.values())
+    kept = low.trajectories("low")
+    left = np.rint(kept["/next_observations/time_left"][..., 0] * 4)
+    before = np.rint(kept["/observations/time_left"][..., 0] * 4)
+    mask = kept["/mask"]
+    assert (before - left)[mask].tolist() == [1] * mask.sum(), "a step takes a step"
+    assert set(before[mask]) <= {1, 2, 3, 4}
+    is_up, terminated = (left == 0) & mask, kept["/terminated"]
+    np.testing.assert_array_equal(terminated, is_up)
+    assert set(kept["/rewards"][is_up]) == {0, 1}
+    assert set(kept["/rewards"][mask & ~is_up]) == {0}
+    above = middle.trajectories("middle")
+    asked = np.ceil(above["/agents/middle/actions"][..., -1]).clip(1, 4)
+    assert (above["/durations"] <= asked)[above["/mask"]].all()
+    assert (above["/durations"] == asked)[above["/mask"]].mean() > 0.5, "unless something ended it"
+    manager.close()
+
+
+def test_values_of_goals_with_a_time_lie_between_their_rewards():
+    manager = built(parameters(timed_stack(kinds=("ddpg", "td3", "ddpg"))))
+    agents = manager.graph.agents
+    clips = {name: each.learner.clip_targets for name, each in agents.items()}
+    assert clips == {"top": (-4.0, 0.0), "middle": (-1.0, 1.0), "low": (0.0, 1.0)}
+    layouts = {name: each.memory.layout for name, each in agents.items()}
+    assert layouts["top"].hindsight_actions.penalty == -4.0
+    assert layouts["middle"].hindsight_actions.penalty == -1.0
+    manager.close()
+
+
+def test_a_stack_that_stops_on_failure_learns_without_hindsight_actions_and_resumes_bit_for_bit():
+    top, *below = stack()
+    strict = replace(top, agent=agent(actions=None), stops_on_failure="training")
+    params = parameters((strict, *below))
+    whole, stopped, resumed = built(params), built(params), built(params)
+    records = drained(whole)
+    shares = [
+        record.scalars["level/failure_share"]
+        for record in records
+        if record.kind == "level"
+        and record.level == "top"
+        and "level/failure_share" in record.scalars
+    ]
+    assert max(shares) > 0
+    kept = whole.graph.agents["top"].memory.trajectories("top")
+    failed = kept["/rewards"] == -4.0
+    assert 0 < failed.sum() < kept["/mask"].sum()
+    np.testing.assert_array_equal(failed, kept["/terminated"] & (kept["/rewards"] < 0))
+    drained(stopped, 250)
+    resumed.load_state_dict(stopped.state_dict())
+    drained(resumed)
+    assert_same_state(whole.state_dict(), resumed.state_dict())
+    for manager in (whole, stopped, resumed):
+        manager.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"stops_on_failure": "always"},
+            "level 'top': hindsight actions turn sub-goals .* choose one",
+        ),
+        (
+            {
+                "stops_on_failure": "always",
+                "horizon": None,
+                "agent": agent(actions=None, bound_values=False),
+                "goal_space": TIMED,
+            },
+            "level 'top': the goals of the top level come from the environment, .* no time",
+        ),
+    ],
+)
+def test_what_excludes_each_other_at_the_top_is_said(change, message):
+    top, *below = stack((4, 3))
+    with pytest.raises(ConfigurationError, match=message):
+        built(parameters((replace(top, **change), *below)))
+
+
+def test_a_level_stops_on_failures_of_levels_that_have_goals():
+    *above, low = stack((4, 3))
+    with pytest.raises(ParameterError, match="level 'low' stops_on_failure='always', and no level"):
+        parameters((*above, replace(low, stops_on_failure="always")))
 
 
 def test_every_step_and_every_decision_becomes_one_transition():

@@ -638,7 +638,7 @@ def test_options_below_are_refused():
 
 
 def test_a_frozen_level_below_is_refused_unless_nothing_is_corrected():
-    assert f"{BELOW} is frozen and remembers nothing" in refusal(stack(frozen=True))
+    assert f"{BELOW} remembers nothing while it is frozen" in refusal(stack(frozen=True))
     manager = built(stack(top_agent(correction=None), frozen=True))
     manager.run()
     manager.close()

@@ -1,5 +1,6 @@
 """Option-critic: what options are worth where they end, and where they learn to end."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from skill_stacks import SPACE, low_agent, option_critic, ppo, stack
 
+from coach_rl.agents.option_critic_agent import continued
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
@@ -40,6 +42,31 @@ def test_ends_of_options_are_worth_what_the_best_option_is():
     assert not over.all()
     torch.testing.assert_close(found, torch.where(over, best, own))
     assert (best > own + 1e-4).any(), "the test wants options of different values"
+    graph_manager.close()
+
+
+def test_advantages_continue_under_the_next_option():
+    """Only real episodes, and what was left out in a heat-up, end them."""
+    graph_manager = stack(option_critic(ppo("skills", 1_000, normalised=False)), OPTIONS)
+    for _ in range(2):
+        list(graph_manager.train_and_act(EnvironmentSteps(5 * 20)))
+        list(graph_manager.heatup(EnvironmentSteps(5 * 3)))
+    memory = low_agent(graph_manager).memory
+    rollout, grid = memory.rollout(torch.device("cpu")), memory.grid()
+    found = continued(rollout, grid)
+    ways = set()
+    for row in grid.index.T:
+        for this, after in itertools.pairwise(row.tolist()):
+            is_next = np.array_equal(
+                rollout.next_observation["observation"][this],
+                rollout.observation["observation"][after],
+            )
+            ended, over = bool(rollout.truncated[this]), bool(rollout.extras["episode_over"][this])
+            assert bool(found.truncated[this]) == (ended and (over or not is_next))
+            if ended and not over and is_next:
+                assert found.follows[after]
+            ways.add((ended, over, is_next))
+    assert {(True, False, True), (True, True, False), (False, False, True)} <= ways
     graph_manager.close()
 
 

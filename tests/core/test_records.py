@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import Directive, End, EnvResponse, take
+from coach_rl.core.records import Directive, End, EnvResponse, missed, take
 from coach_rl.core.steps import EnvironmentSteps
 
 
@@ -98,8 +98,8 @@ def test_reasons_of_an_end_combine_and_fit_a_byte():
     assert End.GOAL in both
     assert End.HORIZON not in both
     values = [int(end) for end in End]
-    assert values == [1, 2, 4, 8, 16, 32]
-    assert np.uint8(sum(values)) == 63
+    assert values == [1, 2, 4, 8, 16, 32, 64]
+    assert np.uint8(sum(values)) == 127
 
 
 def test_take_picks_rows_of_every_key_by_numbers_masks_and_slices():
@@ -133,3 +133,10 @@ def test_a_clock_restores_its_phase_and_counters_but_keeps_its_own_plan():
         training_steps=7,
         planned=EnvironmentSteps(400),
     )
+
+
+def test_a_goal_is_missed_where_nothing_but_the_level_itself_ended_it():
+    ends = [0, End.HORIZON, End.FAILURE, End.HORIZON | End.FAILURE]
+    others = [End.HORIZON | each for each in End if each not in (End.HORIZON, End.FAILURE)]
+    found = missed(np.array([*ends, *others], np.uint8))
+    assert found.tolist() == [False, True, True, True, *[False] * len(others)]

@@ -10,7 +10,7 @@ import runpy
 import shlex
 import sys
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -20,10 +20,13 @@ import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.graph_agent import GraphAgentParameters
+from coach_rl.agents.landmarks import LandmarkParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.agents.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.flag_overrides import overrides_of
@@ -35,6 +38,7 @@ from coach_rl.core.inspection import InspectParameters, parse_inspections
 from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.experiment.preset_file import load_preset
@@ -43,7 +47,9 @@ from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    GraphManager,
     GraphParameters,
+    HACGraphManager,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
@@ -292,6 +298,31 @@ def certified_plans():
     return GraphParameters(levels=(top, low), environment=environment, schedule=schedule)
 
 
+SKILLS = {
+    "PointMass_PPO_Skills": {"steps": 512, "rollout": 64, "skills": "option_critic"},
+    "PointMass_DIAYN": {"steps": 2_200, "batch": 4, "updates_per_step": 1.0},
+}
+"""Presets that learn skills, and changes by which they log soon."""
+
+
+def guided_hierarchy():
+    """Two levels, of which the upper one has whatever guides sub-goals."""
+    places = GoalSpace(key="achieved_goal", low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
+    agent = TD3AgentParameters(
+        learning=LearningParameters(batch=4, learning_starts=4, report_every=4)
+    )
+    guide = SubGoalGuideParameters(landmarks=LandmarkParameters(novelty=None))
+    return GraphParameters(
+        levels=(
+            LevelParameters(name="top", agent=replace(agent, guide=guide)),
+            LevelParameters(name="low", agent=agent, goal_space=places, horizon=4),
+        ),
+        environment=GoalPointMassParameters(),
+        schedule=ScheduleParameters(training=EnvironmentSteps(96), evaluation_interval=None),
+        num_envs=4,
+    )
+
+
 def infos_of(environment):
     return ("is_success",) if isinstance(environment, GoalPointMassParameters) else ()
 
@@ -331,9 +362,47 @@ def metrics_of_runs():
         with BasicRLGraphManager(parameters) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars, *record.arrays}
+    planner = LevelParameters(
+        name="graph",
+        agent=GraphAgentParameters(spacing=1.0),
+        goal_space=GoalWorldParameters(level="point_maze_u").task.goal_space,
+        frozen_from=EnvironmentSteps(200),
+    )
+    walker = LevelParameters(
+        name="low",
+        agent=ScriptedAgentParameters(policy="still"),
+        goal_space=GoalWorldParameters(level="point_maze_u").task.subgoal_space,
+        horizon=5,
+    )
+    with GraphManager(
+        GraphParameters(
+            levels=(planner, walker),
+            environment=GoalWorldParameters(level="point_maze_u"),
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(240),
+                evaluation_interval=EnvironmentSteps(120),
+                evaluation_episodes=EnvironmentEpisodes(1),
+                progress_interval=EnvironmentSteps(60),
+            ),
+        )
+    ) as graph_manager:
+        for record in graph_manager.improve():
+            names |= {*record.scalars}
     with load_preset(find_preset("Pendulum_HAC")).build(
         {"steps": 3_000, "evaluation_interval": 1_500, "updates_per_step": 0.001}
     ) as graph_manager:
+        stack = graph_manager.parameters.stack
+        top = replace(stack[0], stops_on_failure="training")
+        top = replace(top, agent=replace(top.agent, actions=None))
+        strict = replace(graph_manager.parameters, stack=(top, *stack[1:]))
+    with HACGraphManager(strict) as graph_manager:
+        for record in graph_manager.improve():
+            names |= {*record.scalars}
+    for preset, changes in SKILLS.items():
+        with load_preset(find_preset(preset)).build(changes) as graph_manager:
+            for record in graph_manager.improve():
+                names |= {*record.scalars}
+    with HRLGraphManager(guided_hierarchy()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
     with HRLGraphManager(certified_plans()) as graph_manager:
@@ -341,6 +410,7 @@ def metrics_of_runs():
             names |= {*record.scalars}
     names |= names_of_what_is_wrong()
     names = {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
+    names = {re.sub("/(option_[a-z_]+)/[0-9]+", r"/\1", name) for name in names}
     return {re.sub("signals/.+/", "signals/<signal>/", name) for name in names}
 
 

@@ -7,6 +7,7 @@ from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
     ChainParameters,
+    GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
     PointMassParameters,
@@ -23,6 +24,7 @@ TOYS = {
     "slippery_chain": ChainParameters(length=4, slip=0.2),
     "index_chain": ChainParameters(observation="index"),
     "point_mass": PointMassParameters(max_episode_steps=8),
+    "gates": GatesParameters(max_episode_steps=12),
     "goal_point_mass": GoalPointMassParameters(max_episode_steps=8),
     "ending_goals": GoalPointMassParameters(threshold=0.4, terminate=True, max_episode_steps=20),
 }

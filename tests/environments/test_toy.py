@@ -12,6 +12,8 @@ from coach_rl.environments.toy import (
     BitFlipParameters,
     Chain,
     ChainParameters,
+    Gates,
+    GatesParameters,
     GoalPointMass,
     GoalPointMassParameters,
     OneStepParameters,
@@ -124,6 +126,43 @@ def test_goal_point_mass_judges_by_the_goal():
     assert reached.all()
 
 
+def test_a_closed_gate_throws_the_mass_back_and_an_open_one_lets_it_pass():
+    world = Gates(GatesParameters(period=40, open_steps=6))
+    state = {
+        "position": np.array([[-0.35], [-0.35], [-0.35], [0.2], [0.25]]),
+        "velocity": np.full((5, 1), 0.1),
+        "clock": np.array([[5.0, 20], [6, 20], [39, 20], [20, 0], [0, 20]]),
+        "goal": np.full((5, 1), 0.7),
+    }
+    step = world.step(state, np.array([[1.0]] * 5), NO_LUCK)
+    # velocity 0.8 * 0.1 + 0.03 = 0.11: over the gate at -0.3, and from 0.2 over that at 0.3
+    places = [-0.24, -0.9, -0.9, 0.31, -0.9]
+    np.testing.assert_allclose(step.state["position"][:, 0], places)
+    np.testing.assert_allclose(step.state["velocity"][:, 0], [0.11, 0, 0, 0.11, 0])
+    assert step.state["clock"][:, 0].tolist() == [6, 7, 0, 21, 1]
+    assert not step.terminated.any()
+
+
+def test_the_gates_episode_ends_at_its_goal():
+    world = Gates(GatesParameters())
+    state = world.start(np.array([[0.5, 0.0, 0.999]]))
+    assert {name: values.tolist() for name, values in state.items()} == {
+        "position": [[-0.9]],
+        "velocity": [[0.0]],
+        "clock": [[0, 39]],
+        "goal": [[0.75]],
+    }
+    seen = world.observe({**state, "clock": np.array([[10.0, 20.0]])})["observation"]
+    np.testing.assert_allclose(seen, [[-0.9, 0, 1, 0, 0, -1]], atol=1e-6)
+    near = {**state, "position": np.array([[0.72]])}
+    step = world.step(near, np.zeros((1, 1)), NO_LUCK)
+    assert step.terminated.all()
+    assert step.reward.tolist() == [0]
+    assert world.step(state, np.zeros((1, 1)), NO_LUCK).reward.tolist() == [-1]
+    here = np.array([[0.72], [0.6]], np.float32)
+    assert world.compute_reward(here, np.float32([[0.75], [0.75]])).tolist() == [0, -1]
+
+
 def test_compute_reward_works_on_any_shape():
     sparse = GoalPointMass(GoalPointMassParameters(threshold=0.5))
     dense = GoalPointMass(GoalPointMassParameters(reward="dense"))
@@ -146,6 +185,7 @@ def test_compute_reward_works_on_any_shape():
         (lambda: GoalPointMassParameters(max_episode_steps=0), "max_episode_steps"),
         (lambda: GoalPointMassParameters(threshold=0), "threshold"),
         (lambda: GoalPointMassParameters(reward="shaped"), "reward"),
+        (lambda: GatesParameters(open_steps=40), r"open_steps must be less than period \(40\)"),
         (lambda: BitFlipParameters(bits=0), "BitFlipParameters.bits must be int > 0, got 0"),
         (lambda: SteadyPayParameters(max_episode_steps=0), "max_episode_steps must be int > 0"),
         (lambda: SteadyPayParameters(low=3), "low must lie below high, .* got 3.0 and 3.0"),

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,11 @@ class WalkGraphManager(GraphManager):
     def spaces(self) -> EnvironmentSpaces:
         place = spaces.Dict({"observation": spaces.Box(-1, 1)})
         return EnvironmentSpaces(observation=place, action=spaces.Discrete(2))
+
+    @property
+    def graph(self) -> Any:
+        simulators = SimpleNamespace(spaces=self.spaces, recv=None)
+        return SimpleNamespace(training=SimpleNamespace(simulators=simulators), agents={})
 
     @property
     def clock(self) -> Clock:

@@ -149,6 +149,21 @@ RUNS = {
         steps=1200,
         changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40",
     ),
+    "Gates_HiTS": GoldenRun(
+        preset="Gates_HiTS",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; horizon=8; longest=10; "
+        + learning("stack.0.agent.learner", "stack.1.agent.learner"),
+    ),
+    "Gates_HiTS, no times, stopping on failure": GoldenRun(
+        preset="Gates_HiTS",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; hierarchy=hac; horizon=8; longest=10; "
+        + "stack.0.agent.actions=None; stack.0.stops_on_failure=training; "
+        + learning("stack.0.agent.learner", "stack.1.agent.learner"),
+    ),
     "LunarLander_DQN": GoldenRun(
         preset="LunarLander_DQN", steps=200, changes=OFF_POLICY, package="Box2D"
     ),
@@ -268,7 +283,11 @@ def figures(run: GoldenRun, folder: Path) -> dict[str, Any]:
 
 def untimed(scalars: dict[str, float]) -> dict[str, float]:
     """The scalars that are no times."""
-    return {name: value for name, value in scalars.items() if not name.startswith("time/")}
+    return {
+        name: value
+        for name, value in scalars.items()
+        if not name.startswith("time/") and not name.endswith("/planning_seconds")
+    }
 
 
 def networks(tensors: dict[str, np.ndarray[Any, Any]]) -> dict[str, list[float]]:

@@ -18,6 +18,7 @@ from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.timed_goals import TimedGoalSpace
 
 TESTING_SEED = 5
 
@@ -33,9 +34,17 @@ class Level:
     goal_is_terminal: bool = True
     testing_rate: float = 0.0
     frozen: bool = False
+    stops_on_failure: str = "never"
+    failure_reward: float | None = None
+    may_freeze: bool = False
     certify: CertifyParameters | None = None
     ends_options: bool = False
     """The level's agent ends its options itself, by `stops`."""
+
+    @property
+    def bits(self):
+        """The reasons of an end that the level's logs count."""
+        return [bit for bit in End if bit != End.FAILURE or self.stops_on_failure != "never"]
 
 
 class Walk:
@@ -79,15 +88,20 @@ def decide(space, below, seen, told):
     if below is not None:
         here = seen[list(below.elements or (0, 1, 2))]
         turned = np.sin(3 * here + hint)
+        # Times before 0 and behind the longest are clipped.
+        time = []
+        if isinstance(below, TimedGoalSpace):
+            time = [below.longest * abs(2 * math.sin(seen.sum() + hint)) - 0.3]
         if below.relative:
-            return (2 * turned).astype(np.float32)
+            return np.append(2 * turned, time).astype(np.float32)
         goal = here + 2 * turned
         for element in below.angles:
             goal[element] = 3.1 * turned[element]
-        return goal.astype(np.float32)
+        return np.append(goal, time).astype(np.float32)
     action = np.cos(3 * seen + hint)
     if isinstance(space, GoalSpace):
         elements = list(space.elements or (0, 1, 2))
+        told = told[: len(elements)]
         action[elements] = told if space.observed == "relative" else told - seen[elements]
     return np.clip(action, -1, 1)
 
@@ -101,6 +115,8 @@ def clipped(space: GoalSpace, action) -> np.ndarray:
     if space.relative:
         high = high - low if space.reach is None else np.array(space.reach, np.float32)
         low = -high
+    if isinstance(space, TimedGoalSpace):
+        low, high = np.append(low, np.float32(0)), np.append(high, np.float32(space.longest))
     return np.clip(action, low, high)
 
 
@@ -201,23 +217,43 @@ class PlainGoals:
 
 @dataclass
 class Order:
-    """What a level is told: a goal or an option."""
+    """What a level is told: a goal or an option; a goal may be wanted at a time."""
 
     goals: PlainGoals | None
     value: np.ndarray
+    due: int | None = None
+    """The step of the walk at which the goal is to hold; None: at any."""
 
-    def shown(self, seen) -> np.ndarray:
-        return self.value if self.goals is None else self.goals.shown(seen, self.value)
+    def shown(self, seen, now) -> np.ndarray:
+        if self.goals is None:
+            return self.value
+        shown = self.goals.shown(seen, self.value)
+        if self.due is None:
+            return shown
+        return np.append(shown, np.float32(self.due - now) / self.goals.space.longest)
 
-    def is_reached(self, seen) -> bool:
-        return self.goals is not None and self.goals.is_reached(seen, self.value)
+    def is_up(self, now) -> bool:
+        """Whether its time is up."""
+        return self.due is not None and now >= self.due
+
+    def is_reached(self, seen, now) -> bool:
+        if self.goals is None or (self.due is not None and now < self.due):
+            return False
+        return self.goals.is_reached(seen, self.value)
+
+    def is_over(self, seen, now) -> bool:
+        """Whether the levels below have nothing left to do for it."""
+        return self.is_reached(seen, now) or self.is_up(now)
+
+    def reward(self, seen, now) -> float:
+        if self.due is None:
+            return self.goals.reward(seen, self.value)
+        if not self.is_up(now):
+            return 0.0
+        return self.goals.reward(seen, self.value) + (self.goals.space.reward == "sparse")
 
     def distance(self, seen) -> float:
         return 0.0 if self.goals is None else self.goals.distance(seen, self.value)
-
-
-def is_success(end):
-    return bool(end & (End.GOAL | End.OUTER))
 
 
 # The stack.
@@ -240,10 +276,14 @@ class Answer:
 
 
 class Recursion:
-    """One environment played until the phases are used up, one phase for each step."""
+    """One environment played until the phases are used up, one phase for each step.
 
-    def __init__(self, seed, row, levels, phases, discount):
+    Where levels are in phases of their own, `own_phases` has them by name, for each step.
+    """
+
+    def __init__(self, seed, row, levels, phases, discount, own_phases=None):
         self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
+        self.own_phases = own_phases or [{}] * len(phases)
         self.row, self.steps = row, 0
         self.transitions = [[] for _ in levels]
         self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
@@ -263,9 +303,20 @@ class Recursion:
     def is_tested(self, depth):
         """Whether the level tests its next decision, of its own accord."""
         rate = self.levels[depth].testing_rate
-        if rate == 0 or self.phases[self.steps] is not Phase.TRAIN:
+        if rate == 0 or not self.may_test(depth, self.steps):
             return False
         return bool(self.noise[depth].draw(np.array([self.row]))[0, 0] < rate)
+
+    def may_test(self, depth, step):
+        """Whether a level tests decisions at a step: not where it acts at random."""
+        own = self.own_phases[step].get(self.levels[depth].name)
+        return self.phases[step] is Phase.TRAIN and own is not Phase.HEATUP
+
+    def phase_of(self, depth, step):
+        level = self.levels[depth]
+        return (
+            Phase.TEST if level.frozen else self.own_phases[step].get(level.name, self.phases[step])
+        )
 
     def episode(self, depth, order, outer, *, quiet):
         """Play a level's sub-episode as it is told; at the top, play one after the other.
@@ -290,14 +341,22 @@ class Recursion:
             action, tested, answer = self.decision(depth, order, outer, quiet)
             decisions += 1
             reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
+            heard = self.phase_of(depth, self.steps - 1)
+            if level.may_freeze and known["phase"] is Phase.TEST:
+                heard = Phase.TEST  # what came of a decision of a frozen agent is not for learning
             following = self.given_goal() if depth == 0 and not end else order
             self.transitions[depth].append(
                 {
                     **known,
+                    "heard": heard,
                     "action": np.array(action).tolist(),
                     "after": answer.after.tolist(),
-                    "told after": None if order is None else order.shown(answer.after).tolist(),
-                    "told next": None if order is None else following.shown(answer.after).tolist(),
+                    "told after": None
+                    if order is None
+                    else order.shown(answer.after, self.steps).tolist(),
+                    "told next": None
+                    if order is None
+                    else following.shown(answer.after, self.steps).tolist(),
                     "reward": reward,
                     "terminated": is_final,
                     "truncated": bool(end) and not is_final,
@@ -307,9 +366,9 @@ class Recursion:
                     "tested": tested,
                 }
             )
-            if self.phases[self.steps - 1] is Phase.TRAIN and level.testing_rate > 0:
+            if self.may_test(depth, self.steps - 1) and level.testing_rate > 0:
                 # Failed where the level below used up its horizon and met no other end.
-                is_failed = tested and answer.end == End.HORIZON
+                is_failed = tested and is_missed(answer.end)
                 totals.update(decided=1, tested_share=tested, penalised_share=is_failed)
             returns += reward
             reward_up += answer.reward * self.discount**duration
@@ -322,13 +381,14 @@ class Recursion:
             distance = 0.0 if order is None else order.distance(answer.after)
             totals.update(sub_episodes=1, decisions=decisions, distance=distance)
             totals.update({"return": returns, "distance_at_start": distance_at_start})
-            shares = {bit.name.lower(): bool(end & bit) for bit in End}
+            shares = {bit.name.lower(): bool(end & bit) for bit in level.bits}
             is_ended = shares.pop("option")
             totals.update({f"{name}_share": share for name, share in shares.items()})
+            totals.update(of_goal(order, duration))
             totals.update(of_option(level, order, is_ended, decisions, returns))
             if depth:
                 return Answer(began, answer.after, reward_up, duration, answer.real, end)
-            decisions, returns = 0, 0.0
+            decisions, returns, duration = 0, 0.0, 0
 
     def given_goal(self):
         """The top's goal, which is the walk's own and may move within an episode."""
@@ -340,17 +400,17 @@ class Recursion:
         seen = self.walk.position
         return {
             "seen": seen.tolist(),
-            "told": None if order is None else order.shown(seen).tolist(),
+            "told": None if order is None else order.shown(seen, self.steps).tolist(),
             "starts": starts,
             "fresh": self.fresh[depth],
             "quiet": quiet,
-            "phase": Phase.TEST if self.levels[depth].frozen else self.phases[self.steps],
+            "phase": self.phase_of(depth, self.steps),
         }
 
     def decision(self, depth, order, outer, quiet):
         """The action, whether it is tested, and what it leads to."""
         seen, is_lowest = self.walk.position.copy(), depth == len(self.levels) - 1
-        told = None if order is None else order.shown(seen)
+        told = None if order is None else order.shown(seen, self.steps)
         below = None if is_lowest else self.levels[depth + 1].goal_space
         action = decide(self.levels[depth].goal_space, below, seen, told)
         tested = self.is_tested(depth) or quiet
@@ -367,43 +427,46 @@ class Recursion:
         goals = PlainGoals(below)
 
         def follow(stack, action):
-            asked = Order(goals, goals.target(action, seen))
+            due = None
+            if isinstance(below, TimedGoalSpace):
+                due = stack.steps + max(1, math.ceil(action[-1]))
+            asked = Order(goals, goals.target(action, seen), due)
             return stack.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
 
         action = clipped(below, action)
-        if self.levels[depth].certify is not None and self.phases[self.steps] is not Phase.HEATUP:
-            action = self.certified(depth, action, order, follow)
+        phase = self.own_phases[self.steps].get(self.levels[depth].name, self.phases[self.steps])
+        if self.levels[depth].certify is not None and phase is not Phase.HEATUP:
+            learns = phase is Phase.TRAIN
+            action = self.certified(depth, action, [*outer, *mine], follow, learns=learns)
         return action, tested, follow(self, action)
 
-    def certified(self, depth, action, order, follow):
+    def certified(self, depth, action, orders, follow, *, learns):
         """Try the action and its alternatives in copies of everything; what succeeds is taken."""
-        params, counts, below = (
-            self.levels[depth].certify,
-            self.forks[depth],
-            self.levels[depth + 1],
-        )
-        others = [
-            alternative(below.goal_space, action, number) for number in range(params.candidates - 1)
-        ]
-        tried = []  # of (action, end, distance)
+        params, counts = self.levels[depth].certify, self.forks[depth]
+        below = self.levels[depth + 1].goal_space
+        others = [alternative(below, action, number) for number in range(params.candidates - 1)]
+        tried = []  # of (action, end, whether it succeeds, distance)
         for candidate in (action, *others):
             if any((candidate == other).all() for other, *_ in tried):
                 continue
-            if params.prefer == "first" and any(is_success(end) for _, end, _ in tried):
+            if params.prefer == "first" and any(succeeds for _, _, succeeds, _ in tried):
                 continue
             fork = self.fork()
             answer = follow(fork, candidate)
             counts["steps"] += fork.steps - self.steps + sum(each["steps"] for each in fork.forks)
-            distance = order.distance(answer.after) if params.prefer == "nearest" else 0.0
-            tried.append((candidate, answer.end, distance))
-        good = [(distance, candidate) for candidate, end, distance in tried if is_success(end)]
+            succeeds = bool(answer.end & End.GOAL) or any(
+                order.is_reached(answer.after, fork.steps) for order in orders
+            )
+            distance = orders[-1].distance(answer.after) if params.prefer == "nearest" else 0.0
+            tried.append((candidate, answer.end, succeeds, distance))
+        good = [(distance, candidate) for candidate, _, succeeds, distance in tried if succeeds]
         taken = min(good, key=lambda each: each[0])[1] if good else action
         counts.update(decisions=1, tried=len(tried), succeeded=len(good), certified=bool(good))
         counts["changed"] += taken is not action
-        if params.learn and self.phases[self.steps] is Phase.TRAIN:
+        if params.learn and learns:
             self.tries[depth] += [
                 (candidate.tolist(), int(end))
-                for candidate, end, _ in tried
+                for candidate, end, *_ in tried
                 if candidate is not taken
             ]
         return taken
@@ -413,6 +476,7 @@ class Recursion:
         fork = copy.copy(self)
         fork.walk, fork.fresh = copy.deepcopy(self.walk), list(self.fresh)
         fork.phases = [Phase.TEST] * (self.steps + 10_000)
+        fork.own_phases = [{}] * len(fork.phases)
         fork.transitions, fork.tries = [[] for _ in self.levels], [[] for _ in self.levels]
         fork.totals, fork.forks = [[Counter() for _ in self.levels] for _ in range(2)]
         return fork
@@ -422,17 +486,32 @@ class Recursion:
         level, end = self.levels[depth], answer.real
         if level.horizon is not None and decisions >= level.horizon:
             end |= End.HORIZON
-        if any(above.is_reached(answer.after) for above in outer):
+        after, now = answer.after, self.steps
+        if any(above.is_over(after, now) for above in outer):
             end |= End.OUTER
         is_dead = bool(answer.real & End.TERMINATED)
         if order is None:
-            return answer.reward, is_dead, end
-        if order.goals is None:
-            return self.outcome_of_option(level, order, answer, is_dead=is_dead, end=end)
-        reward, is_reached = order.goals.reward(answer.after, order.value), False
-        if order.is_reached(answer.after):
-            end, is_reached = end | End.GOAL, level.goal_is_terminal
-        return reward, is_reached or (level.real_end_is_terminal and is_dead), end
+            reward, is_final = answer.reward, is_dead
+        elif order.goals is None:
+            reward, is_final, end = self.outcome_of_option(
+                level, order, answer, is_dead=is_dead, end=end
+            )
+        else:
+            reward, is_final = order.reward(after, now), order.is_over(after, now)
+            if order.is_reached(after, now):
+                end |= End.GOAL
+            elif is_final:
+                end |= End.HORIZON
+            is_final &= level.goal_is_terminal
+            is_final |= level.real_end_is_terminal and is_dead
+        is_training = self.phases[now - 1] is not Phase.TEST
+        is_strict = level.stops_on_failure == "always" or (
+            level.stops_on_failure == "training" and is_training
+        )
+        if is_strict and is_missed(answer.end) and not is_final and not end & End.GOAL:
+            worth = level.failure_reward
+            return (reward if worth is None else worth), True, end | End.FAILURE
+        return reward, is_final, end
 
     def outcome_of_option(self, level, order, answer, *, is_dead, end):
         """The same under an option."""
@@ -445,6 +524,16 @@ class Recursion:
         if level.ends_options and stops(answer.after):
             end |= End.OPTION
         return reward, is_dead, end
+
+
+def is_missed(end: End) -> bool:
+    """Whether a level used up its horizon, or stopped on a failure, and met no other end."""
+    return bool(end) and not end & ~(End.HORIZON | End.FAILURE)
+
+
+def of_goal(order, steps):
+    """The time that a level took for its goal, where it has one."""
+    return {} if order is None or order.goals is None else {"steps": steps}
 
 
 def of_option(level, order, is_ended, decisions, returns):

@@ -8,10 +8,11 @@ from gymnasium import spaces
 from plain_stack import TESTING_SEED, Level, Walk, alternative, decide, stops
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, TIME_KEY, GoalSpace, OptionSpace
 from coach_rl.core.records import End, EnvResponse
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.levels import LevelManager
 from coach_rl.levels.certifier import Certifier, Fork
 
@@ -117,7 +118,10 @@ class Scripted:
         if self.level.goal_space is None:
             return None
         key = OPTION_KEY if isinstance(self.level.goal_space, OptionSpace) else GOAL_KEY
-        return observation[key][i]
+        told = observation[key][i]
+        if isinstance(self.level.goal_space, TimedGoalSpace):
+            return np.append(told, observation[TIME_KEY][i])
+        return told
 
     def act(self, row_state, request, clock):
         observation, actions = request.observation, []
@@ -180,6 +184,7 @@ class Scripted:
                 "end": int(outcome.end[i]),
                 "below": int(outcome.below[i]),
                 "tested": bool(outcome.tested[i]),
+                "heard": clock.phase,
             }
             kept = self.transitions.setdefault(int(row), [])
             kept.append({**row_state.decisions.pop(row), **came})
@@ -227,13 +232,13 @@ def certifier(seeds, levels, index, agent, clock):
     fork_clock = Clock(phase=Phase.TEST, collects=True)
     top, _ = stacked(seeds, levels, fork_clock, 1.0, highest=index + 1)
     return Certifier(
-        level.certify,
+        level,
         agent=agent,
         fork=Fork(managers(top), clock=fork_clock, channel=SignalChannel()),
-        goal_space=level.goal_space,
         clock=clock,
         num_envs=len(seeds),
         seed=TESTING_SEED,
+        above=levels[:index],
     )
 
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from plain_stack import Level
 
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
 from coach_rl.core.records import End, EnvResponse
-from coach_rl.levels.judging import judged, moved_goals
+from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.levels.judging import failure_reward, judged, moved_goals, with_failures
 
 LINE = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,))
 LOW = Level(name="low", goal_space=LINE, horizon=3)
@@ -34,15 +36,17 @@ def answer(*, terminated=(), truncated=(), goals=None):
     )
 
 
-def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=()):
+def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=(), goal=GOALS, stops=False):
     judgement = judged(
         answered,
         level=level,
-        goal=GOALS,
+        goal=goal,
         decisions=np.array(decisions),
         outer_spaces=[LINE] * len(outer),
         outer_goals=[np.full((4, 1), place, np.float32) for place in outer],
     )
+    if stops:
+        judgement = with_failures(judgement, answered, level=level)
     assert judgement.end.dtype == np.uint8
     assert judgement.is_over.tolist() == (judgement.end > 0).tolist()
     return judgement
@@ -91,6 +95,82 @@ def test_without_goals_the_raw_reward_and_the_real_ends_count(space):
     assert judgement.terminated.tolist() == [False, True, False, False]
     assert judgement.truncated.tolist() == [False, False, False, True]
     assert judgement.difference is None
+
+
+ON_TIME = TimedGoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,), longest=5)
+AT_TIMES = np.array([[1.0, 2.0], [2.0, 0.0], [9.0, 0.0], [3.0, 1.0]], np.float32)
+
+
+def test_a_goal_with_a_time_ends_when_that_is_up_for_good_and_not_before():
+    judgement = judge(replace(LOW, goal_space=ON_TIME, horizon=None), answer(), goal=AT_TIMES)
+    # at its goal too early; there on time; elsewhere when the time is up; on its way
+    assert judgement.end.tolist() == [0, End.GOAL, End.HORIZON, 0]
+    assert judgement.reward.tolist() == [0, 1, 0, 0]
+    assert judgement.terminated.tolist() == [False, True, True, False]
+    assert not judgement.truncated.any()
+
+
+def test_a_real_end_before_the_time_is_up_cuts_off():
+    level = replace(LOW, goal_space=ON_TIME, horizon=None)
+    judgement = judge(level, answer(terminated=(0, 2), truncated=(3,)), goal=AT_TIMES)
+    missed = End.HORIZON | End.TERMINATED
+    assert judgement.end.tolist() == [End.TERMINATED, End.GOAL, missed, End.TRUNCATED]
+    assert judgement.terminated.tolist() == [False, True, True, False]
+    assert judgement.truncated.tolist() == [True, False, False, True]
+
+
+def test_the_time_of_an_outer_goal_cuts_off_when_it_is_up_whether_it_is_reached_or_not():
+    judgement = judged(
+        answer(),
+        level=LOW,
+        goal=np.full((4, 1), 8, np.float32),
+        decisions=np.ones(4),
+        outer_spaces=[ON_TIME],
+        outer_goals=[AT_TIMES],
+    )
+    assert judgement.end.tolist() == [0, End.OUTER, End.OUTER, 0]
+    assert judgement.truncated.tolist() == [False, True, True, False]
+
+
+def test_a_level_that_stops_on_failure_ends_for_good_where_the_one_below_missed_its_goal():
+    level = replace(LOW, horizon=6, stops_on_failure="always")
+    judgement = judge(level, answer(), stops=True)
+    # Who reached the own goal all the same has not failed.
+    assert judgement.end.tolist() == [End.GOAL, End.GOAL, End.FAILURE, End.FAILURE]
+    assert judgement.reward.tolist() == [0, 0, -6, -6]
+    assert judgement.terminated.all()
+    priced = judge(replace(level, failure_reward=-2.5), answer(), stops=True)
+    assert priced.reward.tolist() == [0, 0, -2.5, -2.5]
+    assert not (judge(level, answer()).end & End.FAILURE).any()
+
+
+def test_a_sub_goal_cut_short_by_a_real_end_is_no_failure():
+    level = replace(LOW, horizon=6, stops_on_failure="always")
+    judgement = judge(level, answer(terminated=(2,), truncated=(3,)), stops=True)
+    assert judgement.end.tolist() == [End.GOAL, End.GOAL, End.TERMINATED, End.TRUNCATED]
+    assert judgement.truncated.tolist() == [False, False, True, True]
+
+
+def test_a_failure_of_a_level_is_one_of_the_level_above():
+    seen = answer()
+    seen.end[:] = [End.FAILURE, End.FAILURE | End.OUTER, End.FAILURE | End.HORIZON, End.OUTER]
+    judgement = judge(Level(name="top", stops_on_failure="always"), seen, stops=True)
+    assert judgement.end.tolist() == [End.FAILURE, 0, End.FAILURE, 0]
+    assert judgement.reward.tolist() == [10, 20, 30, 40], "the environment's, without goals"
+    assert judgement.terminated.tolist() == [True, False, True, False]
+
+
+def test_a_failure_is_worth_what_is_worst_under_the_level_s_goals():
+    assert failure_reward(replace(LOW, horizon=6)) == -6
+    assert failure_reward(replace(LOW, goal_space=ON_TIME, horizon=None)) == 0
+    assert failure_reward(Level(name="top")) is None
+    for level in (
+        replace(LOW, horizon=None),
+        replace(LOW, goal_space=replace(LINE, reward="dense")),
+    ):
+        with pytest.raises(ConfigurationError, match="give its failure_reward"):
+            failure_reward(level)
+        assert failure_reward(replace(level, failure_reward=-9.0)) == -9
 
 
 def test_goals_that_the_environment_moves_count_where_the_sub_episode_continues():

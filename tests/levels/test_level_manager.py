@@ -8,6 +8,7 @@ import copy
 import itertools
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GoalSpace, OptionSpace
 from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.records import Directive
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.testing.states import assert_same_state
 
 
@@ -37,7 +39,8 @@ def goal_spaces(draw, *, is_top=False):
         low[element], high[element] = -np.pi, np.pi
     is_relative = draw(st.booleans())
     reach = tuple(draw(st.sampled_from([0.5, 1.5])) for _ in elements)
-    return GoalSpace(
+    longest = None if is_top else draw(st.none() | st.integers(1, 7))
+    return (GoalSpace if longest is None else partial(TimedGoalSpace, longest=longest))(
         low=tuple(low),
         high=tuple(high),
         threshold=tuple(draw(st.sampled_from([0.3, 0.8, 1.6])) for _ in elements),
@@ -66,15 +69,19 @@ def stacks(draw):
     for depth in range(count):
         has_goals = draw(st.sampled_from([True, False, True, True]))
         other = None if depth == 0 else draw(option_spaces())
+        space = draw(goal_spaces(is_top=depth == 0)) if has_goals else other
         levels.append(
             Level(
                 name=f"level {depth}",
-                goal_space=draw(goal_spaces(is_top=depth == 0)) if has_goals else other,
+                goal_space=space,
                 horizon=draw(st.integers(1, 5) if depth else st.none() | st.integers(1, 4)),
                 real_end_is_terminal=draw(st.booleans()),
-                goal_is_terminal=draw(st.booleans()),
+                goal_is_terminal=draw(st.booleans()) or isinstance(space, TimedGoalSpace),
                 testing_rate=draw(st.sampled_from([0.0, 0.5])),
                 frozen=draw(st.booleans()),
+                stops_on_failure=draw(st.sampled_from(["never", "training", "always"])),
+                failure_reward=-3.5 if has_goals else draw(st.sampled_from([None, -2.0])),
+                may_freeze=draw(st.booleans()),
                 ends_options=draw(st.booleans()),
             )
         )
@@ -96,8 +103,27 @@ def certifications(level):
 
 
 PHASES = st.lists(
-    st.tuples(st.sampled_from(list(Phase)), st.integers(10, 30)), min_size=1, max_size=4
+    st.tuples(
+        st.sampled_from(list(Phase)),
+        st.integers(10, 30),
+        st.dictionaries(st.integers(0, 3), st.sampled_from([Phase.HEATUP, Phase.TEST])),
+    ),
+    min_size=1,
+    max_size=4,
 )
+"""Stretches of a run: phase, ticks, and levels by their depth that are in another phase."""
+
+
+def own_phases(levels, phase, others):
+    """The phases of levels that have one of their own: HEATUP while others learn, or TEST."""
+    return {
+        level.name: others[depth]
+        for depth, level in enumerate(levels)
+        if depth in others
+        and (others[depth] is Phase.HEATUP or level.may_freeze)
+        and phase is not Phase.TEST
+        and others[depth] is not phase
+    }
 
 
 def assert_same_transitions(found, expected, where, *, is_dense):
@@ -154,9 +180,12 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
 ):
     """Also where it is saved and restored in the middle of whatever is open."""
     seeds, clock = [seed + i for i in range(company)], Clock()
-    phases = [phase for phase, ticks in stretches for _ in range(ticks)]
+    phases = [phase for phase, ticks, _ in stretches for _ in range(ticks)]
+    others = [
+        own_phases(levels, phase, own) for phase, ticks, own in stretches for _ in range(ticks)
+    ]
     top, agents = build(seeds, levels, clock, discount)
-    for tick, clock.phase in enumerate(phases):
+    for tick, (clock.phase, clock.levels) in enumerate(zip(phases, others, strict=True)):
         if tick == saved_at:
             state, before = top.state_dict(), agents
             top, agents = build([99] * company, levels, clock, discount)
@@ -165,7 +194,7 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
                 mine.transitions, mine.tries = other.transitions, other.tries
         top.recv()
     expected = [
-        Recursion(row_seed, row, levels, phases, discount).play()
+        Recursion(row_seed, row, levels, phases, discount, others).play()
         for row, row_seed in enumerate(seeds)
     ]
     for depth, (agent, manager) in enumerate(zip(agents, managers(top), strict=True)):
@@ -182,7 +211,7 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
     for row in range(company):
         assert len(agents[-1].transitions[row]) == len(phases), "a transition for each step"
         for upper, lower in itertools.pairwise(agents):
-            ended = sum(each["end"] > 0 for each in lower.transitions[row])
+            ended = sum(each["end"] > 0 for each in lower.transitions.get(row, []))
             assert len(upper.transitions.get(row, [])) == ended, "and for each sub-episode below"
 
 

@@ -13,6 +13,7 @@ def note(sums, rng, count):
         rng.choice([End.GOAL, End.HORIZON], count).astype(np.uint8),
         differences=(rng.normal(size=(count, 2)), rng.normal(size=(count, 2))),
         decisions=rng.integers(1, 9, count),
+        steps=rng.integers(1, 99, count),
         returns=rng.normal(size=count) * 0.1,
     )
 
@@ -24,13 +25,14 @@ def test_means_by_hand():
         np.array([End.GOAL, End.HORIZON | End.OUTER], np.uint8),
         differences=(np.array([[5.0, 12.0], [0.0, 1.0]]), np.array([[0.0, 0.0], [3.0, 4.0]])),
         decisions=np.array([2, 5]),
+        steps=np.array([10, 50]),
         returns=np.array([-1.0, -5.0]),
     )
     told = sums.drain()
     assert told["sub_episodes"] == 2
     assert told["distance_at_start"] == pytest.approx(7.0)
     assert told["distance"] == pytest.approx(2.5)
-    assert (told["decisions"], told["return"]) == (3.5, -3.0)
+    assert (told["decisions"], told["steps"], told["return"]) == (3.5, 30.0, -3.0)
     assert (told["goal_share"], told["horizon_share"], told["outer_share"]) == (0.5, 0.5, 0.5)
     assert sums.drain() == {}
 
@@ -42,6 +44,7 @@ def test_figures_of_options_by_hand():
             np.array([End.HORIZON, End.OPTION, End.OPTION | End.TRUNCATED], np.uint8),
             differences=None,
             decisions=np.array([4, 2, 3]),
+            steps=np.array([4, 2, 3]),
             returns=np.array([1.0, -2.0, 5.0]),
             options=np.array(options),
         )
@@ -69,16 +72,17 @@ def test_rows_that_are_not_counted_are_left_out_until_the_sums_are_drained():
             np.array([End.GOAL, End.HORIZON], np.uint8),
             differences=(np.array([[1.0], [3.0]]), np.array([[0.0], [3.0]])),
             decisions=np.array([4, 6]),
+            steps=np.array([8, 9]),
             returns=np.array([-3.0, -6.0]),
         )
         told = sums.drain()
-        names = ("sub_episodes", "goal_share", "decisions", "return", "distance_at_start")
+        names = ("sub_episodes", "goal_share", "decisions", "steps", "return", "distance_at_start")
         return [told[name] for name in names]
 
     sums = SubEpisodes()
     sums.count_only(np.array([True, False, True]))
-    assert told() == [1, 1, 4, -3, 1]
-    assert told() == [2, 0.5, 5, -4.5, 2]
+    assert told() == [1, 1, 4, 8, -3, 1]
+    assert told() == [2, 0.5, 5, 8.5, -4.5, 2]
 
 
 @pytest.mark.parametrize("every", [1, 3, 7])

@@ -206,7 +206,7 @@ def test_goal_steps_by_hand():
 
 
 def test_relabelling_by_hand():
-    rewards, ends = relabelled(
+    rewards, ends, reached = relabelled(
         bare(GOAL),
         goals=np.array([[1.0, 1.0]]),
         achieved=np.array([[[1.0, 1.4], [1.0, 3.0], [1.6, 1.0], [5.0, 5.0]]]),
@@ -217,6 +217,7 @@ def test_relabelling_by_hand():
     np.testing.assert_array_equal(rewards, [[0, -1, -1, -1]])
     # reached now; had reached the old goal, which counts no more; fell over; nothing
     np.testing.assert_array_equal(ends, [[True, False, True, False]])
+    np.testing.assert_array_equal(reached, [[True, False, False, False]])
 
 
 def test_dense_goals_are_worth_minus_the_distance():
@@ -416,7 +417,7 @@ def test_angles_achieved_beyond_a_turn_are_shown_as_goals_within_the_bounds():
     hindsight = HindsightParameters(goal=turning).at(ALONE)
     achieved = {"achieved_goal": np.array([[7.0, 7.0], [-20.0, -20.0], [3.0, 3.0]])}
     wanted = {"desired_goal": np.array([[7.0 - 2 * pi, 7.0], [0.0, 0.0], [3.0, 3.0]])}
-    kept = hindsight.ledger_values(wanted, achieved)
+    kept = hindsight.ledger_values(wanted, achieved, terminated=np.zeros(3, bool), below=None)
     shown = [[7.0 - 2 * pi, 7.0], [6 * pi - 20.0, -20.0], [3.0, 3.0]]
     np.testing.assert_allclose(kept["/achieved_goals"], shown)
     assert kept["/reached"].tolist() == [True, False, True]

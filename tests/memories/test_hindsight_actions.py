@@ -14,6 +14,7 @@ from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import End, Transition
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import (
     HindsightActionParameters,
@@ -264,3 +265,99 @@ def test_wrong_parameters():
         HindsightActionParameters(penalty=1.0)
     with pytest.raises(ParameterError, match="hindsight_actions go with hindsight"):
         ReplayMemoryParameters(hindsight_actions=HindsightActionParameters())
+
+
+def test_values_go_on_behind_a_missed_test_where_asked():
+    shown = {}
+    for ends in (True, False):
+        memory = build(ends_at_penalty=ends)
+        kept = decisions(memory)
+        shown[ends] = {way[3] for _, way in drawn(memory, kept) if way[2] == -HORIZON}
+    assert shown == {True: {0.0}, False: {DISCOUNT}}
+
+
+def test_a_sub_goal_with_a_time_is_shown_with_the_time_that_passed():
+    timed = TimedGoalSpace.of(SUB_GOAL, longest=9)
+    memory = build(ratio=0.0, sub_goal=timed)
+    for below in (End.HORIZON, End.GOAL, End.OUTER):
+        memory.add(
+            Transition(
+                rows=np.array([0]),
+                observation={
+                    key: each[:1] for key, each in seen(np.zeros(2), 0, np.ones(2)).items()
+                },
+                action=np.array([[4.0, 2.0, 6.5]], np.float32),
+                reward=np.array([-1.0]),
+                next_observation={
+                    key: each[:1] for key, each in seen(np.full(2, 3.0), 0, np.ones(2)).items()
+                },
+                terminated=np.array([False]),
+                truncated=np.array([False]),
+                duration=np.array([4 if below == End.OUTER else 7]),
+                below=np.array([below], np.uint8),
+                tested=np.array([False]),
+            )
+        )
+    actions = {rounded(action) for action in memory.sample(200).action.tolist()}
+    # missed; reached, shown as it was asked for; given up after 4 steps
+    assert actions == {(3, 0, 6.5), (4, 2, 6.5), (3, 0, 3.5)}
+
+
+def test_hindsight_actions_and_stopping_on_failure_exclude_each_other():
+    top = replace(level("top", GOAL), stops_on_failure="training")
+    at = LevelPlace(level=top, below=level("low", SUB_GOAL))
+    with pytest.raises(ConfigurationError, match=r"level 'top': .* choose one"):
+        build(at=at)
+
+
+def test_a_failure_stays_one_under_every_goal_that_is_not_reached_there():
+    top = replace(level("top", GOAL), stops_on_failure="training")
+    memory = ReplayMemoryParameters(
+        capacity=40,
+        hindsight=HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
+    ).build(
+        observation_space=SEEN,
+        action_space=SUB_GOAL.space,
+        num_envs=1,
+        device=torch.device("cpu"),
+        seed=0,
+        discount=DISCOUNT,
+        place=LevelPlace(level=top, below=level("low", SUB_GOAL)),
+    )
+    places = ((0.0, 1.0), (1.0, 2.0), (2.0, 5.0))  # the last sub-goal is missed
+    for number, (before, after) in enumerate(places):
+        is_last = number == 2
+        memory.add(
+            Transition(
+                rows=np.array([0]),
+                observation=_one(before),
+                action=np.zeros((1, 2), np.float32),
+                reward=np.array([-HORIZON if is_last else -1.0]),
+                next_observation=_one(after),
+                terminated=np.array([is_last]),
+                truncated=np.array([False]),
+                duration=np.array([1]),
+                below=np.array([End.HORIZON if is_last else End.GOAL], np.uint8),
+            )
+        )
+    batch = mapped(np.asarray, memory.sample(300))
+    seen_now = batch.observation
+    before, wanted = seen_now["observation"][:, 0], seen_now["desired_goal"][:, 0]
+    shown = set(zip(before, wanted, batch.reward, batch.discount, strict=True))
+    assert {each for each in shown if each[0] == 2} == {
+        (2, 5, 0, 0),  # reached where it failed
+        (2, 1, -HORIZON, 0),
+        (2, 2, -HORIZON, 0),
+    }
+    assert {each for each in shown if each[0] == 1} == {
+        (1, 1, -1, DISCOUNT),
+        (1, 2, 0, 0),
+        (1, 5, -1, DISCOUNT),
+    }
+
+
+def _one(place):
+    return {
+        "observation": np.array([[place, 0.0]], np.float32),
+        "desired_goal": np.array([[9.0]], np.float32),
+    }

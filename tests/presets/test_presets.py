@@ -72,6 +72,9 @@ THRESHOLDS = [
     ("PointMaze_HIRO", {}),
 ]
 
+PACKAGES = {"ogbench": "ogbench", "robotics": "gymnasium_robotics"}
+"""Packages that levels with these first words come from."""
+
 
 def preset_case(name, *rest):
     """A test's parameters, skipped where the preset's package is not installed."""
@@ -161,6 +164,9 @@ def test_levels_of_a_preset_can_be_built(name):
     preset = load_preset(find_preset(name))
     assert bool(preset.levels) == ("level" in preset.panel)
     for level in preset.levels:
+        package = level.partition("_")[0]
+        if package in PACKAGES and importlib.util.find_spec(PACKAGES[package]) is None:
+            continue
         assert preset.build({"level": level}).parameters.environment.level.endswith(level)
     if preset.levels:
         with pytest.raises(UnknownNameError, match=f"did you mean .*'{preset.levels[0]}'"):
@@ -209,7 +215,7 @@ def test_preset_parameters_survive_json(name):
 @pytest.mark.parametrize("name", PRESETS)
 def test_preset_carries_its_acceptance_test(name):
     validation = load_graph_manager(name, {}).parameters.validation
-    if name == "PointMass_DIAYN":  # which learns from no reward
+    if name in {"PointMass_DIAYN", "Gates_HiTS"}:  # no reward; no run yet that has learned it
         assert validation is None
         return
     assert validation is not None

@@ -103,21 +103,41 @@ def test_success_where_it_is_reported():
 
 def test_levels_are_in_the_summary_and_have_a_line_each():
     levels = [
-        of_level("top", sub_episodes=20.0, decisions=7.5, goal_share=0.0, distance=0.0),
-        of_level("low", sub_episodes=1_150.0, decisions=9.0, goal_share=0.8125, distance=0.0625),
+        of_level(
+            "top",
+            **{"sub_episodes": 20.0, "decisions": 7.5, "steps": 67.5},
+            **{"goal_share": 0.0, "distance": 0.0},
+            **{"graph_places": 144.0, "graph_edges": 1_012.0, "planning_seconds": 2.5e-4},
+        ),
+        of_level(
+            "low",
+            **{"sub_episodes": 1_150.0, "decisions": 9.0, "steps": 9.0},
+            **{"goal_share": 0.8125, "distance": 0.0625},
+        ),
     ]
     told = summary(levels=levels)
     assert told.as_json()["levels"] == {
-        "top": {"sub_episodes": 20.0, "decisions": 7.5, "goal_share": 0.0, "distance": 0.0},
+        "top": {
+            "sub_episodes": 20.0,
+            "decisions": 7.5,
+            "steps": 67.5,
+            "goal_share": 0.0,
+            "distance": 0.0,
+            "graph_places": 144.0,
+            "graph_edges": 1_012.0,
+            "planning_seconds": 2.5e-4,
+        },
         "low": {
             "sub_episodes": 1_150.0,
             "decisions": 9.0,
+            "steps": 9.0,
             "goal_share": 0.8125,
             "distance": 0.0625,
         },
     }
     text = " ".join(shown(told.table()).replace("│", " ").split())
-    assert "level top 20 sub-episodes of 7.5 decisions level low" in text  # it has no goals
+    top = "level top 20 sub-episodes of 7.5 decisions (67.5 steps), "  # it has no goals
+    assert f"{top}graph of 144 places, 1,012 edges, 0.25 ms of planning a decision level" in text
     assert "1,150 sub-episodes of 9.0 decisions, 81.2% reach the goal, distance 0.0625" in text
 
 
@@ -128,7 +148,7 @@ def test_steps_in_forks_are_told_apart_from_environment_steps():
     assert told.as_json()["fork_steps"] == 98_765
     text = " ".join(shown(told.table()).replace("│", " ").split())
     assert "environment steps 100,000 steps in forks 98,765" in text
-    assert "7.5 decisions; 87.5% certified, 50.0% changed, 12,500 steps in forks" in text
+    assert "7.5 decisions, 87.5% certified, 50.0% changed, 12,500 steps in forks" in text
 
 
 def test_the_table_has_what_one_quotes_and_fits_a_terminal():

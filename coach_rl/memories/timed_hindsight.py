@@ -1,0 +1,204 @@
+"""Hindsight for goals with a time (Gürtler et al. 2021, arXiv:2112.03100): the time it took, too.
+
+A goal that the same sub-episode achieved k steps later becomes the wanted one, with a time of k
+steps: under it the time is up where it was achieved, and nowhere before.
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import TIME_KEY
+from coach_rl.core.records import Array, BoolArray, IntArray, Observation
+from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.memories.columns import (
+    ACHIEVED,
+    DURATIONS,
+    ENDS,
+    FAILED,
+    GOALS,
+    OBSERVED_GOALS,
+    OBSERVED_TIMES,
+    POSITIONS,
+    REACHED,
+    RELABELLED,
+    TIMES,
+    TIMES_LEFT,
+    WINDOW_REWARDS,
+    WINDOW_STEPS,
+    WINDOW_TERMINATED,
+    Columns,
+)
+from coach_rl.memories.hindsight import (
+    Hindsight,
+    HindsightGoals,
+    HindsightObservations,
+    HindsightUnits,
+    bare,
+)
+from coach_rl.memories.ring_store import RingStore
+from coach_rl.memories.sampling_chain import SamplerUnit
+from coach_rl.memories.tables import Field
+
+
+def timed(hindsight: Hindsight) -> Hindsight:
+    """Return the hindsight that its goals need: `TimedHindsight` for those with a time.
+
+    Raises:
+        ConfigurationError: They have a time, and the strategy gives them none.
+    """
+    goal = hindsight.goal
+    if not isinstance(goal, TimedGoalSpace):
+        return hindsight
+    if hindsight.strategy not in ("future", "final"):
+        raise ConfigurationError(
+            f"hindsight for goals with a time takes them from later in the same sub-episode: use "
+            f"the strategy 'future' or 'final', got '{hindsight.strategy}'"
+        )
+    values = {field.name: getattr(hindsight, field.name) for field in fields(hindsight)}
+    return TimedHindsight(**{**values, "goal": goal.untimed}, timed_goal=goal)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedHindsight(Hindsight):
+    """`Hindsight` where goals have a time; "reached" says that the wanted goal's time was up."""
+
+    timed_goal: TimedGoalSpace
+    """The goals with their times; `goal` is without."""
+
+    def check(self, observation_space: spaces.Dict) -> None:
+        """Raise `SpaceError` unless such observations have a goal and the time left for it."""
+        super().check(observation_space)
+        if TIME_KEY not in observation_space.spaces:
+            raise SpaceError(
+                f"hindsight for goals with a time needs the observation key '{TIME_KEY}', which is "
+                f"not there; observed: {', '.join(sorted(observation_space.spaces))}"
+            )
+
+    @property
+    def ledger(self) -> dict[str, Field]:
+        """Columns that a store must keep of every transition for hindsight."""
+        return {**super().ledger, TIMES_LEFT: Field((), np.float32)}
+
+    def ledger_values(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        terminated: BoolArray,
+        below: Array | None,
+    ) -> dict[str, Array]:
+        """The ledger's columns for transitions, [R, ...] each."""
+        values = super().ledger_values(
+            observation, next_observation, terminated=terminated, below=below
+        )
+        return {**values, TIMES_LEFT: self.timed_goal.steps_left(next_observation)}
+
+    def has_ended(self, observation: Observation, next_observation: Observation) -> BoolArray:  # noqa: ARG002 - as Hindsight
+        """Return where the time of the wanted goal was up, [R]."""
+        return np.asarray(self.timed_goal.steps_left(next_observation) <= 0)
+
+    def units(self, store: RingStore, rng: np.random.Generator) -> HindsightUnits:
+        """Build the sampler units that relabel what a store keeps."""
+        return HindsightUnits(
+            TimedHindsightGoals(store, rng, self),
+            TimedHindsightRewards(store, self),
+            TimedHindsightObservations(store, self),
+        )
+
+
+class TimedHindsightGoals(HindsightGoals):
+    """Draws which transitions are relabelled, with which goals, and how long these are off."""
+
+    outputs = (GOALS, RELABELLED, TIMES)
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        """Goals [B, G], whether to use them [B], and the steps left after the transitions [B]."""
+        positions = batch[POSITIONS].numpy()
+        relabelled, source = self._draw(positions)
+        left = self._store.ledger[TIMES_LEFT]
+        return {
+            GOALS: torch.from_numpy(self._goals(source)),
+            RELABELLED: torch.from_numpy(relabelled),
+            # Both count down to the end of one sub-episode: the steps between them.
+            TIMES: torch.from_numpy(left.take(positions) - left.take(source)),
+        }
+
+
+class TimedHindsightRewards(SamplerUnit):
+    """Rewards and ends of the window as the new goals and times have them."""
+
+    name = "hindsight_rewards"
+    inputs = (POSITIONS, WINDOW_STEPS, WINDOW_REWARDS, WINDOW_TERMINATED, GOALS, RELABELLED, TIMES)
+    outputs = (WINDOW_REWARDS, WINDOW_TERMINATED)
+
+    def __init__(self, store: RingStore, params: TimedHindsight) -> None:
+        self._store, self._goal = store, bare(params.timed_goal)
+        self._stops_on_failure = params.stops_on_failure
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        """Rewards and ends, [B, n] each."""
+        chosen, ledger = batch[RELABELLED].numpy(), self._store.ledger
+        rewards = batch[WINDOW_REWARDS].numpy().copy()
+        terminated = batch[WINDOW_TERMINATED].numpy().copy()
+        positions = batch[POSITIONS].numpy()[chosen]
+        rows = self._store.rows_of(positions)
+        where = self._store.positions_of(rows[:, None], batch[WINDOW_STEPS].numpy()[chosen])
+        left = _left_at(self._store, where, positions, batch[TIMES].numpy()[chosen])
+        goals = np.repeat(batch[GOALS].numpy()[chosen], where.shape[1], axis=0)
+        achieved = ledger[ACHIEVED].take(where.ravel(), axis=0)
+        verdict = self._goal.verdict(
+            np.concatenate([goals, left.reshape(-1, 1)], axis=1), {ACHIEVED: achieved}
+        )
+        is_up = verdict.is_final.reshape(where.shape)
+        before = rewards[chosen]
+        rewards[chosen] = verdict.reward.reshape(where.shape)
+        # An end that came from the old goal's time doesn't count, one from anything else does.
+        terminated[chosen] = is_up | (terminated[chosen] & ~ledger[REACHED].take(where))
+        if self._stops_on_failure:
+            fails = ledger[FAILED].take(where) & ~is_up
+            rewards[chosen] = np.where(fails, before, rewards[chosen])
+        return {
+            WINDOW_REWARDS: torch.from_numpy(rewards),
+            WINDOW_TERMINATED: torch.from_numpy(terminated),
+        }
+
+
+class TimedHindsightObservations(HindsightObservations):
+    """Shows the new goals and the time left for them in the observations before and after."""
+
+    outputs = (*OBSERVED_GOALS, *OBSERVED_TIMES)
+
+    def __init__(self, store: RingStore, params: TimedHindsight) -> None:
+        super().__init__(params.goal)
+        self.inputs += (POSITIONS, ENDS, TIMES, *OBSERVED_TIMES)
+        self._store, self._longest = store, params.timed_goal.longest
+
+    def __call__(self, batch: Columns, size: int) -> Columns:
+        """The wanted goals, [B, ...] each, and the times left, [B, 1] each."""
+        positions, times = batch[POSITIONS].numpy(), batch[TIMES].numpy()
+        before = times + self._store.ledger[DURATIONS].take(positions)
+        after = _left_at(self._store, batch[ENDS].numpy()[:, None], positions, times)[:, 0]
+        shown = super().__call__(batch, size)
+        for path, left in zip(OBSERVED_TIMES, (before, after), strict=True):
+            old = batch[path]
+            part = torch.from_numpy((left / self._longest).astype(np.float32))[:, None]
+            chosen = batch[RELABELLED].to(old.device, non_blocking=True)[:, None]
+            shown[path] = torch.where(chosen, part.to(old.device, non_blocking=True), old)
+        return shown
+
+
+def _left_at(store: RingStore, where: IntArray, positions: IntArray, times: Array) -> Array:
+    """The steps left for new goals after other transitions of the same sub-episodes, [B, n].
+
+    Args:
+        store: Where the transitions are kept.
+        where: Positions of the others, [B, n].
+        positions: Of the transitions themselves, [B].
+        times: The steps left after those, [B].
+    """
+    left = store.ledger[TIMES_LEFT]
+    return np.asarray(times[:, None] - left.take(positions)[:, None] + left.take(where))

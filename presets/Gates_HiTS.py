@@ -1,0 +1,139 @@
+"""Timed sub-goals (HiTS) bring a mass through gates that open and close by themselves.
+
+`hierarchy=hac` is the control: the same levels with sub-goals that have no time; `hierarchy=none`
+is one agent alone. Settings are first guesses: no run has shown yet that it learns.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from coach_rl import (
+    ActorParameters,
+    AdamParameters,
+    ConstantSchedule,
+    CriticParameters,
+    DDPGAgentParameters,
+    DDPGAlgorithmParameters,
+    EpsilonGreedyNoise,
+    GatesParameters,
+    GaussianNoise,
+    GoalSpace,
+    GraphManager,
+    GraphParameters,
+    HACAgentParameters,
+    HACGraphManager,
+    HACGraphParameters,
+    HRLGraphManager,
+    LearningParameters,
+    LevelParameters,
+    ReplayMemoryParameters,
+    TargetSync,
+    TimedGoalSpace,
+    UnknownNameError,
+)
+from coach_rl.presets.goal_hierarchies import GoalPanel
+
+GOALS = GoalSpace(key="achieved_goal", low=(-1.0,), high=(1.0,), threshold=(0.05,))
+"""The goals of the environment."""
+SUBGOALS = GoalSpace(elements=(0,), low=(-1.0,), high=(1.0,), threshold=(0.08,))
+"""Sub-goals without a time: places."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(GoalPanel):
+    """Settings to change with -cp."""
+
+    LEVELS: ClassVar = ("gates",)
+    level: str = "gates"
+    hierarchy: Literal["hits", "hac", "none"] = "hits"
+    """hits: sub-goals with a time. hac: sub-goals without. none: one agent acts alone."""
+    horizon: int = 8
+    """Sub-goals of an episode of the upper level."""
+    longest: int = 30
+    """Steps that a sub-goal may take."""
+    epsilon: float = 0.2
+    """Fraction of random decisions while exploring."""
+    noise: float = 0.1
+    """Standard deviation of the noise on other decisions, in half-ranges of the action."""
+    testing_rate: float = 0.3
+    """Fraction of sub-goals that are tested."""
+    updates_per_step: float = 0.5
+    upper_updates_per_step: float = 8.0
+    """Gradient steps per decision of the upper level."""
+    batch: int = 128
+    num_envs: int = 16
+    steps: int = 40_000
+    layers: tuple[int, ...] = (64, 64)
+    evaluation_interval: int = 10_000
+
+
+def graph_manager(panel: Panel) -> GraphManager:
+    """Pass two gates while they are open, on the way to a place behind them."""
+    if panel.level not in panel.LEVELS:
+        raise UnknownNameError("level", panel.level, panel.LEVELS)
+    world, schedule = GatesParameters(), panel.schedule()
+    if panel.hierarchy == "none":
+        alone = _agent(panel, updates=panel.updates_per_step, bounded=False)
+        level = LevelParameters(name="alone", agent=alone, goal_space=GOALS)
+        return HRLGraphManager(
+            GraphParameters(
+                levels=(level,), environment=world, schedule=schedule, num_envs=panel.num_envs
+            )
+        )
+    low = LevelParameters(
+        name="low",
+        agent=_agent(panel, updates=panel.updates_per_step),
+        goal_space=SUBGOALS,
+        horizon=panel.longest,
+    )
+    if panel.hierarchy == "hits":
+        low = replace(
+            low, goal_space=TimedGoalSpace.of(SUBGOALS, longest=panel.longest), horizon=None
+        )
+    top = LevelParameters(
+        name="top",
+        agent=_agent(panel, updates=panel.upper_updates_per_step),
+        goal_space=GOALS,
+        horizon=panel.horizon,
+    )
+    return HACGraphManager(
+        HACGraphParameters(
+            stack=(top, low),
+            testing_rate=panel.testing_rate,
+            environment=world,
+            schedule=schedule,
+            num_envs=panel.num_envs,
+        )
+    )
+
+
+def _agent(panel: Panel, *, updates: float, bounded: bool = True) -> HACAgentParameters:
+    """DDPG with hindsight, which acts at any level.
+
+    Args:
+        panel: The preset's settings.
+        updates: Gradient steps per decision.
+        bounded: Whether the level bounds its values; otherwise targets are clipped to what rewards
+            of -1 can add up to.
+    """
+    learner = DDPGAgentParameters(
+        algorithm=DDPGAlgorithmParameters(
+            discount=panel.discount,
+            target_sync=TargetSync(rate=0.01),
+            clip_targets=None if bounded else (-1 / (1 - panel.discount), 0.0),
+        ),
+        learning=LearningParameters(
+            batch=panel.batch, updates_per_step=updates, learning_starts=500
+        ),
+        memory=ReplayMemoryParameters(capacity=1_000_000),
+        exploration=EpsilonGreedyNoise(
+            epsilon=ConstantSchedule(value=panel.epsilon),
+            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        ),
+        actor=ActorParameters(torso=panel.torso),
+        critic=CriticParameters(torso=panel.torso),
+        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        normalise_observations=5.0,
+    )
+    return HACAgentParameters(learner=learner, bound_values=bounded)

@@ -1,0 +1,434 @@
+"""Levels that warm up, freeze, thaw and take turns: what they do, save, log, and refuse."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from coach_rl import (
+    ActorParameters,
+    CriticParameters,
+    DDPGAgentParameters,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GoalPointMassParameters,
+    GoalSpace,
+    GraphManager,
+    GraphParameters,
+    HACAgentParameters,
+    HIROAgentParameters,
+    LearningParameters,
+    LevelParameters,
+    OptionSpace,
+    ParameterError,
+    PPOAgentParameters,
+    PPOAlgorithmParameters,
+    ScheduleParameters,
+    SuccessRate,
+    TaskParameters,
+    TD3AgentParameters,
+    TorsoParameters,
+    TrainingSteps,
+)
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.graph_managers import CollectionParameters
+from coach_rl.testing.states import assert_same_state
+
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
+TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
+
+
+def hac(kind=DDPGAgentParameters):
+    return HACAgentParameters(
+        learner=kind(
+            learning=LearningParameters(
+                batch=8, updates_per_step=0.5, learning_starts=10, report_every=20
+            ),
+            actor=ActorParameters(torso=TORSO),
+            critic=CriticParameters(torso=TORSO),
+            normalise_observations=5.0,
+            update_mode="eager",
+        )
+    )
+
+
+def ppo():
+    return PPOAgentParameters(
+        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(24), epochs=1, minibatch=8),
+        update_mode="eager",
+    )
+
+
+AGENTS = {"hindsight": hac, "on-policy": ppo}
+
+
+def parameters(agent=hac, *, training=600, heatup=0, **levels):
+    """A stack of two levels, or three where the middle one is named; changes of each by name."""
+    names = ("top", "middle", "low") if "middle" in levels else ("top", "low")
+    return GraphParameters(
+        levels=tuple(
+            LevelParameters(
+                **{
+                    "name": name,
+                    "agent": agent(),
+                    "goal_space": PLACES,
+                    "horizon": 4,
+                    "testing_rate": 0.0 if name == "low" else 0.3,
+                    **levels.get(name, {}),
+                }
+            )
+            for name in names
+        ),
+        environment=GoalPointMassParameters(terminate=True, threshold=0.2, max_episode_steps=47),
+        num_envs=3,
+        schedule=ScheduleParameters(
+            training=training,
+            heatup=heatup,
+            evaluation_interval=EnvironmentSteps(300),
+            evaluation_episodes=EnvironmentEpisodes(2),
+            progress_interval=EnvironmentSteps(60),
+        ),
+    )
+
+
+def built(params):
+    manager = GraphManager(params)
+    manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    return manager
+
+
+def until(manager, steps):
+    """Train until then; the records."""
+    records = []
+    for record in manager.improve():
+        records.append(record)
+        if manager.clock.environment_steps >= steps and manager.is_settled:
+            break
+    return records
+
+
+def changes(records):
+    """The phases of levels as the log tells them: level, phase, environment steps."""
+    return [
+        (record.level, record.phase, record.environment_steps)
+        for record in records
+        if record.kind == "level_phase"
+    ]
+
+
+def learners(records, begin, end):
+    """The levels that learned in between."""
+    return {
+        record.level
+        for record in records
+        if record.kind == "train" and begin < record.environment_steps <= end
+    }
+
+
+def learned(manager, level):
+    """Everything that a level's agent knows and counts."""
+    return manager.state_dict()["agents"][level]
+
+
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
+def test_in_a_warm_up_the_level_learns_on_random_goals_and_those_above_do_not_learn(agent):
+    manager = built(parameters(agent, low={"warmup": 240}))
+    top = manager.graph.agents["top"]
+    act, goals = top.act, []
+
+    def spied(row_state, request, clock):
+        action = act(row_state, request, clock)
+        goals.extend((clock.environment_steps, goal) for goal in action)
+        return action
+
+    top.act = spied
+    before = learned(manager, "top")["training_steps"]
+    records = until(manager, 240)
+    assert learned(manager, "top")["training_steps"] == before == 0
+    assert learned(manager, "low")["training_steps"] > 0
+    random = np.array([goal for step, goal in goals if step < 240])
+    assert len(random) > 30
+    assert random.std(axis=0) == pytest.approx(1 / np.sqrt(3), abs=0.12), "uniform in [-1, 1]"
+    records += until(manager, 600)
+    assert changes(records) == [("top", Phase.HEATUP, 0), ("top", Phase.TRAIN, 240)]
+    assert learned(manager, "top")["training_steps"] > 0
+    assert learners(records, 240, 600) == {"top", "low"}
+    manager.close()
+
+
+def test_random_goals_of_a_warm_up_are_kept_off_policy_and_dropped_on_policy():
+    kept = {}
+    for name, agent in AGENTS.items():
+        manager = built(parameters(agent, low={"warmup": 240}))
+        until(manager, 240)
+        kept[name] = len(manager.graph.agents["top"].memory)
+        manager.close()
+    assert kept["hindsight"] >= 240 / 4
+    assert kept["on-policy"] == 0
+
+
+def test_each_level_of_three_has_a_warm_up_of_its_own():
+    manager = built(parameters(middle={"warmup": 240}, low={"warmup": 120}))
+    records = until(manager, 300)
+    assert changes(records) == [
+        ("top", Phase.HEATUP, 0),
+        ("middle", Phase.HEATUP, 0),
+        ("middle", Phase.TRAIN, 120),
+        ("top", Phase.TRAIN, 240),
+    ]
+    manager.close()
+
+
+@pytest.mark.parametrize(("agent", "level"), [(hac, "top"), (hac, "low"), (ppo, "low")])
+def test_no_number_of_an_agent_changes_while_it_is_frozen(agent, level):
+    manager = built(parameters(agent, **{level: {"frozen_from": 150, "frozen_until": 360}}))
+    records = until(manager, 153)
+    before = learned(manager, level)
+    records += until(manager, 360)
+    assert_same_state(before, learned(manager, level))
+    records += until(manager, 600)
+    assert learned(manager, level)["training_steps"] > before["training_steps"]
+    assert changes(records) == [(level, Phase.TEST, 150), (level, Phase.TRAIN, 360)]
+    assert level not in learners(records, 150, 360)
+    assert learners(records, 360, 600) == {"top", "low"}
+    told = [
+        record.scalars["level/learns"]
+        for record in records
+        if record.kind == "level" and record.level == level and record.phase is Phase.TRAIN
+    ]
+    assert told == [1, 1, 0, 0, 0, 0, 1, 1, 1, 1]
+    manager.close()
+
+
+def test_a_frozen_agent_acts_greedily_and_explores_again_once_it_is_thawed():
+    manager = built(parameters(low={"frozen_until": 150}))
+    low = manager.graph.agents["low"]
+    act, explored = low.act, []
+
+    def spied(row_state, request, clock):
+        action = act(row_state, request, clock)
+        pending = {key: values[request.rows] for key, values in row_state.pending.items()}
+        explored.append(not np.allclose(action, low.policy_actions(pending)))
+        return action
+
+    low.act = spied
+    until(manager, 300)
+    assert not any(explored[:50])
+    assert any(explored[50:])
+    manager.close()
+
+
+def test_a_gap_in_a_memory_separates_what_was_stored_before_and_after_it():
+    manager = built(parameters(low={"frozen_from": 150, "frozen_until": 300}))
+    until(manager, 450)
+    shown = manager.graph.agents["low"].memory.trajectories()
+    for row in range(3):
+        before, after = (
+            shown[f"{prefix}observations/observation"][row][:100] for prefix in ("/", "/next_")
+        )
+        ended = shown["/terminated"][row] | shown["/truncated"][row]
+        assert shown["/mask"][row].sum() == manager.clock.environment_steps / 3 - 50
+        assert ended[49], "the last transition before the gap is the last of its episode"
+        joined = ~ended[:99]
+        np.testing.assert_array_equal(after[:-1][joined], before[1:][joined])
+    manager.close()
+
+
+def test_a_decision_that_a_frozen_agent_made_is_not_stored_when_it_has_been_thawed():
+    manager = built(parameters(top={"frozen_until": 150}))
+    top = manager.graph.agents["top"]
+    act, store, made, stored = top.act, top.store, {}, []
+
+    def acted(row_state, request, clock):
+        made.update(dict.fromkeys(request.rows.tolist(), clock.phase))
+        return act(row_state, request, clock)
+
+    def kept(transition):
+        stored.extend(made[row] for row in transition.rows.tolist())
+        store(transition)
+
+    top.act, top.store = acted, kept
+    until(manager, 150)
+    rows = manager.state_dict()["training"]["top"]["rows"]
+    assert rows["decision_frozen"][~rows["waiting"]].any(), "the test wants an open decision"
+    until(manager, 300)
+    assert len(stored) > 20
+    assert set(stored) == {Phase.TRAIN}
+    manager.close()
+
+
+def test_levels_take_turns_the_lowest_first():
+    manager = built(parameters(training=480, top={"turn": 60}, low={"turn": 120}))
+    records = until(manager, 480)
+    assert changes(records) == [
+        ("top", Phase.TEST, 0),
+        ("top", Phase.TRAIN, 120),
+        ("low", Phase.TEST, 120),
+        ("top", Phase.TEST, 180),
+        ("low", Phase.TRAIN, 180),
+        ("top", Phase.TRAIN, 300),
+        ("low", Phase.TEST, 300),
+        ("top", Phase.TEST, 360),
+        ("low", Phase.TRAIN, 360),
+    ]
+    assert len(manager.graph.agents["low"].memory) == 3 * 120
+    assert learners(records, 183, 300) == {"low"}
+    manager.close()
+
+
+def test_turns_begin_when_the_warm_up_is_over():
+    manager = built(parameters(top={"turn": 60}, low={"turn": 60, "warmup": 150}, heatup=60))
+    assert changes(until(manager, 240)) == [
+        ("top", Phase.HEATUP, 60),
+        ("top", Phase.TEST, 150),
+        ("top", Phase.TRAIN, 210),
+        ("low", Phase.TEST, 210),
+    ]
+    manager.close()
+
+
+def test_a_success_rate_once_reached_stays_reached():
+    easy = replace(PLACES, threshold=(0.6, 0.6))
+    rate = SuccessRate(rate=0.5, over=20, level="low")
+    manager = built(
+        parameters(top={"frozen_until": rate}, low={"goal_space": easy, "frozen_from": 450})
+    )
+    records = until(manager, 600)
+    (begin, *rest) = [each for each in changes(records) if each[0] == "top"]
+    assert begin == ("top", Phase.TEST, 0)
+    assert [phase for _, phase, _ in rest] == [Phase.TRAIN]
+    assert 20 < rest[0][2] < 450
+    manager.close()
+
+
+SCHEDULES = {
+    "warm-up": {"low": {"warmup": 200}},
+    "warm-up by success": {"low": {"warmup": SuccessRate(rate=0.2, over=15)}},
+    "frozen for a time": {"top": {"frozen_from": 90, "frozen_until": 200}},
+    "thawed": {"low": {"frozen_until": 200}},
+    "turns": {"top": {"turn": 45}, "low": {"turn": 75, "warmup": 60}},
+}
+
+
+@pytest.mark.parametrize(
+    ("agent", "schedule"), [*((hac, name) for name in SCHEDULES), (ppo, "frozen for a time")]
+)
+def test_a_run_stopped_in_any_phase_resumes_bit_for_bit(agent, schedule):
+    params = parameters(agent, training=360, heatup=30, **SCHEDULES[schedule])
+    whole = built(params)
+    expected = until(whole, 360)
+    for stopped_at in (100, 220):
+        stopped, resumed = built(params), built(params)
+        records = until(stopped, stopped_at)
+        resumed.load_state_dict(stopped.state_dict())
+        records += until(resumed, 360)
+        assert_same_state(whole.state_dict()["agents"], resumed.state_dict()["agents"])
+        assert_same_state(whole.state_dict()["training"], resumed.state_dict()["training"])
+        assert changes(records) == changes(expected)
+        stopped.close()
+        resumed.close()
+    whole.close()
+
+
+def test_workers_collect_the_same_in_every_phase():
+    """But for the rounding of matrix products of other sizes."""
+    found = []
+    for collection in (CollectionParameters(), CollectionParameters(workers=2, on="inline")):
+        params = replace(
+            parameters(training=240, heatup=30, **SCHEDULES["turns"]), collection=collection
+        )
+        manager = built(params)
+        until(manager, 240)
+        found.append(
+            {name: each.memory.trajectories() for name, each in manager.graph.agents.items()}
+        )
+        manager.close()
+    for level in ("top", "low"):
+        mine, other = (each[level] for each in found)
+        np.testing.assert_array_equal(mine["/mask"], other["/mask"])
+        for path in ("/observations/observation", "/agents/agent/actions"):
+            np.testing.assert_allclose(mine[path], other[path], atol=1e-4)
+
+
+def test_a_run_whose_schedule_is_taken_away_learns_everywhere():
+    frozen, free = built(parameters(low={"frozen_from": 60})), built(parameters())
+    until(frozen, 120)
+    free.load_state_dict(frozen.state_dict())
+    frozen.close()
+    assert {record.level for record in until(free, 300) if record.kind == "train"} == {"top", "low"}
+    free.close()
+
+
+def test_a_level_that_is_frozen_now_is_not_sampled_in_evaluations():
+    manager = built(parameters(top={"frozen_from": 60}, low={"frozen_from": 60}))
+    until(manager, 120)
+    with pytest.raises(ConfigurationError, match="there is nothing to sample"):
+        manager.evaluate(EnvironmentEpisodes(1), sampling=True)
+    manager.close()
+    manager = built(parameters(top={"frozen_from": 60}))
+    until(manager, 120)
+    with pytest.warns(UserWarning, match="of level 'top' explored nothing"):
+        manager.evaluate(EnvironmentEpisodes(1), sampling=True)
+    assert manager.graph.evaluation.clock.levels == {"top": Phase.TEST}
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        ({"top": {"warmup": 99}}, r"warmup \(99 .*\) of level 'top': no level above"),
+        ({"low": {"warmup": 600}}, r"must be shorter than schedule.training \(600"),
+        ({"low": {"warmup": 30}}, r"must be longer than schedule.heatup \(30"),
+        ({"low": {"warmup": 90}, "top": {"frozen": True}}, "level 'top' above is frozen, and hand"),
+        ({"low": {"frozen": True, "turn": 9}}, "'low' is frozen for the whole run, so turn would"),
+        ({"low": {"frozen_from": 90, "frozen_until": 90}}, r"\(90 .*\) of .*'low' must come bef"),
+        ({"low": {"frozen_from": 30}}, "level 'low' would never learn: it is frozen from 30 env"),
+        ({"top": {"frozen_until": 600}}, "never learn: it is frozen from the beginning until 600"),
+        ({"low": {"turn": 60}}, "one level alone has a turn"),
+        ({"top": {"turn": 60}, "low": {"turn": 600}}, "take 600 environment steps, so that it wou"),
+        (
+            {"low": {"warmup": SuccessRate(rate=0.9, level="lwo")}},
+            "success rate of level 'lwo', which there is not; levels with goals: top, low",
+        ),
+        (
+            {"low": {"goal_space": OptionSpace(count=3), "warmup": SuccessRate(rate=0.9)}},
+            "of level 'low', which has no goals of its own; levels with goals: top",
+        ),
+        ({"low": {"warmup": TrainingSteps(9)}}, "warmup of 'low' must be EnvironmentSteps | Env"),
+    ],
+)
+def test_schedules_without_sense_are_refused_in_one_line(levels, message):
+    with pytest.raises(ParameterError, match=message) as raised:
+        parameters(heatup=30, **levels)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_warm_up_within_that_of_the_level_below_is_refused():
+    with pytest.raises(ParameterError, match=r"'middle' above acts .* \(60 .*\) must be longer"):
+        parameters(middle={"warmup": 60}, low={"warmup": 90})
+
+
+def test_a_run_in_gradient_updates_needs_a_level_that_never_freezes_for_good():
+    both = {"frozen_from": 60}
+    with pytest.raises(ParameterError, match="there are none once every level is frozen"):
+        parameters(training=TrainingSteps(99), top=both, low=both)
+
+
+def test_sub_goals_cannot_be_corrected_by_a_level_that_is_frozen_at_times():
+    relative = replace(PLACES, relative=True, observed="relative")
+    low = {"agent": TD3AgentParameters(), "goal_space": relative, "frozen_from": 60}
+    params = parameters(top={"agent": HIROAgentParameters(), "goal_space": None}, low=low)
+    with pytest.raises(ConfigurationError, match="'low' below, which remembers nothing while it"):
+        built(params)
+
+
+def test_the_description_tells_the_schedule():
+    manager = built(
+        parameters(top={"frozen_until": 99, "turn": 60}, low={"turn": 60, "warmup": 60})
+    )
+    told = manager.description()
+    manager.close()
+    assert "frozen from the beginning until 99 environment steps" in told
+    assert "learns in turns of 60 environment steps" in told
+    assert "warm-up on random goals until 60 environment steps" in told

@@ -1,0 +1,172 @@
+"""Hindsight for goals with a time, against numbers worked out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import TIME_KEY
+from coach_rl.core.records import Transition
+from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.testing.states import assert_same_state
+
+LONGEST, ASKED = 20, 12
+LINE = TimedGoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), longest=LONGEST)
+SEEN = spaces.Dict({"observation": spaces.Box(-99, 99, (1,), np.float32), **LINE.shown})
+DURATIONS = (1, 3, 2, 4, 2)
+"""Of the decisions of a sub-episode, which goes from 0 to 5 in steps of 1 and has 12 steps."""
+
+
+def build(*, goal=LINE, observed=SEEN, ratio=1e9, strategy="future", **changes):
+    return ReplayMemoryParameters(
+        capacity=40,
+        hindsight=HindsightParameters(
+            goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=True
+        ),
+        **changes,
+    ).build(
+        observation_space=observed,
+        action_space=spaces.Box(-1, 1, (1,), np.float32),
+        num_envs=1,
+        device=torch.device("cpu"),
+        seed=0,
+        discount=0.5,
+    )
+
+
+def add_sub_episode(memory, *, first=0, decisions=5, terminated=None):
+    """Decisions towards 30, which is never reached; the time is up with the fifth."""
+    left = ASKED
+    for number in range(decisions):
+        after = left - DURATIONS[number]
+        is_last = number == decisions - 1
+        ends = after == 0 if terminated is None else is_last and terminated
+        memory.add(
+            Transition(
+                rows=np.array([0]),
+                observation=seen(first + number, left),
+                action=np.array([[0.5]], np.float32),
+                reward=np.zeros(1),
+                next_observation=seen(first + number + 1, after),
+                terminated=np.array([ends]),
+                truncated=np.array([False]),
+                duration=np.array([DURATIONS[number]]),
+            )
+        )
+        left = after
+
+
+def seen(place, left):
+    return {
+        "observation": np.array([[place]], np.float32),
+        "desired_goal": np.array([[30]], np.float32),
+        TIME_KEY: np.array([[left / LONGEST]], np.float32),
+    }
+
+
+def drawn(memory, size=400):
+    """The different transitions of a batch: place, goal, times left, reward, discount."""
+    batch = memory.sample(size)
+    now, after = batch.observation, batch.next_observation
+    times = [torch.round(each[TIME_KEY] * LONGEST) for each in (now, after)]
+    columns = [now["observation"], now["desired_goal"], after["desired_goal"], *times]
+    columns += [batch.reward[:, None], batch.discount[:, None]]
+    return {tuple(row) for row in torch.cat(columns, dim=1).tolist()}
+
+
+def test_a_goal_achieved_later_is_wanted_in_the_time_that_it_took():
+    memory = build()
+    add_sub_episode(memory)
+    expected = set()
+    for at in range(5):
+        for source in range(at, 5):  # where the goal is taken from, and its time is up
+            after = sum(DURATIONS[at + 1 : source + 1])
+            is_up = after == 0
+            goal = source + 1.0
+            times = (DURATIONS[at] + after, after)
+            expected.add((at, goal, goal, *times, is_up, 0.0 if is_up else 0.5))
+    assert drawn(memory) == expected
+
+
+def test_the_last_state_is_wanted_where_the_strategy_is_final():
+    memory = build(strategy="final")
+    add_sub_episode(memory)
+    assert {(each[0], each[1], each[4]) for each in drawn(memory)} == {
+        (0, 5, 11), (1, 5, 8), (2, 5, 6), (3, 5, 2), (4, 5, 0),
+    }  # fmt: skip
+
+
+def test_goals_come_from_the_same_sub_episode_which_may_be_open():
+    memory = build()
+    add_sub_episode(memory)
+    add_sub_episode(memory, first=10, decisions=3)
+    rows = drawn(memory)
+    assert {each[1] for each in rows if each[0] >= 10} == {11, 12, 13}
+    assert {each[1] for each in rows if each[0] < 10} == {1, 2, 3, 4, 5}
+
+
+def test_without_hindsight_the_goal_keeps_its_time():
+    memory = build(ratio=0.0)
+    add_sub_episode(memory)
+    left = ASKED - np.cumsum([0, *DURATIONS])
+    assert drawn(memory) == {
+        (at, 30, 30, left[at], left[at + 1], 0, 0.5 * (at < 4)) for at in range(5)
+    }
+
+
+def test_dense_goals_are_worth_minus_the_distance_when_the_time_is_up():
+    memory = build(goal=replace(LINE, reward="dense", threshold=(0.0,)), ratio=0.0)
+    add_sub_episode(memory)
+    assert {each[5] for each in drawn(memory)} == {0}, "as it was stored"
+    memory = build(goal=replace(LINE, reward="dense"))
+    add_sub_episode(memory)
+    assert {(each[5], each[6]) for each in drawn(memory)} == {(0, 0), (0, 0.5)}
+
+
+def test_returns_of_several_steps_stop_where_the_time_of_the_new_goal_is_up():
+    memory = build(n_step=3)
+    add_sub_episode(memory)
+    rows = {(each[0], each[1]): each[3:] for each in drawn(memory)}
+    # from 0: the goal 2 is due after the second decision, worth 0.5 ** 1; 5 is not due in three
+    assert rows[0, 2] == (4, 0, 0.5, 0)
+    assert rows[0, 5] == (12, 6, 0, 0.125)
+    assert rows[2, 3] == (2, 0, 1, 0)
+
+
+def test_an_end_that_is_not_the_goal_s_stays_one():
+    memory = build()
+    add_sub_episode(memory, decisions=3, terminated=True)
+    by_state = {(each[0], each[1]): each[5:] for each in drawn(memory)}
+    assert by_state[2, 3] == (1, 0)
+    assert by_state[1, 3] == (0, 0.5)
+    memory = build(n_step=2)
+    add_sub_episode(memory, decisions=3, terminated=True)
+    assert {each[6] for each in drawn(memory) if each[0] == 1} == {0}
+
+
+def test_a_memory_with_times_is_saved_and_goes_on():
+    memory, resumed = build(), build()
+    add_sub_episode(memory)
+    add_sub_episode(memory, first=10, decisions=2)
+    memory.sample(5)
+    resumed.load_state_dict(memory.state_dict())
+    for each in (memory, resumed):
+        add_sub_episode(each, first=20)
+    assert drawn(memory) == drawn(resumed)
+    assert_same_state(memory.state_dict(), resumed.state_dict())
+
+
+@pytest.mark.parametrize("strategy", ["episode", "random"])
+def test_goals_from_elsewhere_have_no_time(strategy):
+    with pytest.raises(ConfigurationError, match=f"'future' or 'final', got '{strategy}'"):
+        build(strategy=strategy)
+
+
+def test_the_time_left_has_to_be_observed():
+    observed = spaces.Dict({key: SEEN[key] for key in ("observation", "desired_goal")})
+    with pytest.raises(SpaceError, match="needs the observation key 'time_left'"):
+        build(observed=observed)
