@@ -13,7 +13,7 @@ import numpy as np
 
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.way_points import Grid, WayPointGraph
-from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -29,7 +29,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    TrainingReport,
     take,
 )
 from coach_rl.core.row_noise import RowNoise

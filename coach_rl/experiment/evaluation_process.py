@@ -170,7 +170,9 @@ def _serve(
         _send(connection, READY)
         while True:
             asked = pickle.loads(connection.recv_bytes())
-            scores = graph_manager.scores_of(asked, is_stopped=lambda: os.getppid() != parent)
+            scores = graph_manager.scores_of(
+                asked.policies, clock=asked.clock, is_stopped=lambda: os.getppid() != parent
+            )
             if timed is not None:  # whoever ends this process gives no notice
                 with suppress(OSError):  # the run says that of its own profile
                     timed.write(timed.profile(), run)

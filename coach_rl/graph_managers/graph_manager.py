@@ -27,7 +27,7 @@ from coach_rl.graph_managers.callbacks import (
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores, never
 from coach_rl.graph_managers.evaluation_schedule import EvaluationSchedule
-from coach_rl.graph_managers.evaluator import MOST_ASKED, AskedEvaluation, Evaluator
+from coach_rl.graph_managers.evaluator import MOST_ASKED, Evaluator
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.inspections import Inspections
 from coach_rl.graph_managers.parameters import (
@@ -374,18 +374,25 @@ class GraphManager:
         return evaluations.result(scores)
 
     def scores_of(
-        self, asked: AskedEvaluation, *, is_stopped: Callable[[], bool] = never
+        self,
+        policies: Mapping[str, State],
+        *,
+        clock: State | None = None,
+        is_stopped: Callable[[], bool] = never,
     ) -> Scores:
         """Play an evaluation as those while training, of agents as they were in an equal graph.
 
         Args:
-            asked: The agents, and the counters that their schedules are functions of.
+            policies: See `AskedEvaluation`.
+            clock: The counters then, which the schedules of certified plans are functions of; None:
+                those of this graph.
             is_stopped: Asked at every step whether to give up.
         """
-        self.clock.load_state_dict(asked.clock)
+        if clock is not None:
+            self.clock.load_state_dict(clock)
         for name, agent in self.graph.agents.items():
-            if asked.policies[name]:
-                agent.load_policy(asked.policies[name])
+            if policies[name]:
+                agent.load_policy(policies[name])
         episodes = self.parameters.schedule.evaluation_episodes
         return self._parts.evaluations.play(episodes, is_stopped=is_stopped)
 

@@ -32,7 +32,7 @@ class SlowEvaluator:
 
     def answer(self):
         self._left = self._looks
-        return self._manager.scores_of(self.asked.pop(0))
+        return self._manager.scores_of(self.asked.pop(0).policies)
 
     def forget(self):
         self.forgotten += len(self.asked)
