@@ -365,4 +365,5 @@ class GraphAgent:
 
 def _is_missed(below: Array) -> BoolArray:
     """[R] the level below used up its horizon, and did not reach the way-point."""
-    return ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)
+    missed: BoolArray = ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)
+    return missed
