@@ -11,7 +11,7 @@ from coach_rl.agents.held_input import HeldInput
 from coach_rl.agents.info_columns import InfoColumns
 from coach_rl.agents.points import points_of_filters
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
-from coach_rl.core.agents import RowState
+from coach_rl.core.agents import RowState, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, NonFiniteError, SpaceError
 from coach_rl.core.filters import (
@@ -20,13 +20,12 @@ from coach_rl.core.filters import (
     OutputFilter,
     OutputFilterParameters,
 )
-from coach_rl.core.goals import DIRECTIVE_KEYS
 from coach_rl.core.inspection_points import InspectionPoint
+from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import (
     Action,
-    ActionInfo,
     ActionRequest,
     Array,
     BoolArray,
@@ -34,8 +33,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    TrainingReport,
-    Transition,
     take,
 )
 from coach_rl.core.roles import MovableParameters
@@ -48,6 +45,7 @@ from coach_rl.core.spaces import (
     uniform_size,
 )
 from coach_rl.core.state import State, check_same_kind
+from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 Exploration = TypeVar("Exploration", bound=RowState)

@@ -13,22 +13,14 @@ import numpy as np
 
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.way_points import Grid, WayPointGraph
-from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
-from coach_rl.core.records import (
-    ActionRequest,
-    Array,
-    End,
-    FloatArray,
-    IntArray,
-    Outcome,
-    TrainingReport,
-)
+from coach_rl.core.records import ActionRequest, Array, End, FloatArray, IntArray, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.state import State
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         AnyAgent,
         LevelPlace,
         RowState,
+        TrainingReport,
     )
     from coach_rl.core.clock import Clock, Phase
     from coach_rl.core.divergence import DivergenceParameters
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         OutputFilter,
         OutputFilterParameters,
     )
-    from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, TIME_KEY, GoalSpace, OptionSpace
+    from coach_rl.core.goals import GOAL_KEY, GoalSpace
     from coach_rl.core.inspection import InspectParameters, parse_inspections
     from coach_rl.core.interfaces import (
         DrawableParameters,
@@ -50,11 +51,11 @@ if TYPE_CHECKING:
     )
     from coach_rl.core.levels import LevelDescription, SuccessRate
     from coach_rl.core.marks import Mark
+    from coach_rl.core.options import OPTION_KEY, OptionSpace
     from coach_rl.core.parameter_classes import parameter_class
     from coach_rl.core.profiling import HasTimedCalls, TimedCall
     from coach_rl.core.records import (
         Action,
-        ActionInfo,
         ActionRequest,
         Array,
         BoolArray,
@@ -66,8 +67,6 @@ if TYPE_CHECKING:
         IntArray,
         Observation,
         Outcome,
-        TrainingReport,
-        Transition,
     )
     from coach_rl.core.roles import KeepingParameters, LearnerParameters, MovableParameters
     from coach_rl.core.row_noise import RowNoise
@@ -91,7 +90,8 @@ if TYPE_CHECKING:
         StepUnit,
         TrainingSteps,
     )
-    from coach_rl.core.timed_goals import TimedGoalSpace
+    from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
+    from coach_rl.core.transitions import ActionInfo, Transition
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -1,7 +1,7 @@
 """Agents: what a level asks of one, what its parameters are, and what is known when it is built."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from coach_rl.core.activity import OnActivity, ignore_activity
@@ -20,7 +20,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    TrainingReport,
 )
 from coach_rl.core.signals import SILENT, Signals
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -58,6 +57,18 @@ def following(rows: RowState, owner: str) -> FollowingRows:
             "docs/remote_collection.md"
         )
     return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingReport:
+    """The report of one round of learning."""
+
+    training_steps: int
+    """Gradient updates made."""
+    metrics: Mapping[str, float]
+    """The metrics to log, by their names in docs/metrics.md; empty until a report is due."""
+    members: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The same of each agent of a group, by its name; empty where the agent is but one."""
 
 
 class Agent(Stateful, Protocol[Rows]):

@@ -5,10 +5,17 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from coach_rl.core.errors import require
-from coach_rl.core.goals import LevelSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.timed_goals import TIME_KEY
+
+LevelSpace = GoalSpace | OptionSpace
+"""The spaces of what a level can receive."""
+DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
+"""The observation keys of a level's goal or option, which changes with every sub-episode."""
 
 
 @parameter_class

@@ -14,11 +14,12 @@ from coach_rl.core.agents import (
 )
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.marks import GoalPlace, Mark
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
     Action,
     ActionRequest,

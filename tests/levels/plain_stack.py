@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.timed_goals import TimedGoalSpace

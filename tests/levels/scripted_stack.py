@@ -7,10 +7,11 @@ import numpy as np
 from gymnasium import spaces
 from plain_stack import TESTING_SEED, Level, Walk, decide, stops
 
-from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, TIME_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import End, EnvResponse
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.levels import LevelManager
 
 SPACES = EnvironmentSpaces(

@@ -18,7 +18,8 @@ from scripted_stack import build, managers
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Directive
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.testing.states import assert_same_state
