@@ -9,8 +9,8 @@
     checkpoints/last, best     small JSON files that point to one of them
 
 Arrays come back as numpy arrays, tensors as CPU tensors, each with its dtype, shape and bits. What
-a checkpoint holds is not decided here: it is `GraphManager.state_dict()`, and in it the `state_dict`
-of everything that has state.
+a checkpoint holds is not decided here: it is `GraphManager.state_dict()`, and in it the state of
+every part by its own `state_dict`.
 """
 
 import hashlib
