@@ -69,6 +69,9 @@ class Panel(GoalPanel):
         "ant_maze_w",
         "ant_maze_pi",
         "ant_maze_complex",
+        "ant_maze",
+        "ant_push",
+        "ant_fall",
         "ant_push_sparse",
         "ant_push_stochastic",
         "ant_fall_sparse",
@@ -148,7 +151,9 @@ def graph_manager(panel: Panel) -> GraphManager:
                 LevelParameters(
                     name="low",
                     agent=walker,
-                    goal_space=replace(world.task.subgoal_space, observed="relative"),
+                    goal_space=replace(
+                        world.task.subgoal_space, observed="relative", reward="sparse"
+                    ),
                     horizon=panel.horizon,
                     goal_is_terminal=False,
                 ),
