@@ -1,18 +1,20 @@
 """An agent that plans: it hands down way-points on the shortest path through a graph of places.
 
 It neither has networks nor takes gradient steps. What it learns is how often the level below gets
-from one place to the next, see `way_points`; docs/algorithms/graph.md lists every detail and its
-source.
+from one place to the next, see `way_points`; `places` says where these are, `edge_costs` what a try
+costs. docs/algorithms/graph.md lists every detail and its source.
 """
 
 import importlib.util
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
-from coach_rl.agents.way_points import Grid, WayPointGraph
+from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
+from coach_rl.agents.way_points import WayPointGraph
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
@@ -23,9 +25,11 @@ from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import (
     ActionRequest,
     Array,
+    BoolArray,
     End,
     FloatArray,
     IntArray,
+    Observation,
     Outcome,
     TrainingReport,
 )
@@ -33,8 +37,8 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.state import State
 
 _NOWHERE = -1
-_EXPLORING_PLACES = 8
-"""A row that explores heads for the least visited of so many places drawn at random."""
+_EXPLORING_GOALS = 8
+"""A row that explores heads for the least visited of so many goals drawn at random."""
 
 
 @parameter_class
@@ -43,17 +47,20 @@ class GraphAgentParameters:
 
     name: str = "graph"
     """The agent's name in logs and files."""
-    spacing: Positive[float] = 2.0
-    """Distance between neighbouring places along an axis, in units of the goal."""
+    places: PlacesParameters = field(default_factory=GridPlaces)
+    """Where the places are."""
+    costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
+    """What a try to pass an edge costs."""
     forgetting: UnitInterval = 0.2
-    """Share of an edge's estimate that a new try replaces."""
+    """Share of an edge's estimate that a new try replaces; 0: all edges are thought to be passed
+    always, and only what a try costs counts."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     besides: tuple[float, ...] = ()
     """Values that way-points ask of the goal's elements beyond the place, where the level below has
     goals with more elements than this level's."""
     exploring: UnitInterval = 0.2
-    """Fraction of training's (sub-)episodes that head for a rarely visited place, not the goal."""
+    """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
     report_every: Positive[int] = 1000
     """Decisions between reports to the log."""
 
@@ -69,8 +76,16 @@ class GraphAgentParameters:
                 f"{context.place.owner(self.name)} needs scipy for its shortest paths; "
                 f"{how_to_install('graph')}"
             )
+        owner = context.place.owner(self.name)
         own, sub_goal = self._goals(context.place)
-        return GraphAgent(self, own=own, sub_goal=sub_goal)
+        if self.costs.every is not None and not self.places.are_visited:
+            raise ConfigurationError(
+                f"{owner}: the critic is asked about what was observed at a place, and places of "
+                f"{type(self.places).__name__} may never have been visited; got costs={self.costs};"
+                " set places=FarthestPoints()"
+            )
+        costs = self.costs.build(owner, context.place, self.besides)
+        return GraphAgent(self, own=own, sub_goal=sub_goal, costs=costs)
 
     def _goals(self, place: LevelPlace) -> tuple[GoalSpace, GoalSpace]:
         """The goals of the agent's own level and of the level below.
@@ -103,10 +118,12 @@ class GraphRows:
     """[N] the place where the open decision began."""
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
-    heading: IntArray
-    """[N] the place that the row explores instead of its goal; -1 for none."""
+    heading: FloatArray
+    """[N, G] the goal that the row explores instead of its own; nan for none."""
     missed: IntArray
     """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
+    decided: IntArray
+    """[N] how many decisions had been observed when the open one was made."""
     noise: RowNoise
     """Uniform numbers for exploring."""
     planned: int = 0
@@ -121,6 +138,7 @@ class GraphRows:
             "way_point": self.way_point.copy(),
             "heading": self.heading.copy(),
             "missed": self.missed.copy(),
+            "decided": self.decided.copy(),
             "noise": self.noise.state_dict(),
         }
 
@@ -130,6 +148,7 @@ class GraphRows:
         self.way_point[:] = state["way_point"]
         self.heading[:] = state["heading"]
         self.missed[:] = state["missed"]
+        self.decided[:] = state["decided"]
         self.noise.load_state_dict(state["noise"])
 
 
@@ -140,20 +159,21 @@ class GraphAgent:
         params: The agent's parameters.
         own: The goals of its own level.
         sub_goal: The goals of the level below.
+        costs: What edges cost.
     """
 
     def __init__(
-        self, params: GraphAgentParameters, *, own: GoalSpace, sub_goal: GoalSpace
+        self,
+        params: GraphAgentParameters,
+        *,
+        own: GoalSpace,
+        sub_goal: GoalSpace,
+        costs: EdgeCosts,
     ) -> None:
         self.name, self._params = params.name, params
-        self._own, self._sub_goal = own, sub_goal
-        bounds = np.array(sub_goal.low)[: own.size], np.array(sub_goal.high)[: own.size]
-        self.graph = WayPointGraph(
-            Grid.over(*bounds, params.spacing), forgetting=params.forgetting, worst=params.worst
-        )
-        self.visits = np.zeros(len(self.graph.grid.places), np.int64)
-        """[M] decisions that began nearest to each place."""
-        self._decisions = self._reported_at = 0
+        self._own, self._sub_goal, self._costs = own, sub_goal, costs
+        self._decisions = self._reported_at = self._priced_at = 0
+        self._take_places(self._new_places())
         self._planning_seconds = 0.0
 
     @property
@@ -166,11 +186,12 @@ class GraphAgent:
         return GraphRows(
             place=np.zeros(num_envs, np.int64),
             way_point=np.full(num_envs, _NOWHERE),
-            heading=np.full(num_envs, _NOWHERE),
+            heading=np.full((num_envs, self._own.size), np.nan),
             missed=np.full(num_envs, _NOWHERE),
+            decided=np.zeros(num_envs, np.int64),
             noise=RowNoise(
                 num_rows=num_envs,
-                size=1 + _EXPLORING_PLACES,
+                size=1 + _EXPLORING_GOALS * self._places.numbers,
                 kind="uniform",
                 seed=seed,
                 name=f"{self.name} exploring",
@@ -181,17 +202,19 @@ class GraphAgent:
         """The next way-points [R, G], as the level below is to be asked for them."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
-        positions = self._sub_goal.achieved(request.observation)[:, : self._own.size]
         goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
-        places = self.graph.grid.nearest(positions)
+        places = self.graph.roadmap.nearest(self._achieved(request.observation))
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         heading = row_state.heading[rows]
-        targets = np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
+        aims = np.where(np.isnan(heading), goals, heading)
+        targets = self.graph.roadmap.nearest(aims, to=places)
         way_points = self.graph.next_places(places, targets, without=row_state.missed[rows])
-        arrives = (places == targets) & (heading == _NOWHERE)
-        wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
-        row_state.place[rows] = places
+        # A place that is explored is reached where it is the nearest one.
+        arrives = (places == targets) & ~self._are_at(targets, heading)
+        wanted = aims.astype(np.float64)
+        wanted[~arrives] = self.graph.roadmap.places[way_points[~arrives]]
+        row_state.place[rows], row_state.decided[rows] = places, self._decisions
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
         besides = np.tile(self._params.besides, (len(rows), 1))
         seconds = time.perf_counter() - began
@@ -212,21 +235,30 @@ class GraphAgent:
         row_state.missed[rows] = np.where(failed, ends, _NOWHERE)
         if clock.phase is Phase.TEST:
             return
-        np.add.at(self.visits, begins, 1)
         self._decisions += len(rows)
-        for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
+        began_there = self._has_stood(row_state, begins, rows)
+        np.add.at(self.visits, begins[began_there], 1)
+        known = began_there & (reached | failed) & (ends != _NOWHERE)
+        known[known] = self._has_stood(row_state, ends[known], rows[known])
+        for place in known.nonzero()[0]:
             self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+        if self._params.places.are_visited:
+            self._visit(outcome.observation)
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
         """Nothing is learned from a decision that nothing came of."""
 
     def restart_rows(self, row_state: GraphRows) -> None:
         """Rows that begin anew head for a place chosen anew."""
-        row_state.heading[:] = _NOWHERE
+        row_state.heading[:] = np.nan
         row_state.missed[:] = _NOWHERE
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Report what was learned, every so many decisions; there are no gradient steps."""
+        every = self._params.costs.every
+        if every is not None and self._decisions - self._priced_at >= every:
+            self._price(np.arange(len(self.graph.roadmap.begins)))
+            self._priced_at = self._decisions
         decisions = self._decisions - self._reported_at
         if decisions < self._params.report_every:
             return None
@@ -234,7 +266,7 @@ class GraphAgent:
         tried = self.graph.tries > 0
         metrics = {
             "graph/places_visited": float((self.visits > 0).mean()),
-            "graph/edges_tried": float(tried.mean()),
+            "graph/edges_tried": float(tried.mean()) if len(tried) else 0.0,
             "graph/edges_passed": float(self.graph.passed[tried].mean()) if tried.any() else 1.0,
             "time/planning": self._planning_seconds,
         }
@@ -243,10 +275,10 @@ class GraphAgent:
 
     def planning(self, row_state: GraphRows) -> dict[str, float]:
         """Size of the graph, and time that a decision took to plan; see `PlanningAgent`."""
-        grid, planned = self.graph.grid, row_state.planned
+        roadmap, planned = self.graph.roadmap, row_state.planned
         figures = {
-            "graph_places": float(len(grid.places)),
-            "graph_edges": float(len(grid.begins)),
+            "graph_places": float(len(roadmap.places)),
+            "graph_edges": float(len(roadmap.begins)),
         }
         if planned:
             figures["planning_seconds"] = row_state.planning_seconds / planned
@@ -255,9 +287,13 @@ class GraphAgent:
 
     def marks(self, row_state: GraphRows, row: int, place: GoalPlace) -> list[Mark]:
         """The edges that were tried, and the way-point and heading of a row."""
-        state = (row_state.place, row_state.way_point, row_state.heading)
-        begin, way_point, heading = (int(of[row]) for of in state)
-        return graph_marks(self.graph, place, begin=begin, way_point=way_point, heading=heading)
+        return graph_marks(
+            self.graph,
+            place,
+            begin=int(row_state.place[row]),
+            way_point=int(row_state.way_point[row]),
+            heading=row_state.heading[row],
+        )
 
     def trajectories(self) -> dict[str, Array]:
         """Nothing is kept but counts."""
@@ -269,6 +305,8 @@ class GraphAgent:
             **self.policy_state_dict(),
             "decisions": self._decisions,
             "reported_at": self._reported_at,
+            "priced_at": self._priced_at,
+            "stands_since": self._stands_since.copy(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -276,40 +314,109 @@ class GraphAgent:
         self.load_policy(state)
         self._decisions = state["decisions"]
         self._reported_at = state["reported_at"]
+        self._priced_at = state["priced_at"]
+        self._stands_since[:] = state["stands_since"]
 
     def policy_state_dict(self) -> State:
         """The graph, with what was learned of its edges."""
-        return {"graph": self.graph.state_dict(), "visits": self.visits.copy()}
+        return {
+            "places": self._places.state_dict(),
+            "graph": self.graph.state_dict(),
+            "visits": self.visits.copy(),
+        }
 
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; SpaceError for another graph's."""
-        graph = state.get("graph")
-        if graph is None or np.shape(graph["tries"]) != self.graph.tries.shape:
+        places, graph = self._new_places(), state.get("graph")
+        if graph is not None:
+            places.load_state_dict(state["places"])
+        if graph is None or np.shape(graph["tries"]) != places.roadmap.begins.shape:
             raise SpaceError(f"agent '{self.name}' has another graph than the one that was saved")
+        self._take_places(places)
         self.graph.load_state_dict(graph)
         self.visits[:] = state["visits"]
 
     def description(self) -> str:
         """The graph, for people."""
-        grid = self.graph.grid
-        return f"graph: {len(grid.places):,} places, {len(grid.begins):,} edges"
+        roadmap = self.graph.roadmap
+        return f"graph: {len(roadmap.places):,} places, {len(roadmap.begins):,} edges"
+
+    def _new_places(self) -> Places:
+        """The places as they are at the beginning."""
+        size = self._own.size
+        low, high = np.array(self._sub_goal.low)[:size], np.array(self._sub_goal.high)[:size]
+        return self._params.places.build(low, high)
+
+    def _take_places(self, places: Places) -> None:
+        """Plan on these, of which nothing is known yet."""
+        self._places, params = places, self._params
+        self.graph = WayPointGraph(places.roadmap, forgetting=params.forgetting, worst=params.worst)
+        count = len(places.roadmap.places)
+        self.visits = np.zeros(count, np.int64)
+        """[M] decisions that began nearest to each place."""
+        self._stands_since = np.full(count, self._decisions)
+        """[M] how many decisions had been observed when a place came to where it is."""
+
+    def _achieved(self, observation: Observation) -> FloatArray:
+        """The goals that observations stand for, [R, G]."""
+        return self._sub_goal.achieved(observation)[:, : self._own.size]
+
+    def _visit(self, observation: Observation) -> None:
+        """Take note of where rows are; the graph may get other places there."""
+        states = {key: values for key, values in observation.items() if key != GOAL_KEY}
+        kept = {} if self._params.costs.every is None else states
+        changed = self._places.visit(self._achieved(observation), kept)
+        if not len(changed):
+            return
+        self._price(self.graph.change(self._places.roadmap, changed))
+        added = len(self._places.roadmap.places) - len(self.visits)
+        self.visits = np.append(self.visits, np.zeros(added, np.int64))
+        self.visits[changed] = 0
+        self._stands_since = np.append(self._stands_since, np.zeros(added, np.int64))
+        self._stands_since[changed] = self._decisions
+
+    def _price(self, edges: IntArray) -> None:
+        """Ask what these edges cost."""
+        costs = self.graph.try_costs.copy()
+        costs[edges] = self._costs.of(self.graph.roadmap, self._places.states, edges)
+        self.graph.try_costs = costs
+
+    def _has_stood(self, row_state: GraphRows, places: IntArray, rows: IntArray) -> BoolArray:
+        """Return where places are where they were when rows made their open decisions, [R]."""
+        has_stood = places < len(self._stands_since)  # there may have been no places at all
+        there = places[has_stood]
+        has_stood[has_stood] = self._stands_since[there] <= row_state.decided[rows[has_stood]]
+        return has_stood
+
+    def _are_at(self, places: IntArray, goals: FloatArray) -> BoolArray:
+        """Return which goals [R, G] are these places [R]; never where there is no goal."""
+        if not len(self.graph.roadmap.places):
+            return np.zeros(len(goals), np.bool_)
+        at: BoolArray = (self.graph.roadmap.places[places] == goals).all(axis=1)
+        return at
 
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
     ) -> None:
-        """Choose what to head for where (sub-)episodes start; from a place reached, the goal."""
-        rows = request.rows
-        arrived = row_state.heading[rows] == places
-        row_state.heading[rows[arrived | request.starts]] = _NOWHERE
+        """Choose what to head for where (sub-)episodes start.
+
+        A row heads for its own goal again when it has reached the place that it explored, or has
+        been sent to a goal between places.
+        """
+        rows, roadmap = request.rows, self.graph.roadmap
+        heading = row_state.heading[rows]
+        arrived = (roadmap.nearest(heading) == places) & self._are_at(places, heading)
+        was_sent = row_state.way_point[rows] == _NOWHERE
+        row_state.heading[rows[arrived | was_sent | request.starts]] = np.nan
         if not explores:
             return
         starts = rows[request.starts & ~request.greedy]
         if not len(starts):
             return
         numbers = row_state.noise.draw(starts)
-        candidates = (numbers[:, 1:] * len(self.visits)).astype(np.int64)
-        least = self.visits[candidates].argmin(axis=1)
-        chosen = candidates[np.arange(len(starts)), least]
-        row_state.heading[starts] = np.where(
-            numbers[:, 0] < self._params.exploring, chosen, _NOWHERE
-        )
+        goals = self._places.drawn(numbers[:, 1:].reshape(len(starts), _EXPLORING_GOALS, -1))
+        near = roadmap.nearest(goals.reshape(-1, goals.shape[2])).reshape(goals.shape[:2])
+        least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
+        chosen = goals[np.arange(len(starts)), least]
+        has_chosen = numbers[:, :1] < self._params.exploring
+        row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
