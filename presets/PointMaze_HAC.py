@@ -1,8 +1,11 @@
-"""Hierarchical actor-critic finds the way through mazes, with two or three levels; or one agent."""
+"""Hierarchical actor-critic finds the way through mazes, with two or three levels; or one agent.
+
+With `hierarchy=graph` a graph of way-points stands above HAC's lowest level.
+"""
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -10,16 +13,25 @@ from coach_rl import (
     EnvironmentSteps,
     GoalSpace,
     GoalTask,
+    GraphAgentParameters,
     GraphManager,
+    GridPlaces,
     OGBenchPointMaze,
     PointMaze,
     RoboticsPointMaze,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
+from coach_rl.presets.goal_hierarchies import (
+    HACPanel,
+    SubGoalLearning,
+    graph_experiment,
+    hac_experiment,
+)
 
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
 """Decisions of a level for one of the level above, top first, by number of levels."""
+SPACING = 0.5
+"""Distance between neighbouring places of a graph, in metres."""
 
 VALIDATION = {
     "point_maze_medium": ValidationParameters(reward=-100.0, within=EnvironmentSteps(200_000))
@@ -44,6 +56,9 @@ class Panel(HACPanel):
         "robotics_point_maze_large",
     )
     level: str = "point_maze_medium"
+    hierarchy: Literal["hac", "graph", "none"] = "hac"
+    """hac: levels. graph: a graph of way-points above HAC's lowest level. none: one agent acts
+    alone, all else equal."""
     min_path: int | None = None
     """Steps from cell to cell between start and goal at least; None takes the maze's own."""
     steps: int = 300_000
@@ -54,6 +69,10 @@ def graph_manager(panel: Panel) -> GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it."""
     world = panel.world(**({} if panel.min_path is None else {"min_path": panel.min_path}))
     horizons = HORIZONS[panel.levels]
+    if panel.hierarchy == "graph":
+        planner = GraphAgentParameters(places=GridPlaces(spacing=SPACING))
+        low = _within_reach(world.task, horizons[-1])
+        return graph_experiment(panel, world, planner, horizon=horizons[-1], subgoals=low)
     return hac_experiment(
         panel,
         world,

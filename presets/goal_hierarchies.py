@@ -20,6 +20,7 @@ from coach_rl import (
     GaussianNoise,
     GoalSpace,
     GoalWorldParameters,
+    GraphAgentParameters,
     GraphManager,
     GraphParameters,
     HACAgentParameters,
@@ -196,6 +197,37 @@ def hac_experiment(
             schedule=panel.schedule(),
             num_envs=panel.num_envs,
             validation=validation,
+        )
+    )
+
+
+def graph_experiment(
+    panel: HACPanel,
+    world: GoalWorldParameters,
+    planner: GraphAgentParameters,
+    *,
+    horizon: int,
+    subgoals: GoalSpace,
+) -> GraphManager:
+    """A graph of way-points above HAC's lowest level.
+
+    Args:
+        panel: The preset's settings.
+        world: The goal world.
+        planner: The graph.
+        horizon: Environment steps to a way-point at most.
+        subgoals: The goal space of the lower level.
+    """
+    low = _lowest_agent(panel, bounded=True)
+    return HRLGraphManager(
+        GraphParameters(
+            levels=(
+                LevelParameters(name="top", agent=planner, goal_space=world.task.goal_space),
+                LevelParameters(name="low", agent=low, goal_space=subgoals, horizon=horizon),
+            ),
+            environment=world,
+            schedule=panel.schedule(),
+            num_envs=panel.num_envs,
         )
     )
 

@@ -209,22 +209,20 @@ class GraphAgent:
         heading = row_state.heading[rows]
         aims = np.where(np.isnan(heading), goals, heading)
         targets = self.graph.roadmap.nearest(aims, to=places)
-        way_points = self.graph.next_places(places, targets, without=row_state.missed[rows])
+        missed = row_state.missed[rows]
+        places, way_points = self._ways(places, targets, missed, request.observation)
         # A place that is explored is reached where it is the nearest one.
         arrives = (places == targets) & ~self._are_at(targets, heading)
         wanted = aims.astype(np.float64)
         wanted[~arrives] = self.graph.roadmap.places[way_points[~arrives]]
         row_state.place[rows], row_state.decided[rows] = places, self._decisions
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
-        besides = np.tile(self._params.besides, (len(rows), 1))
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
         row_state.planning_seconds += seconds
         if clock.phase is not Phase.TEST:
             self._planning_seconds += seconds
-        return self._sub_goal.asked_by(
-            np.hstack([wanted, besides]).astype(np.float32), request.observation
-        )
+        return self._sub_goal.asked_by(self._with_besides(wanted), request.observation)
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
         """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
@@ -360,6 +358,27 @@ class GraphAgent:
     def _achieved(self, observation: Observation) -> FloatArray:
         """The goals that observations stand for, [R, G]."""
         return self._sub_goal.achieved(observation)[:, : self._own.size]
+
+    def _ways(
+        self, places: IntArray, targets: IntArray, missed: IntArray, observation: Observation
+    ) -> tuple[IntArray, IntArray]:
+        """The next way-points that are not reached yet, and the places before them, [R] each."""
+        if not len(self.graph.roadmap.places):
+            return places, places
+        way_points = self.graph.next_places(places, targets, without=missed)
+        while True:
+            asked = self._with_besides(self.graph.roadmap.places[way_points])
+            reached = (places != targets) & self._sub_goal.reached(asked, observation)
+            if not reached.any():
+                return places, way_points
+            places = np.where(reached, way_points, places)
+            onward = self.graph.next_places(places, targets)
+            way_points = np.where(reached, onward, way_points)
+
+    def _with_besides(self, goals: FloatArray) -> FloatArray:
+        """Goals [R, G] of this level as goals of the level below, float32."""
+        besides = np.tile(self._params.besides, (len(goals), 1))
+        return np.hstack([goals, besides]).astype(np.float32)
 
     def _visit(self, observation: Observation) -> None:
         """Take note of where rows are; the graph may get other places there."""

@@ -215,8 +215,6 @@ class WayPointGraph:
             targets: [R].
             without: [R] a place that is not to be the next one; -1 or None: any.
         """
-        if not len(self.roadmap.places):
-            return places
         found = [
             self._way(int(target))[1][place] for place, target in zip(places, targets, strict=True)
         ]

@@ -244,7 +244,7 @@ def test_what_was_learned_can_be_loaded_into_an_equal_graph_only():
     other.load_policy(agent.policy_state_dict())
     assert_same_state(other.policy_state_dict(), agent.policy_state_dict())
     with pytest.raises(SpaceError, match="agent 'graph' has another graph than the one"):
-        build(spacing=0.5).load_policy(agent.policy_state_dict())
+        build(places=GridPlaces(spacing=0.5)).load_policy(agent.policy_state_dict())
 
 
 @pytest.mark.parametrize(
