@@ -4,15 +4,15 @@ coach study run benchmarks/studies/graphs.py
 coach study report benchmarks/studies/graphs.py
 """
 
-from coach_rl import Study, Variant
+from coach_rl import CriticSteps, FarthestPoints, Study, Variant
 
 PLACES, COSTS = "levels.0.agent.places", "levels.0.agent.costs"
-FARTHEST = {PLACES: "FarthestPoints(count=100)"}
+FARTHEST = {PLACES: FarthestPoints(count=100)}
 VARIANTS = {
     "grid": {},
     "farthest": FARTHEST,
-    "farthest, critic": FARTHEST | {COSTS: "CriticSteps()", "levels.0.agent.forgetting": 0.0},
-    "farthest, both": FARTHEST | {COSTS: "CriticSteps()"},
+    "farthest, critic": FARTHEST | {COSTS: CriticSteps(), "levels.0.agent.forgetting": 0.0},
+    "farthest, both": FARTHEST | {COSTS: CriticSteps()},
 }
 """Changes by variant: edges cost their lengths, or steps by the critic below; both learns besides
 how often they are passed, as the first two do."""
