@@ -10,6 +10,7 @@ from coach_rl import (
     ActorParameters,
     AdamParameters,
     AdjacencyParameters,
+    CertifyParameters,
     ConstantSchedule,
     CriticParameters,
     DDPGAgentParameters,
@@ -116,6 +117,9 @@ class HACPanel(GoalPanel):
     """Standard deviation of the noise on its other actions, in half-ranges of the action."""
     testing_rate: float = 0.3
     """Fraction of sub-goals that are tested."""
+    certify: int = 0
+    """Sub-goals that the top level tries in a fork of the simulator before it sends one, in
+    training and in evaluations; 0 sends them untried."""
     layers: tuple[int, ...] = (128, 128, 128)
 
     @property
@@ -178,9 +182,16 @@ def hac_experiment(
     agents = (
         *(_upper_agent(panel, upper, factor=4.0**height) for height in range(panel.levels - 1)),
     )
+    certify = CertifyParameters(candidates=panel.certify) if panel.certify else None
     names = {2: ("top", "low"), 3: ("top", "middle", "low")}[panel.levels]
     stack = tuple(
-        LevelParameters(name=name, agent=agent, goal_space=space, horizon=horizon)
+        LevelParameters(
+            name=name,
+            agent=agent,
+            goal_space=space,
+            horizon=horizon,
+            certify=certify if name == "top" else None,
+        )
         for name, agent, space, horizon in zip(
             names,
             (*reversed(agents), _lowest_agent(panel, bounded=True)),

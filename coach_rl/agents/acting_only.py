@@ -2,10 +2,10 @@
 
 import sys
 
-from coach_rl.core.agents import RowState
+from coach_rl.core.agents import RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.records import Array, IntArray, Outcome, TrainingReport
+from coach_rl.core.records import Array, IntArray, Outcome
 from coach_rl.core.state import State
 
 

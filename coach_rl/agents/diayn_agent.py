@@ -27,7 +27,7 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
-from coach_rl.core.goals import OPTION_KEY, OptionSpace
+from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative
 from coach_rl.functional.options import discrimination, diversity_reward

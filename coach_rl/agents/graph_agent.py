@@ -15,7 +15,7 @@ from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengt
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
 from coach_rl.agents.way_points import WayPointGraph
-from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -31,7 +31,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    TrainingReport,
+    take,
 )
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.state import State
@@ -202,46 +202,85 @@ class GraphAgent:
         """The next way-points [R, G], as the level below is to be asked for them."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
-        goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
         places = self.graph.roadmap.nearest(self._achieved(request.observation))
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
-        heading = row_state.heading[rows]
-        aims = np.where(np.isnan(heading), goals, heading)
-        targets = self.graph.roadmap.nearest(aims, to=places)
-        missed = row_state.missed[rows]
+        aims = self._aims(row_state, request)
+        targets, missed = self.graph.roadmap.nearest(aims, to=places), row_state.missed[rows]
         places, way_points = self._ways(places, targets, missed, request.observation)
         # A place that is explored is reached where it is the nearest one.
-        arrives = (places == targets) & ~self._are_at(targets, heading)
-        wanted = aims.astype(np.float64)
-        wanted[~arrives] = self.graph.roadmap.places[way_points[~arrives]]
-        row_state.place[rows], row_state.decided[rows] = places, self._decisions
-        row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
+        arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
+        way_points[arrives] = _NOWHERE
+        row_state.place[rows], row_state.way_point[rows] = places, way_points
+        row_state.decided[rows] = self._decisions
+        asked = self._asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
         row_state.planning_seconds += seconds
         if clock.phase is not Phase.TEST:
             self._planning_seconds += seconds
-        return self._sub_goal.asked_by(self._with_besides(wanted), request.observation)
+        return asked
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
         """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
-        rows = outcome.rows
-        reached = (outcome.below & int(End.GOAL)) > 0
-        failed = ~reached & ((outcome.below & int(End.HORIZON)) > 0)
-        begins, ends = row_state.place[rows], row_state.way_point[rows]
-        row_state.missed[rows] = np.where(failed, ends, _NOWHERE)
+        rows, below = outcome.rows, outcome.below
+        missed = _is_missed(below)
+        row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
         if clock.phase is Phase.TEST:
             return
         self._decisions += len(rows)
-        began_there = self._has_stood(row_state, begins, rows)
-        np.add.at(self.visits, begins[began_there], 1)
-        known = began_there & (reached | failed) & (ends != _NOWHERE)
-        known[known] = self._has_stood(row_state, ends[known], rows[known])
-        for place in known.nonzero()[0]:
-            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+        began_there = self._has_stood(row_state, row_state.place[rows], rows)
+        np.add.at(self.visits, row_state.place[rows[began_there]], 1)
+        self.observe_fork(row_state, rows, below)
         if self._params.places.are_visited:
             self._visit(outcome.observation)
+
+    def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
+        """Learn which of the edges that these rows have tried were passed."""
+        reached = (below & int(End.GOAL)) > 0
+        begins, ends = row_state.place[rows], row_state.way_point[rows]
+        known = (reached | _is_missed(below)) & (ends != _NOWHERE)
+        known &= self._has_stood(row_state, begins, rows)
+        known &= self._has_stood(row_state, ends, rows)
+        for place in known.nonzero()[0]:
+            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+
+    @property
+    def proposes(self) -> bool:
+        """True: there are other ways."""
+        return True
+
+    def propose(
+        self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
+    ) -> FloatArray:
+        """Other neighbouring places, by the cost of the way through them, [R, count, G].
+
+        Where there are fewer than that, the last is repeated; where there are none, the goal.
+        """
+        rows = request.rows
+        count = len(alternatives.place) // len(row_state.place)
+        places, aims = row_state.place[rows], self._aims(row_state, request)
+        targets = self.graph.roadmap.nearest(aims, to=places)
+        others = np.full((len(rows), count), _NOWHERE)
+        for i, (place, target) in enumerate(zip(places, targets, strict=True)):
+            ranked = self.graph.neighbours(int(place), int(target))
+            ranked = ranked[ranked != row_state.way_point[rows[i]]]
+            if len(ranked):
+                others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
+        alternatives.place.reshape(-1, count)[rows] = places[:, None]
+        alternatives.way_point.reshape(-1, count)[rows] = others
+        alternatives.decided.reshape(-1, count)[rows] = self._decisions
+        repeated = np.arange(len(rows)).repeat(count)
+        seen = take(request.observation, repeated)
+        asked = self._asked(others.ravel(), aims[repeated], seen)
+        return asked.reshape(len(rows), count, -1)
+
+    def adopt(
+        self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
+    ) -> None:
+        """Let rows head for alternatives instead; see `core.agents.ProposingAgent`."""
+        count = len(alternatives.place) // len(row_state.place)
+        row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
         """Nothing is learned from a decision that nothing came of."""
@@ -364,7 +403,7 @@ class GraphAgent:
     ) -> tuple[IntArray, IntArray]:
         """The next way-points that are not reached yet, and the places before them, [R] each."""
         if not len(self.graph.roadmap.places):
-            return places, places
+            return places, places.copy()
         way_points = self.graph.next_places(places, targets, without=missed)
         while True:
             asked = self._with_besides(self.graph.roadmap.places[way_points])
@@ -402,7 +441,7 @@ class GraphAgent:
 
     def _has_stood(self, row_state: GraphRows, places: IntArray, rows: IntArray) -> BoolArray:
         """Return where places are where they were when rows made their open decisions, [R]."""
-        has_stood = places < len(self._stands_since)  # there may have been no places at all
+        has_stood = (places >= 0) & (places < len(self._stands_since))
         there = places[has_stood]
         has_stood[has_stood] = self._stands_since[there] <= row_state.decided[rows[has_stood]]
         return has_stood
@@ -413,6 +452,20 @@ class GraphAgent:
             return np.zeros(len(goals), np.bool_)
         at: BoolArray = (self.graph.roadmap.places[places] == goals).all(axis=1)
         return at
+
+    def _aims(self, row_state: GraphRows, request: ActionRequest) -> FloatArray:
+        """The goals that rows head for in the end, [R, G]."""
+        goals = request.observation[GOAL_KEY].reshape(len(request.rows), -1)
+        heading = row_state.heading[request.rows]
+        return np.where(np.isnan(heading), goals, heading)
+
+    def _asked(
+        self, way_points: IntArray, aims: FloatArray, observation: Observation
+    ) -> FloatArray:
+        """The goals of the level below that lead it to way-points [R]; to the aims without one."""
+        goals, is_place = aims.astype(np.float64), way_points != _NOWHERE
+        goals[is_place] = self.graph.roadmap.places[way_points[is_place]]
+        return self._sub_goal.asked_by(self._with_besides(goals), observation)
 
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
@@ -439,3 +492,9 @@ class GraphAgent:
         chosen = goals[np.arange(len(starts)), least]
         has_chosen = numbers[:, :1] < self._params.exploring
         row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
+
+
+def _is_missed(below: Array) -> BoolArray:
+    """[R] the level below used up its horizon, and did not reach the way-point."""
+    missed: BoolArray = ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)
+    return missed

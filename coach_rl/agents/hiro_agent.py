@@ -24,7 +24,7 @@ from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Transition
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.seeding import (
     generator,
     generator_state,
@@ -33,6 +33,7 @@ from coach_rl.core.seeding import (
 )
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
+from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters

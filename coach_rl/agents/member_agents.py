@@ -11,13 +11,14 @@ from coach_rl.core.agents import (
     NetworkOwner,
     PacedAgent,
     RowState,
+    TrainingReport,
     following,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.inspection_points import Inspectable, InspectionPoint
 from coach_rl.core.profiling import HasTimedCalls, TimedCall
-from coach_rl.core.records import Array, TrainingReport
+from coach_rl.core.records import Array
 from coach_rl.core.state import State
 
 

@@ -11,8 +11,8 @@ from annotated_types import Interval
 from torch import Tensor
 from torch.nn import Module
 
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import (
-    AgentRows,
     FilteredAgent,
     FilteredAgentParameters,
     combined,
@@ -22,28 +22,19 @@ from coach_rl.agents.learner import Guide, LearnerContext, MakeLearner
 from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.core.agents import AgentContext, RowState
+from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
 from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
-from coach_rl.core.records import (
-    ActionInfo,
-    ActionRequest,
-    Array,
-    BoolArray,
-    IntArray,
-    Observation,
-    Outcome,
-    TrainingReport,
-    Transition,
-)
+from coach_rl.core.records import ActionRequest, Array, BoolArray, IntArray, Observation, Outcome
 from coach_rl.core.roles import KeepingParameters, LearnerParameters, SharedLearnerParameters
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State, check_same_kind
+from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.memory import Memory, MemoryParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters

@@ -15,7 +15,7 @@ from annotated_types import Interval
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.filtered_agent import AgentRows
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.layers import linear
@@ -27,7 +27,7 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import OPTION_KEY, OptionSpace
+from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative

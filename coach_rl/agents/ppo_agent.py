@@ -13,8 +13,8 @@ from annotated_types import Ge
 from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor, nn
 
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import (
-    AgentRows,
     FilteredAgent,
     FilteredAgentParameters,
     combined,
@@ -26,21 +26,13 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_policy, torch_forward
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.agents import AgentContext
+from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
-from coach_rl.core.records import (
-    ActionInfo,
-    ActionRequest,
-    Array,
-    BoolArray,
-    IntArray,
-    TrainingReport,
-    Transition,
-)
+from coach_rl.core.records import ActionRequest, Array, BoolArray, IntArray
 from coach_rl.core.roles import LearnerParameters, SharedLearnerParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
@@ -49,6 +41,7 @@ from coach_rl.core.seeding import generator, generator_state, integer_seed, load
 from coach_rl.core.spaces import Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,

@@ -21,7 +21,7 @@ from coach_rl.agents.member_agents import MemberAgents, MemberRows
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.goals import OPTION_KEY, OptionSpace
+from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (

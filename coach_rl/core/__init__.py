@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         AnyAgent,
         LevelPlace,
         RowState,
+        TrainingReport,
     )
     from coach_rl.core.clock import Clock, Phase
     from coach_rl.core.divergence import DivergenceParameters
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         OutputFilter,
         OutputFilterParameters,
     )
-    from coach_rl.core.goals import GOAL_KEY, OPTION_KEY, TIME_KEY, GoalSpace, OptionSpace
+    from coach_rl.core.goals import GOAL_KEY, GoalSpace
     from coach_rl.core.inspection import InspectParameters, parse_inspections
     from coach_rl.core.interfaces import (
         DrawableParameters,
@@ -48,13 +49,13 @@ if TYPE_CHECKING:
         MarkRenderable,
         Renderable,
     )
-    from coach_rl.core.levels import LevelDescription, SuccessRate
+    from coach_rl.core.levels import CertifyParameters, LevelDescription, SuccessRate
     from coach_rl.core.marks import Mark
+    from coach_rl.core.options import OPTION_KEY, OptionSpace
     from coach_rl.core.parameter_classes import parameter_class
     from coach_rl.core.profiling import HasTimedCalls, TimedCall
     from coach_rl.core.records import (
         Action,
-        ActionInfo,
         ActionRequest,
         Array,
         BoolArray,
@@ -66,8 +67,6 @@ if TYPE_CHECKING:
         IntArray,
         Observation,
         Outcome,
-        TrainingReport,
-        Transition,
     )
     from coach_rl.core.roles import KeepingParameters, LearnerParameters, MovableParameters
     from coach_rl.core.row_noise import RowNoise
@@ -91,19 +90,20 @@ if TYPE_CHECKING:
         StepUnit,
         TrainingSteps,
     )
-    from coach_rl.core.timed_goals import TimedGoalSpace
+    from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
+    from coach_rl.core.transitions import ActionInfo, Transition
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
     "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
-    "BoolArray", "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
-    "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters", "DrawableParameters",
-    "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
-    "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule",
-    "Fault", "FloatArray", "GoalSpace", "HasTimedCalls", "Hours", "InputFilter",
-    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
+    "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
+    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters",
+    "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
+    "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
+    "ExponentialSchedule", "Fault", "FloatArray", "GoalSpace", "HasTimedCalls", "Hours",
+    "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
     "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
     "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",

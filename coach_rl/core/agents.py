@@ -1,7 +1,7 @@
 """Agents: what a level asks of one, what its parameters are, and what is known when it is built."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from coach_rl.core.activity import OnActivity, ignore_activity
@@ -20,7 +20,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    TrainingReport,
 )
 from coach_rl.core.signals import SILENT, Signals
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -58,6 +57,18 @@ def following(rows: RowState, owner: str) -> FollowingRows:
             "docs/remote_collection.md"
         )
     return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingReport:
+    """The report of one round of learning."""
+
+    training_steps: int
+    """Gradient updates made."""
+    metrics: Mapping[str, float]
+    """The metrics to log, by their names in docs/metrics.md; empty until a report is due."""
+    members: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The same of each agent of a group, by its name; empty where the agent is but one."""
 
 
 class Agent(Stateful, Protocol[Rows]):
@@ -158,6 +169,50 @@ class PlanningAgent(Protocol):
 
     def planning(self, row_state: Any) -> dict[str, float]:
         """Return figures of its plans for a stack since the last call; names in docs/metrics.md."""
+        ...
+
+
+@runtime_checkable
+class ProposingAgent(Protocol):
+    """An agent that has alternatives to the decision it has just made.
+
+    alternatives = agent.new_rows(num_envs * count, seed)   # rows i * count and on are row i's
+    action = agent.act(rows, request, clock)
+    others = agent.propose(rows, alternatives, request, clock)
+    agent.adopt(rows, alternatives, request.rows[:1], np.array([2]))    # the third of these
+    """
+
+    @property
+    def proposes(self) -> bool:
+        """True if they differ from the decision."""
+        ...
+
+    def propose(
+        self, row_state: Any, alternatives: Any, request: ActionRequest, clock: Clock
+    ) -> Array:
+        """Other actions [R, count, ...] than `act` chose for this request, the best first.
+
+        They are kept in the alternatives; the row state stays as it is.
+        """
+        ...
+
+    def adopt(self, row_state: Any, alternatives: Any, rows: IntArray, numbers: IntArray) -> None:
+        """Let these rows [R] have decided for their alternatives of these numbers [R]."""
+        ...
+
+
+@runtime_checkable
+class ForkLearner(Protocol):
+    """An agent that learns from decisions that were only tried, in a fork of the simulator."""
+
+    def observe_fork(self, row_state: Any, rows: IntArray, below: Array) -> None:
+        """Learn what came of the decisions that these rows hold.
+
+        Args:
+            row_state: The rows of the decisions, or of alternatives to them.
+            rows: [R].
+            below: [R] bits of `End` that the level below reported.
+        """
         ...
 
 

@@ -2,13 +2,20 @@
 
 from typing import Annotated, Literal
 
-from annotated_types import Interval
+from annotated_types import Ge, Interval
 
 from coach_rl.core.errors import require
-from coach_rl.core.goals import LevelSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.timed_goals import TIME_KEY
+
+LevelSpace = GoalSpace | OptionSpace
+"""The spaces of what a level can receive."""
+DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
+"""The observation keys of a level's goal or option, which changes with every sub-episode."""
 
 
 @parameter_class
@@ -29,6 +36,22 @@ class SuccessRate:
 
 Moment = EnvironmentSteps | EnvironmentEpisodes | SuccessRate
 """A moment of a run. Steps and episodes are counted from its beginning, heat-up included."""
+
+
+@parameter_class
+class CertifyParameters:
+    """Certified decisions: sub-goals are tried in a fork of the simulator before one is sent."""
+
+    candidates: Annotated[int, Ge(2)]
+    """Sub-goals of a decision that are tried at most: the agent's choice, then its alternatives."""
+    during: Literal["always", "training", "evaluation"] = "always"
+    """The stacks that certify. Decisions of heat-up are never certified."""
+    prefer: Literal["first", "nearest"] = "first"
+    """first: the first that succeeds is taken, and those after it are not tried. nearest: all are
+    tried, and the one that ends nearest to the level's own goal is taken of those that succeed."""
+    learn: bool = False
+    """If True, the agent learns in training from what it tried and did not take, as a graph of
+    way-points can; otherwise a fork changes nothing but the choice."""
 
 
 @parameter_class
@@ -59,6 +82,9 @@ class LevelDescription:
     but above the lowest level of a HAC stack the rate of the stack."""
     frozen: bool = False
     """If True, the agent only acts, and neither explores nor learns."""
+    certify: CertifyParameters | None = None
+    """The way to try sub-goals in a fork of the simulator before one is sent; None sends them
+    untried. For levels above the lowest."""
     stops_on_failure: Literal["never", "training", "always"] = "never"
     """Phases in which the level's sub-episode ends where the level below misses a sub-goal because
     it used up its horizon (Strict Subgoal Execution, Hwang et al. 2026). training: heat-up and

@@ -86,6 +86,15 @@ class Directive:
     outer_goals: tuple[Array, ...] = ()
     """Goals of the levels above the receiver, top first, each [rows, G]."""
 
+    def rows_of(self, index: Array) -> "Directive":
+        """The directive of some of its rows: their places in it, or a mask [R]."""
+        action = self.action
+        return Directive(
+            action=take(action, index) if isinstance(action, dict) else action[index],
+            tested=None if self.tested is None else self.tested[index],
+            outer_goals=tuple(goal[index] for goal in self.outer_goals),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class EnvResponse:
@@ -286,57 +295,6 @@ class Outcome:
             next_goal=take(self.next_goal, index),
             info=take(dict(self.info), index),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActionInfo:
-    """An agent's choice, and whatever it wants kept with it."""
-
-    action: Action
-    """[R, ...] in the agent's own action space, before its OutputFilter."""
-    extras: dict[str, Array] = field(default_factory=dict)
-    """[R, ...] each, e.g. `log_prob`, `value`, `hidden_state`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Transition:
-    """One decision and its outcome, as a memory keeps it; each array [R, ...]."""
-
-    rows: IntArray
-    observation: Observation
-    action: Action
-    reward: FloatArray
-    next_observation: Observation
-    terminated: BoolArray
-    truncated: BoolArray
-    duration: IntArray
-    below: npt.NDArray[np.uint8] | None = None
-    """Bits of `End` that the level below reported; None: not known, as in data from elsewhere."""
-    tested: BoolArray | None = None
-    """The decision was tested; None: none was."""
-    follows: BoolArray | None = None
-    """True where it begins at the end of the row's previous transition: in the same episode, under
-    the same goal, with no decision left out between them. None: not known, taken as true within an
-    episode."""
-    extras: dict[str, Array] = field(default_factory=dict)
-    """The extras of the ActionInfo."""
-
-    @property
-    def follows_or_all(self) -> BoolArray:
-        """`follows`, true everywhere where it is not known."""
-        return np.ones(len(self.rows), np.bool_) if self.follows is None else self.follows
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingReport:
-    """The report of one round of learning."""
-
-    training_steps: int
-    """Gradient updates made."""
-    metrics: Mapping[str, float]
-    """The metrics to log, by their names in docs/metrics.md; empty until a report is due."""
-    members: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """The same of each agent of a group, by its name; empty where the agent is but one."""
 
 
 def take(observation: Observation, index: Array | slice) -> Observation:

@@ -12,9 +12,12 @@ from annotated_types import Interval
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.goals import TIME_KEY, GoalSpace, Verdict, length_of
+from coach_rl.core.goals import GoalSpace, Verdict, length_of
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+
+TIME_KEY = "time_left"
+"""The observation key under which the time left for a level's own goal stands."""
 
 
 @parameter_class

@@ -32,6 +32,8 @@ ENUM_TAG = "$enum"
 REFERENCE_TAG = "$reference"
 LIST_TAG = "$list"
 ITEMS_TAG = "$items"
+_MOVED = {"coach_rl.core.goals:OptionSpace": "coach_rl.core.options:OptionSpace"}
+"""Classes by the names that documents of earlier versions give them."""
 
 
 def encode(value: object, path: str = "parameters") -> Json:
@@ -114,7 +116,7 @@ def resolve(name: str, path: str = "parameters", *, trust: Trust = OURS_ALONE) -
 
 
 def _resolved(name: str, path: str) -> Any:
-    module_name, _, qualified_name = str(name).partition(":")
+    module_name, _, qualified_name = _MOVED.get(str(name), str(name)).partition(":")
     if not module_name or not qualified_name:
         raise ConfigurationError(f"{path} names '{name}', expected 'module:QualName'")
     try:

@@ -27,7 +27,8 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.stack import Stack, build_stack
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
 
 
@@ -104,7 +105,7 @@ class BlockWorker:
         with torch_settings(self._setup.task):
             made = [self._tick() for _ in range(ticks)]
         for level in self._stack.levels:
-            level.sub_episodes.drain()  # the run counts them
+            level.drain()  # the run counts them
         return made
 
     def state(self) -> State:

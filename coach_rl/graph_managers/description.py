@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from coach_rl.core.agents import AnyAgent
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.level_manager import LevelManager

@@ -11,10 +11,12 @@ from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.collected_stack import CollectedStack, check_collection
+from coach_rl.graph_managers.forks import Forks
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
-from coach_rl.graph_managers.stack import AgentSource, Stack, build_stack
+from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.graph_managers.stacking import AgentSource, build_stack
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.graph_managers.worker_blocks import Blocks
 
@@ -88,6 +90,7 @@ class StackBuilder:
             purpose=purpose,
             signals=self._signals(simulators.num_envs),
             discount=self._parameters.reward_discount,
+            forks=Forks(environment=environment, opened=self._opened, channel=self._channel),
         )
 
     def _collected(self, clock: Clock) -> CollectedStack:

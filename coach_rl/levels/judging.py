@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import LevelDescription
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
     BoolArray,
     End,

@@ -14,11 +14,12 @@ from coach_rl.core.agents import (
 )
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.marks import GoalPlace, Mark
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -36,6 +37,7 @@ from coach_rl.core.records import (
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.judging import Judgement, judged, moved_goals, with_failures
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.spaces import agent_spaces, check_level
@@ -73,6 +75,7 @@ class LevelManager:
         above: The levels above, top first.
         discount: Discount of rewards per simulator step, when they are added up for the level
             above; the same for the whole stack.
+        certifier: Tries the agent's decisions before they are sent; None sends them untried.
 
     Raises:
         ConfigurationError: Something does not fit; the line names the level.
@@ -88,9 +91,11 @@ class LevelManager:
         seed: int,
         above: Sequence[LevelDescription] = (),
         discount: float = 1.0,
+        certifier: Certifier | None = None,
     ) -> None:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
+        self.certifier = certifier
         space = params.goal_space
         self._options = space if isinstance(space, OptionSpace) else None
         self._ending = agent if isinstance(agent, EndingAgent) else None
@@ -158,6 +163,8 @@ class LevelManager:
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; see `core.interfaces.Environment.reset`."""
         response = self.environment.reset(seed)
+        if self.certifier is not None:
+            self.certifier.reset(seed)
         self._rows.reset(response, waiting=self._is_top)
         return response
 
@@ -213,17 +220,17 @@ class LevelManager:
         )
         agent_clock = self._agent_clock
         action = self.agent.act(self._agent_rows, request, agent_clock)
-        if self.on_decision is not None:
-            self.on_decision(shown, action)
-        if self._followed is not None:
-            tested = self._followed[waiting]
-        elif self._tests_now:
-            tested = tested | (self._testing.draw(waiting)[:, 0] < (self.params.testing_rate or 0))
-        rows.decision_tested[waiting] = tested
+        rows.decision_tested[waiting] = tested = self._tested(waiting, tested)
         if self._may_freeze:
             rows.decision_frozen[waiting] = agent_clock.phase is Phase.TEST
         rows.waiting[waiting] = False
         directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
+        if self.certifier is not None:
+            directive = self.certifier.certified(
+                self._agent_rows, request, directive, self.environment
+            )
+        if self.on_decision is not None:
+            self.on_decision(shown, directive.action)
         self.environment.send(directive, waiting)
 
     def take_in(self, answer: EnvResponse) -> EnvResponse:
@@ -253,10 +260,11 @@ class LevelManager:
         self.agent.cut_off(self._agent_rows, np.arange(self.num_envs), self._clock)
 
     def drain(self) -> dict[str, float]:
-        """Figures of its sub-episodes, and of its agent's plans, since the last call."""
+        """Figures of its sub-episodes, plans and forks since the last call."""
         agent = self.agent
         plans = agent.planning(self._agent_rows) if isinstance(agent, PlanningAgent) else {}
-        return self.sub_episodes.drain() | plans
+        forks = {} if self.certifier is None else self.certifier.drain()
+        return self.sub_episodes.drain() | plans | forks
 
     def decisions(self) -> State:
         """Return the decision that each row made last, as a level elsewhere can `follow` it."""
@@ -293,6 +301,7 @@ class LevelManager:
             "rows": self._rows.state_dict(),
             "testing": self._testing.state_dict(),
             "sub_episodes": self.sub_episodes.state_dict(),
+            **({"certifier": self.certifier.state_dict()} if self.certifier is not None else {}),
         }
 
     def load_own_state_dict(self, state: State) -> None:
@@ -301,6 +310,14 @@ class LevelManager:
         self._rows.load_state_dict(state["rows"])
         self._testing.load_state_dict(state["testing"])
         self.sub_episodes.load_state_dict(state["sub_episodes"])
+        if self.certifier is not None and "certifier" in state:  # not where it is a new setting
+            self.certifier.load_state_dict(state["certifier"])
+
+    def count_only(self, rows: BoolArray) -> None:
+        """Leave out the statistics of other rows than these, [N], until they are drained."""
+        self.sub_episodes.count_only(rows)
+        if self.certifier is not None:
+            self.certifier.count_only(rows)
 
     def close(self) -> None:
         """Close the environment, and so everything below."""
@@ -325,6 +342,15 @@ class LevelManager:
         if not self.params.testing_rate or clock.phase is not Phase.TRAIN:
             return False
         return clock.levels.get(self.params.name) is not Phase.HEATUP
+
+    def _tested(self, rows: IntArray, from_above: BoolArray) -> BoolArray:
+        """[R] which of the rows' decisions are tested: where they are from above, and some more."""
+        if self._followed is not None:
+            return self._followed[rows]
+        if not self._tests_now:
+            return from_above
+        tested: BoolArray = self._testing.draw(rows)[:, 0] < (self.params.testing_rate or 0)
+        return tested | from_above
 
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
         """End sub-episodes before the decisions that the simulator's failure made nothing of.

@@ -3,8 +3,8 @@
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import LevelSpace, OptionSpace
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, LevelSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.levels.judging import failure_reward
 

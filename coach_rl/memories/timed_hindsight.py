@@ -11,9 +11,8 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import TIME_KEY
 from coach_rl.core.records import Array, BoolArray, IntArray, Observation
-from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.memories.columns import (
     ACHIEVED,
     DURATIONS,

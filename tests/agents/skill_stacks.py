@@ -13,7 +13,7 @@ from coach_rl.agents.uniform_agent import UniformAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.goals import OptionSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter

@@ -12,7 +12,8 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments import WorldEnvironment
 from coach_rl.environments.toy import PointMass

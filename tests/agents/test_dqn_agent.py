@@ -19,10 +19,11 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.records import ActionRequest, Transition
+from coach_rl.core.records import ActionRequest
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.transitions import Transition
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.experiment.parameters_json import decode, encode

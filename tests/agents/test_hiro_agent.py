@@ -26,11 +26,13 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
-from coach_rl.core.records import End, Transition
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.records import End
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.transitions import Transition
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.exploration_policies import GaussianNoise

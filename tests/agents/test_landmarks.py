@@ -10,8 +10,8 @@ from coach_rl.agents.novelty import Novelty, NoveltyParameters
 from coach_rl.agents.unfiltered import UnfilteredInput
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.records import Transition
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.transitions import Transition
 from coach_rl.memories import ReplayMemoryParameters
 
 pytest.importorskip("scipy")

@@ -32,8 +32,8 @@ from coach_rl.architectures.q_network import (
     ReturnHead,
 )
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.records import Transition
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.transitions import Transition
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, TransitionBatch
 
 DEVICE = torch.device("meta")

@@ -32,9 +32,10 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.records import ActionRequest, Outcome, Transition
+from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.transitions import Transition
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import (
     GoalPointMassParameters,

@@ -10,7 +10,8 @@ from skill_stacks import SPACE, low_agent, option_critic, ppo, stack
 
 from coach_rl.agents.option_critic_agent import continued
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 

@@ -13,7 +13,8 @@ from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Phase
-from coach_rl.core.goals import OPTION_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters

@@ -7,7 +7,8 @@ from skill_stacks import is_far_off, low_agent, option_critic, ppo, stack
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 
 

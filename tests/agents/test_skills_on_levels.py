@@ -8,7 +8,7 @@ from skill_stacks import KINDS, SPACE, learning_top, low_agent, option_critic, p
 from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
 from coach_rl.core.clock import Phase
-from coach_rl.core.goals import OptionSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state

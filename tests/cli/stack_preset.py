@@ -6,7 +6,8 @@ from typing import Literal
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (

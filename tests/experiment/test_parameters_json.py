@@ -20,6 +20,7 @@ from coach_rl.core.errors import (
     ParameterError,
     require,
 )
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.schedules import LinearSchedule, PiecewiseSchedule
 from coach_rl.core.steps import EnvironmentSteps, StepUnit
 from coach_rl.experiment import parameters_json
@@ -242,3 +243,9 @@ def test_whole_numbers_of_numpy_become_pythons() -> None:
     assert repr(encode((np.int64(3), np.bool_(True)))) == "[3, True]"
     with pytest.raises(ConfigurationError, match="is a float32, which JSON cannot rebuild"):
         encode(np.float32(0.1))  # which is another number in Python
+
+
+def test_a_class_that_has_moved_is_found_under_its_earlier_name():
+    document = encode(OptionSpace(count=3))
+    assert document["$type"] == "coach_rl.core.options:OptionSpace"
+    assert decode(document | {"$type": "coach_rl.core.goals:OptionSpace"}) == OptionSpace(count=3)

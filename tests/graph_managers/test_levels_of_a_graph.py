@@ -12,7 +12,8 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter

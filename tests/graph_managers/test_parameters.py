@@ -7,7 +7,8 @@ import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.core.errors import ParameterError, UnknownNameError
-from coach_rl.core.goals import GoalSpace, OptionSpace
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters as environment_parameters
 from coach_rl.environments.toy import PointMassParameters

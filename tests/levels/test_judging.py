@@ -7,7 +7,8 @@ import pytest
 from plain_stack import Level
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End, EnvResponse
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.levels.judging import failure_reward, judged, moved_goals, with_failures

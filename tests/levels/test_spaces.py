@@ -5,7 +5,8 @@ from plain_stack import Level
 from scripted_stack import SPACES
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, OptionSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.levels.spaces import agent_spaces, check_level
 
 X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))

@@ -5,7 +5,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.architectures.batch import named_tensors
-from coach_rl.core.records import Transition
+from coach_rl.core.transitions import Transition
 from coach_rl.memories import ReplayMemoryParameters
 
 CPU = torch.device("cpu")

@@ -11,7 +11,7 @@ from coach_rl.architectures.batch import mapped
 from coach_rl.core.agents import ALONE
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.records import Transition
+from coach_rl.core.transitions import Transition
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
 from coach_rl.memories.hindsight import bare, goal_steps, relabelled
 from coach_rl.testing.states import assert_same_state

@@ -13,8 +13,9 @@ from coach_rl.architectures.batch import mapped
 from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.records import End, Transition
+from coach_rl.core.records import End
 from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.core.transitions import Transition
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import (
     HindsightActionParameters,

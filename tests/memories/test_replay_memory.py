@@ -14,8 +14,8 @@ from coach_rl.core.errors import (
     RunError,
     SpaceError,
 )
-from coach_rl.core.records import Transition
 from coach_rl.core.sizes import readable
+from coach_rl.core.transitions import Transition
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, memory_size
 from coach_rl.testing import assert_same_state
 
