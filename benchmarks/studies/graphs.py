@@ -28,14 +28,19 @@ def study() -> Study:
                 name=name,
                 preset="PointMaze_HAC",
                 level="point_maze_medium",
-                changes={"hierarchy": "graph", "evaluation_interval": 100_000, **changes},
+                changes={
+                    "hierarchy": "graph",
+                    "evaluation_interval": 100_000,
+                    "layers": (64, 64),
+                    **changes,
+                },
             )
             for name, changes in VARIANTS.items()
         ),
         seeds=(21, 22, 23),
-        steps=8_000,
+        steps=6_000,
         metric="success_rate",
-        episodes=100,
+        episodes=50,
         baseline="grid",
         device="cpu",
     )
