@@ -38,9 +38,9 @@ def study() -> Study:
             for name, changes in VARIANTS.items()
         ),
         seeds=(21, 22, 23),
-        steps=6_000,
+        steps=5_000,
         metric="success_rate",
-        episodes=50,
+        episodes=40,
         baseline="grid",
         device="cpu",
     )

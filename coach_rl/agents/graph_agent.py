@@ -202,6 +202,8 @@ class GraphAgent:
         """The next way-points [R, G], as the level below is to be asked for them."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
+        if clock.phase is not Phase.TEST and request.episode_start.any():
+            self._visit(take(request.observation, request.episode_start))
         places = self.graph.roadmap.nearest(self._achieved(request.observation))
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
@@ -232,8 +234,7 @@ class GraphAgent:
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
         self.observe_fork(row_state, rows, below)
-        if self._params.places.are_visited:
-            self._visit(outcome.observation)
+        self._visit(outcome.observation)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
@@ -421,6 +422,8 @@ class GraphAgent:
 
     def _visit(self, observation: Observation) -> None:
         """Take note of where rows are; the graph may get other places there."""
+        if not self._params.places.are_visited:
+            return
         states = {key: values for key, values in observation.items() if key != GOAL_KEY}
         kept = {} if self._params.costs.every is None else states
         changed = self._places.visit(self._achieved(observation), kept)
