@@ -1,6 +1,6 @@
 """Hierarchical actor-critic finds the way through mazes, with two or three levels; or one agent.
 
-With `hierarchy=graph` a graph of way-points stands above HAC's lowest level.
+With `hierarchy=graph` the top level plans way-points.
 """
 
 import math
@@ -21,17 +21,10 @@ from coach_rl import (
     RoboticsPointMaze,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import (
-    HACPanel,
-    SubGoalLearning,
-    graph_experiment,
-    hac_experiment,
-)
+from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
 
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
 """Decisions of a level for one of the level above, top first, by number of levels."""
-SPACING = 0.5
-"""Distance between neighbouring places of a graph, in metres."""
 
 VALIDATION = {
     "point_maze_medium": ValidationParameters(reward=-100.0, within=EnvironmentSteps(200_000))
@@ -56,11 +49,13 @@ class Panel(HACPanel):
         "robotics_point_maze_large",
     )
     level: str = "point_maze_medium"
-    hierarchy: Literal["hac", "graph", "none"] = "hac"
-    """hac: levels. graph: a graph of way-points above HAC's lowest level. none: one agent acts
-    alone, all else equal."""
     min_path: int | None = None
     """Steps from cell to cell between start and goal at least; None takes the maze's own."""
+    hierarchy: Literal["hac", "graph", "none"] = "hac"
+    """hac: levels. graph: the top one plans way-points. none: one agent acts alone, all else
+    equal."""
+    spacing: float = 0.5
+    """graph: distance between neighbouring places, in metres."""
     steps: int = 300_000
     evaluation_interval: int = 20_000
 
@@ -69,20 +64,21 @@ def graph_manager(panel: Panel) -> GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it."""
     world = panel.world(**({} if panel.min_path is None else {"min_path": panel.min_path}))
     horizons = HORIZONS[panel.levels]
+    subgoals = [
+        _within_reach(world.task, math.prod(horizons[depth:])) for depth in range(1, panel.levels)
+    ]
+    planner = None
     if panel.hierarchy == "graph":
-        planner = GraphAgentParameters(places=GridPlaces(spacing=SPACING))
-        low = _within_reach(world.task, horizons[-1])
-        return graph_experiment(panel, world, planner, horizon=horizons[-1], subgoals=low)
+        planner = GraphAgentParameters(places=GridPlaces(spacing=panel.spacing))
+        subgoals[0] = replace(subgoals[0], relative=False, reach=None)  # places of the graph
     return hac_experiment(
         panel,
         world,
         horizons=horizons,
-        subgoals=tuple(
-            _within_reach(world.task, math.prod(horizons[depth:]))
-            for depth in range(1, panel.levels)
-        ),
+        subgoals=tuple(subgoals),
         upper=SubGoalLearning(candidates=64),
         validation=VALIDATION.get(panel.level),
+        planner=planner,
     )
 
 
