@@ -19,7 +19,7 @@ from coach_rl.core.records import FloatArray, IntArray, Observation, take
 _DETOUR = 1e6
 """Added to the cost of an edge that is too long: it is taken only where there is no other way."""
 _NEVER = 1e-6
-"""The least of a discount's powers that is told from 0."""
+"""The smallest power of a discount that is not taken for 0."""
 
 
 class EdgeCosts(Protocol):
