@@ -1,4 +1,4 @@
-"""What a try to pass an edge of a graph costs: its length, or steps by the critic below.
+"""Costs of a try to pass an edge of a graph: its length, or steps by the critic below.
 
 GraphAgentParameters(places=FarthestPoints(), costs=CriticSteps())
 """
@@ -45,7 +45,7 @@ class EdgeCostsParameters(Protocol):
         ...
 
     def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
-        """What says it.
+        """The costs of edges at a place in a stack.
 
         Args:
             owner: The agent that plans, for messages.

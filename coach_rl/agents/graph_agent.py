@@ -48,9 +48,9 @@ class GraphAgentParameters:
     name: str = "graph"
     """The agent's name in logs and files."""
     places: PlacesParameters = field(default_factory=GridPlaces)
-    """Where the places are."""
+    """The places: a grid, or points that cover what was visited."""
     costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
-    """What a try to pass an edge costs."""
+    """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
     forgetting: UnitInterval = 0.2
     """Share of an edge's estimate that a new try replaces; 0: all edges are thought to be passed
     always, and only what a try costs counts."""
