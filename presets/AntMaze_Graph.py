@@ -21,6 +21,7 @@ from coach_rl import (
     GraphAgentParameters,
     GraphManager,
     GraphParameters,
+    GridPlaces,
     HACAgentParameters,
     HRLGraphManager,
     InputFilter,
@@ -145,7 +146,9 @@ def graph_manager(panel: Panel) -> GraphManager:
         bound_values=False,
     )
     planner = GraphAgentParameters(
-        spacing=panel.spacing, exploring=panel.exploring, besides=(UPRIGHT,) if pose else ()
+        places=GridPlaces(spacing=panel.spacing),
+        exploring=panel.exploring,
+        besides=(UPRIGHT,) if pose else (),
     )
     return HRLGraphManager(
         GraphParameters(
