@@ -105,7 +105,8 @@ class GraphAgentParameters:
             raise ConfigurationError(
                 f"{owner} needs goals that are seen absolutely and, with GraphAgentParameters."
                 f"besides, have as many elements as those of the level below; got {own.size} "
-                f"({own.observed}), besides={self.besides} and {sub_goal.size}"
+                f"({own.observed}), besides={self.besides} and {sub_goal.size}; where goals are "
+                "more than a place, put a level above that learns which place to head for"
             )
         return own, sub_goal
 
