@@ -320,7 +320,7 @@ def test_a_try_towards_a_place_that_has_moved_meanwhile_teaches_nothing():
     agent.act(rows, request([[0, 0]] * 2, [[1.1, 0.0]] * 2), clock)
     assert rows.way_point.tolist() == [moved] * 2
     other = agent.new_rows(1, 0)
-    agent.observe(other, outcome([End.TRUNCATED], [[2, 4]]), clock)
+    agent.act(other, request([[2, 4]], [[0, 0]], starts=[True]), clock)
     assert agent.graph.roadmap.places[moved].tolist() == [2, 4]
     agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
     assert agent.graph.tries.sum() == 0
