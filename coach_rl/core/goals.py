@@ -22,7 +22,7 @@ class Verdict(NamedTuple):
     difference: FloatArray
     """[R, G] what is achieved minus the goal."""
     reward: FloatArray
-    """[R]."""
+    """[R] float64."""
     reached: BoolArray
     """[R]."""
     is_final: BoolArray
@@ -59,7 +59,7 @@ class GoalSpace:
     any bound to the other.
     """
     observed: Literal["absolute", "relative"] = "absolute"
-    """If True, the level's agent sees the goal's position or distance."""
+    """absolute: the level's agent sees the goal's position. relative: what is left to go."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
     reached_within: Literal["elements", "ball"] = "elements"
@@ -70,7 +70,7 @@ class GoalSpace:
     def __post_init__(self) -> None:
         sizes = {len(self.low), len(self.high), len(self.threshold)}
         require(
-            len(sizes) == 1 and len(self.low) > 0,
+            len(sizes) == 1,
             f"GoalSpace needs as many low, high and threshold elements, got {len(self.low)}, "
             f"{len(self.high)} and {len(self.threshold)}",
         )
@@ -89,9 +89,8 @@ class GoalSpace:
             f"got {self.angles}",
         )
         require(
-            self.reach is None
-            or (self.relative and len(self.reach) == len(self.low) and min(self.reach) > 0),
-            "GoalSpace.reach says for relative goals how far each element may go, above 0; "
+            self.reach is None or (self.relative and len(self.reach) == len(self.low)),
+            "GoalSpace.reach says for relative goals how far each element may go; "
             f"got {self.reach} for {len(self.low)} elements, relative={self.relative}",
         )
         require(
@@ -252,24 +251,8 @@ class GoalSpace:
         """Judge the states of R rows by their goals."""
         difference = self.difference(goal, observation)
         reached = self.reached_at(difference)
-        return Verdict(difference, self.reward_at(difference, reached), reached, reached)
-
-    def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """Euclidean distance to the goal, float64 [R]."""
-        return length_of(self.difference(goal, observation))
-
-    def reward_at(self, difference: FloatArray, reached: BoolArray) -> FloatArray:
-        """Return the reward of states with these differences, float64 [R].
-
-        Args:
-            difference: [R, G].
-            reached: What `reached_at` says of it, [R].
-        """
-        return -length_of(difference) if self.reward == "dense" else reached - 1.0
-
-    def goal_reward(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """Return the reward of a state under a goal, float64 [R]."""
-        return self.verdict(goal, observation).reward
+        reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
+        return Verdict(difference, reward, reached, reached)
 
     def _wrapped(self, values: FloatArray) -> FloatArray:
         """The values [..., G], their angles brought within half a turn of 0 in place."""

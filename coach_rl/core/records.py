@@ -159,16 +159,8 @@ class EnvResponse:
     ) -> "EnvResponse":
         """A simulator's answer to one step of these rows; works out `end` and `duration`.
 
-        Args:
-            rows: [R].
-            observation: [R, ...] each.
-            first_observation: [R, ...] each.
-            reward: [R].
-            terminated: [R].
-            truncated: [R].
-            info: [R, ...] each.
-            faults: Failures of simulators.
-            lost: [R] whether the row's simulator failed before the step was done; None: nowhere.
+        Rows that are `lost`, [R], had a simulator that failed before the step was done; None:
+        nowhere. The other arguments are the fields.
         """
         end = np.zeros(len(rows), np.uint8)
         if np.count_nonzero(terminated) or np.count_nonzero(truncated):  # rarely

@@ -24,7 +24,7 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.graph_managers.stack import build_stack
+from coach_rl.graph_managers.stacking import build_stack
 
 
 @parameter_class

@@ -27,7 +27,8 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.stack import Stack, build_stack
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
 
 

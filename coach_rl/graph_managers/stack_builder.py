@@ -13,8 +13,9 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.collected_stack import CollectedStack, check_collection
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
-from coach_rl.graph_managers.stack import AgentSource, Stack, build_stack
+from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.graph_managers.stacking import AgentSource, build_stack
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.graph_managers.worker_blocks import Blocks
 

@@ -19,7 +19,7 @@ def test_no_rows_achieve_no_goals():
     none = {"observation": np.zeros((0, 3))}
     assert PLANE.achieved(none).shape == (0, 2)
     assert PLANE.reached(np.zeros((0, 2)), none).shape == (0,)
-    assert PLANE.goal_reward(np.zeros((0, 2)), none).shape == (0,)
+    assert PLANE.verdict(np.zeros((0, 2)), none).reward.shape == (0,)
 
 
 def test_without_names_the_whole_flattened_key_is_the_goal():
@@ -43,21 +43,20 @@ def test_a_goal_may_be_reached_within_a_ball():
     # every element is within its threshold
     seen = {"observation": np.array([[0.25, 0.0], [0.15, 0.4], [0.25, 0.25], [0.2, 0.4]])}
     np.testing.assert_array_equal(ball.reached(goal, seen), [True, True, False, False])
-    np.testing.assert_array_equal(ball.goal_reward(goal, seen), [0.0, 0.0, -1.0, -1.0])
+    np.testing.assert_array_equal(ball.verdict(goal, seen).reward, [0.0, 0.0, -1.0, -1.0])
 
 
 def test_sparse_reward_is_minus_one_until_the_goal_is_reached():
     goal = np.array([[0.5, 1.0], [0.25, -0.25]])
-    np.testing.assert_array_equal(PLANE.goal_reward(goal, SEEN), [0.0, -1.0])
+    np.testing.assert_array_equal(PLANE.verdict(goal, SEEN).reward, [0.0, -1.0])
 
 
 def test_dense_reward_is_minus_the_euclidean_distance():
     space = GoalSpace(low=(-9.0,) * 2, high=(9.0,) * 2, threshold=(0.1,) * 2, reward="dense")
     seen = {"observation": np.array([[1.0, 1.0], [2.0, 2.0]], np.float32)}
     goal = np.array([[4.0, 5.0], [2.0, 2.0]], np.float32)
-    np.testing.assert_array_equal(space.distance(goal, seen), [5.0, 0.0])
-    np.testing.assert_array_equal(space.goal_reward(goal, seen), [-5.0, 0.0])
-    assert space.goal_reward(goal, seen).dtype == np.float64
+    np.testing.assert_array_equal(space.verdict(goal, seen).reward, [-5.0, 0.0])
+    assert space.verdict(goal, seen).reward.dtype == np.float64
 
 
 def test_an_absolute_goal_is_the_action_clipped_to_the_bounds():
@@ -137,7 +136,6 @@ def test_angles_are_compared_around_the_circle():
     np.testing.assert_allclose(TURNED.difference(goal, NEAR_PI)[:, 0], (-short[0], -short[1]), 1e-5)
     assert TURNED.reached(goal, NEAR_PI).tolist() == [True, True]
     assert TURNED.reached(goal + np.float32(0.2), NEAR_PI).tolist() == [False, False]
-    np.testing.assert_allclose(TURNED.distance(goal, NEAR_PI), np.abs(short), 1e-5)
 
 
 def test_relative_angles_go_on_around_the_circle():
