@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.angles import turned_into, wrapped
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
@@ -198,20 +199,8 @@ class GoalSpace:
         return self.asked_by(self.achieved(next_observation), observation)
 
     def turned(self, goal: FloatArray) -> FloatArray:
-        """The same goals [..., G]: angles out of bounds within half a turn of the bounds' middle.
-
-        Elements that are within the bounds, or no angles, stay as they are to the bit.
-        """
-        if not self.angles:
-            return goal
-        angles = list(self.angles)
-        low, high = (bound[angles] for bound in self._bounds)
-        values = goal[..., angles]
-        turns = np.round((values - (low + high) / 2) / (2 * np.pi))
-        within = (low <= values) & (values <= high)
-        goal = goal.copy()
-        goal[..., angles] = np.where(within, values, values - 2 * np.pi * turns)
-        return goal
+        """The same goals [..., G], angles out of bounds within them; see `angles.turned_into`."""
+        return turned_into(goal, self.angles, self._bounds)
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
         """Return the goals as the level's agent sees them, by observation key, float32 [R, G]."""
@@ -227,7 +216,7 @@ class GoalSpace:
 
     def difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Return achieved minus goal, angles within half a turn, [R, G]."""
-        return self._wrapped(self.achieved(observation) - goal)
+        return wrapped(self.achieved(observation) - goal, self.angles)
 
     def reached_at(self, difference: FloatArray) -> BoolArray:
         """Return which rows have a `difference` [R, G] that is small enough, [R] bool."""
@@ -253,13 +242,6 @@ class GoalSpace:
         reached = self.reached_at(difference)
         reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
         return Verdict(difference, reward, reached, reached)
-
-    def _wrapped(self, values: FloatArray) -> FloatArray:
-        """The values [..., G], their angles brought within half a turn of 0 in place."""
-        if self.angles:
-            turned = values[..., self.angles]
-            values[..., self.angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
-        return values
 
     @cached_property
     def _columns(self) -> slice | list[int]:

@@ -1,8 +1,7 @@
 """The records that pass between the rooms: records of arrays, with one row per environment.
 
 Downwards goes a `Directive`, upwards an `EnvResponse`; a level passes its agent the `Outcome` of
-each decision; the agent answers an observation with an `ActionInfo`, and its memory keeps
-`Transition`s.
+each decision. What the agent keeps of it is in `transitions`.
 
 `rows` is always an index array: the environments that the other arrays belong to, in
 the same order. numpy up to the memory or the network's door, torch behind it.

@@ -203,7 +203,9 @@ class LevelManager:
         if self._testing.is_on:
             self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed(answer.end))
         (over,) = judgement.is_over.nonzero()  # places in the answer
-        return self._go_on(answer, index, judgement, over)
+        self.sub_episodes.note(rows, answer.rows, over, judgement)
+        rows.go_on(answer, index, judgement.is_over)
+        return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes, and of its agent's plans, since the last call."""
@@ -264,10 +266,13 @@ class LevelManager:
         The level above has a decision that lasted as long as the ones before took, and that came to
         nothing as well where there were none.
         """
-        judgement = self._judged(answer, answer.rows)
+        rows, judgement = self._rows, self._judged(answer, answer.rows)
         self.agent.cut_off(self.agent_rows, answer.rows, self._clock.now())
-        (lived,) = self._rows.decisions[answer.rows].nonzero()  # places in the answer
-        return self._go_on(answer, answer.rows, judgement, lived)
+        (lived,) = rows.decisions[answer.rows].nonzero()  # places in the answer
+        self.sub_episodes.note(rows, answer.rows, lived, judgement)
+        rows.go_on(answer, answer.rows, judgement.is_over)
+        (over,) = judgement.is_over.nonzero()
+        return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def _shown(self, answer: EnvResponse) -> Observation:
         """What the agent sees of an answer: with the level's goal or option, if it has one."""
@@ -322,35 +327,22 @@ class LevelManager:
             info=answer.info,
         )
 
-    def _go_on(
-        self, answer: EnvResponse, index: RowIndex, judgement: Judgement, ended: IntArray
-    ) -> EnvResponse:
-        """End sub-episodes, the logged ones at the places `ended` of the answer, and go on."""
-        rows = self._rows
-        if len(ended):
-            self.sub_episodes.note(rows, answer.rows, ended, judgement)
-        rows.go_on(answer, index, judgement.is_over)
-        return answer if rows.is_top else self._upwards(answer, judgement)
-
-    def _upwards(self, answer: EnvResponse, judgement: Judgement) -> EnvResponse:
-        """Close the rows whose sub-episodes are over: the answer to the level above."""
-        (over,) = judgement.is_over.nonzero()
+    def _upwards(self, answer: EnvResponse, judgement: Judgement, over: IntArray) -> EnvResponse:
+        """Close the rows of the places `over` in an answer: the answer to the level above."""
         places = over if len(over) else slice(0, 0)
-        rows = answer.rows[places]
-        self._rows.open[rows] = False
+        rows, sums = answer.rows[places], self._rows
+        sums.open[rows] = False
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, places),
             first_observation=take(answer.first_observation, places),
-            reward=self._rows.reward[rows],
+            reward=sums.reward[rows],
             terminated=answer.terminated[places],
             truncated=answer.truncated[places],
             end=judgement.end[places],
-            duration=self._rows.duration[rows],
+            duration=sums.duration[rows],
             info={
-                key: self._rows.agent_rewards[key][rows]
-                if key in self._rows.agent_rewards
-                else values[places]
+                key: sums.agent_rewards[key][rows] if key in sums.agent_rewards else values[places]
                 for key, values in answer.info.items()
             },
         )

@@ -98,6 +98,8 @@ class SubEpisodes:
             ended: Places of those that ended, [E].
             judgement: Of the R rows.
         """
+        if not len(ended):
+            return
         where, differences = answered[ended], None
         if judgement.difference is not None:
             at_end = judgement.difference.take(ended, axis=0)
