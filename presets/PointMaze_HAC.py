@@ -1,8 +1,11 @@
-"""Hierarchical actor-critic finds the way through mazes, with two or three levels; or one agent."""
+"""Hierarchical actor-critic finds the way through mazes, with two or three levels; or one agent.
+
+With `hierarchy=graph` the top level plans way-points.
+"""
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -10,6 +13,7 @@ from coach_rl import (
     EnvironmentSteps,
     GoalSpace,
     GoalTask,
+    GraphAgentParameters,
     GraphManager,
     OGBenchPointMaze,
     PointMaze,
@@ -46,6 +50,11 @@ class Panel(HACPanel):
     level: str = "point_maze_medium"
     min_path: int | None = None
     """Steps from cell to cell between start and goal at least; None takes the maze's own."""
+    hierarchy: Literal["hac", "graph", "none"] = "hac"
+    """hac: levels. graph: the top one plans way-points. none: one agent acts alone, all else
+    equal."""
+    spacing: float = 0.5
+    """graph: distance between neighbouring places, in metres."""
     steps: int = 300_000
     evaluation_interval: int = 20_000
 
@@ -54,16 +63,21 @@ def graph_manager(panel: Panel) -> GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it."""
     world = panel.world(**({} if panel.min_path is None else {"min_path": panel.min_path}))
     horizons = HORIZONS[panel.levels]
+    subgoals = [
+        _within_reach(world.task, math.prod(horizons[depth:])) for depth in range(1, panel.levels)
+    ]
+    planner = None
+    if panel.hierarchy == "graph":
+        planner = GraphAgentParameters(spacing=panel.spacing)
+        subgoals[0] = replace(subgoals[0], relative=False, reach=None)  # places of the graph
     return hac_experiment(
         panel,
         world,
         horizons=horizons,
-        subgoals=tuple(
-            _within_reach(world.task, math.prod(horizons[depth:]))
-            for depth in range(1, panel.levels)
-        ),
+        subgoals=tuple(subgoals),
         upper=SubGoalLearning(candidates=64),
         validation=VALIDATION.get(panel.level),
+        planner=planner,
     )
 
 

@@ -10,6 +10,7 @@ from coach_rl import (
     ActorParameters,
     AdamParameters,
     AdjacencyParameters,
+    CertifyParameters,
     ConstantSchedule,
     CriticParameters,
     DDPGAgentParameters,
@@ -17,9 +18,11 @@ from coach_rl import (
     EnvironmentEpisodes,
     EnvironmentSteps,
     EpsilonGreedyNoise,
+    EpsilonZGreedy,
     GaussianNoise,
     GoalSpace,
     GoalWorldParameters,
+    GraphAgentParameters,
     GraphManager,
     GraphParameters,
     HACAgentParameters,
@@ -110,11 +113,16 @@ class HACPanel(GoalPanel):
     upper_updates_per_step: float = 4.0
     """Gradient steps per decision of the level above it."""
     epsilon: float = 0.2
-    """Fraction of random actions while exploring, at the lowest level."""
+    """Probability of a random action while exploring, at the lowest level."""
+    exploration: Literal["epsilon_greedy", "epsilon_z_greedy"] = "epsilon_greedy"
+    """epsilon_greedy: a random action lasts for one step. epsilon_z_greedy: for a random time."""
     noise: float = 0.1
     """Standard deviation of the noise on its other actions, in half-ranges of the action."""
     testing_rate: float = 0.3
     """Fraction of sub-goals that are tested."""
+    certify: int = 0
+    """Sub-goals that the top level tries in a fork of the simulator before it sends one, in
+    training and in evaluations; 0 sends them untried."""
     layers: tuple[int, ...] = (128, 128, 128)
 
     @property
@@ -148,6 +156,9 @@ def hac_experiment(
     subgoals: tuple[GoalSpace, ...],
     upper: SubGoalLearning,
     validation: ValidationParameters | None,
+    planner: GraphAgentParameters | None = None,
+    hidden: InputFilter | None = None,
+    evaluation_world: GoalWorldParameters | None = None,
 ) -> GraphManager:
     """HAC in a goal world, or one agent of the same kind alone.
 
@@ -158,6 +169,9 @@ def hac_experiment(
         subgoals: The goal spaces of the levels below the top.
         upper: How the levels above the lowest learn.
         validation: The acceptance test; None where there is no mark.
+        planner: The top level's agent, which plans; None: it learns as well.
+        hidden: Hides from the lowest of several levels what only the others need; None: nothing.
+        evaluation_world: The world of evaluations; None where it is the same.
     """
     goals = world.task.goal_space
     if panel.hierarchy == "none":
@@ -168,21 +182,34 @@ def hac_experiment(
             GraphParameters(
                 levels=(alone,),
                 environment=world,
+                evaluation_environment=evaluation_world,
                 schedule=panel.schedule(),
                 num_envs=panel.num_envs,
                 validation=validation,
             )
         )
     # A level decides less often than the one below it, so it learns more from each decision.
-    agents = (
+    learners = [
         *(_upper_agent(panel, upper, factor=4.0**height) for height in range(panel.levels - 1)),
-    )
+    ]
+    top = learners.pop()
+    certify = CertifyParameters(candidates=panel.certify) if panel.certify else None
     names = {2: ("top", "low"), 3: ("top", "middle", "low")}[panel.levels]
     stack = tuple(
-        LevelParameters(name=name, agent=agent, goal_space=space, horizon=horizon)
+        LevelParameters(
+            name=name,
+            agent=agent,
+            goal_space=space,
+            horizon=horizon,
+            certify=certify if name == "top" else None,
+        )
         for name, agent, space, horizon in zip(
             names,
-            (*reversed(agents), _lowest_agent(panel, bounded=True)),
+            (
+                planner or top,
+                *reversed(learners),
+                _lowest_agent(panel, bounded=True, hidden=hidden),
+            ),
             (goals, *subgoals),
             horizons,
             strict=True,
@@ -192,6 +219,7 @@ def hac_experiment(
         HACGraphParameters(
             stack=stack,
             environment=world,
+            evaluation_environment=evaluation_world,
             testing_rate=panel.testing_rate,
             schedule=panel.schedule(),
             num_envs=panel.num_envs,
@@ -200,14 +228,19 @@ def hac_experiment(
     )
 
 
-def _lowest_agent(panel: HACPanel, *, bounded: bool) -> HACAgentParameters:
+def _lowest_agent(
+    panel: HACPanel, *, bounded: bool, hidden: InputFilter | None = None
+) -> HACAgentParameters:
     """DDPG, which acts in the simulator.
 
     Args:
         panel: The preset's settings.
         bounded: Whether the level's horizon bounds its values; otherwise targets are clipped to
             what rewards of -1 can add up to.
+        hidden: Hides what it is not to see; None: nothing.
     """
+    epsilon = ConstantSchedule(value=panel.epsilon)
+    noise = GaussianNoise(scale=ConstantSchedule(value=panel.noise))
     learner = DDPGAgentParameters(
         algorithm=DDPGAlgorithmParameters(
             discount=panel.discount,
@@ -218,9 +251,10 @@ def _lowest_agent(panel: HACPanel, *, bounded: bool) -> HACAgentParameters:
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=1_000
         ),
         memory=ReplayMemoryParameters(capacity=1_000_000),
-        exploration=EpsilonGreedyNoise(
-            epsilon=ConstantSchedule(value=panel.epsilon),
-            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        exploration=(
+            EpsilonGreedyNoise(epsilon=epsilon, noise=noise)
+            if panel.exploration == "epsilon_greedy"
+            else EpsilonZGreedy(epsilon=epsilon, noise=noise)
         ),
         actor=ActorParameters(torso=panel.torso),
         critic=CriticParameters(torso=panel.torso),
@@ -228,6 +262,7 @@ def _lowest_agent(panel: HACPanel, *, bounded: bool) -> HACAgentParameters:
         critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
         learning_rate_schedule=LinearSchedule(start=1.0, end=0.1),
         normalise_observations=5.0,
+        input_filter=hidden,
     )
     return HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=bounded)
 

@@ -1,17 +1,18 @@
-"""The shared half of an agent that filters: row state, heat-up, making transitions."""
+"""The shared half of an agent that filters: heat-up, making transitions, alternatives."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Generic, Self, TypeVar
+from dataclasses import field, replace
+from typing import Generic, Self
 
 import numpy as np
 
+from coach_rl.agents.agent_rows import AgentRows, Exploration
 from coach_rl.agents.held_input import HeldInput
 from coach_rl.agents.info_columns import InfoColumns
 from coach_rl.agents.points import points_of_filters
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
-from coach_rl.core.agents import RowState, TrainingReport
+from coach_rl.core.agents import TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, NonFiniteError, SpaceError
 from coach_rl.core.filters import (
@@ -48,8 +49,6 @@ from coach_rl.core.state import State, check_same_kind
 from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
-Exploration = TypeVar("Exploration", bound=RowState)
-
 
 def _describe_input_filter(_value: object) -> str:
     example = "InputFilter(observation={'observation': (ObservationNormalizationFilter(),)})"
@@ -85,59 +84,6 @@ class FilteredAgentParameters(MovableParameters):
         if self.update_mode in ("auto", "eager"):
             return None
         return f"update_mode='{self.update_mode}' runs a step as a whole; use 'auto' or 'eager'"
-
-
-@dataclass(kw_only=True)
-class AgentRows(Generic[Exploration]):
-    """The state an agent keeps per row of one stack; all arrays [N, ...]."""
-
-    filters: dict[str, Array]
-    """Memory of the filters that keep something per row."""
-    heatup_noise: RowNoise
-    """Uniform numbers for random actions."""
-    exploration: Exploration
-    """Noise and processes the agent explores with."""
-    heatup: BoolArray
-    """The open decision was made in HEATUP."""
-    follows: BoolArray
-    """The row acts on what its last stored transition led to, under the same goal."""
-    pending: Observation = field(default_factory=dict)
-    """The filtered observation that the row acts on, or has acted on."""
-    choice: dict[str, Array] = field(default_factory=dict)
-    """The open decision's ActionInfo by name: `action` or `action/<part>`, and its extras."""
-    followed: dict[str, Array] | None = None
-    """Choices made elsewhere, which the next ones are; None where the agent makes its own."""
-
-    def decisions(self) -> State:
-        """Return the choices that each row made last."""
-        return dict(self.choice)
-
-    def follow(self, decisions: State) -> None:
-        """Take the next choices from here."""
-        self.followed = decisions
-
-    def state_dict(self) -> State:
-        """Everything."""
-        return {
-            "filters": {name: values.copy() for name, values in self.filters.items()},
-            "heatup_noise": self.heatup_noise.state_dict(),
-            "exploration": self.exploration.state_dict(),
-            "heatup": self.heatup.copy(),
-            "follows": self.follows.copy(),
-            "pending": {key: values.copy() for key, values in self.pending.items()},
-            "choice": {name: values.copy() for name, values in self.choice.items()},
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for name, values in self.filters.items():
-            values[:] = state["filters"][name]
-        self.heatup_noise.load_state_dict(state["heatup_noise"])
-        self.exploration.load_state_dict(state["exploration"])
-        self.heatup[:] = state["heatup"]
-        self.follows[:] = state["follows"]
-        self.pending = {key: values.copy() for key, values in state["pending"].items()}
-        self.choice = {name: values.copy() for name, values in state["choice"].items()}
 
 
 class FilteredAgent(ABC, Generic[Exploration]):
@@ -270,6 +216,49 @@ class FilteredAgent(ABC, Generic[Exploration]):
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
         _write(row_state.choice, rows, choice, len(row_state.heatup))
         return self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
+
+    @property
+    def proposes(self) -> bool:
+        """True if exploring leads to alternatives."""
+        return self.explores
+
+    def propose(
+        self,
+        row_state: AgentRows[Exploration],
+        alternatives: AgentRows[Exploration],
+        request: ActionRequest,
+        clock: Clock,
+    ) -> Array:
+        """Draw other actions by exploring, [R, count, ...]; see `core.agents.ProposingAgent`."""
+        total = len(alternatives.heatup)
+        count = total // len(row_state.heatup)
+        rows = np.arange(total).reshape(-1, count)[request.rows].ravel()  # [R * count]
+        everywhere = np.ones(len(rows), np.bool_)
+        seen = take(row_state.pending, request.rows.repeat(count))
+        repeated = ActionRequest(
+            rows=rows,
+            observation=seen,
+            starts=everywhere,
+            episode_start=everywhere,
+            greedy=~everywhere,
+        )
+        choice = _flat(self.choose(alternatives, repeated, clock))
+        _write(alternatives.choice, rows, choice, total)
+        action = self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
+        assert not isinstance(action, dict), "a level's goal is one array"
+        return action.reshape(-1, count, *action.shape[1:])
+
+    def adopt(
+        self,
+        row_state: AgentRows[Exploration],
+        alternatives: AgentRows[Exploration],
+        rows: IntArray,
+        numbers: IntArray,
+    ) -> None:
+        """Keep alternatives as the rows' choices; see `core.agents.ProposingAgent`."""
+        total = len(row_state.heatup)
+        chosen = take(alternatives.choice, rows * (len(alternatives.heatup) // total) + numbers)
+        _write(row_state.choice, rows, chosen, total)
 
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
         """Filter what came of the rows' decisions and store the transitions, unless in TEST."""

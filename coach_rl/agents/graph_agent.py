@@ -20,7 +20,17 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
-from coach_rl.core.records import ActionRequest, Array, End, FloatArray, IntArray, Outcome
+from coach_rl.core.records import (
+    ActionRequest,
+    Array,
+    BoolArray,
+    End,
+    FloatArray,
+    IntArray,
+    Observation,
+    Outcome,
+    take,
+)
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.state import State
 
@@ -179,35 +189,70 @@ class GraphAgent:
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         heading = row_state.heading[rows]
-        targets = np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
+        targets = self._targets(row_state, request)
         way_points = self.graph.next_places(places, targets, without=row_state.missed[rows])
         arrives = (places == targets) & (heading == _NOWHERE)
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
         row_state.place[rows] = places
         row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
-        besides = np.tile(self._params.besides, (len(rows), 1))
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
         row_state.planning_seconds += seconds
         if clock.phase is not Phase.TEST:
             self._planning_seconds += seconds
-        return self._sub_goal.asked_by(
-            np.hstack([wanted, besides]).astype(np.float32), request.observation
-        )
+        return self._asked(wanted, request.observation)
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
         """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
-        rows = outcome.rows
-        reached = (outcome.below & int(End.GOAL)) > 0
-        failed = ~reached & ((outcome.below & int(End.HORIZON)) > 0)
-        begins, ends = row_state.place[rows], row_state.way_point[rows]
-        row_state.missed[rows] = np.where(failed, ends, _NOWHERE)
+        rows, below = outcome.rows, outcome.below
+        missed = _is_missed(below)
+        row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
         if clock.phase is Phase.TEST:
             return
-        np.add.at(self.visits, begins, 1)
+        np.add.at(self.visits, row_state.place[rows], 1)
         self._decisions += len(rows)
-        for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
+        self.observe_fork(row_state, rows, below)
+
+    def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
+        """Learn which of the edges that these rows have tried were passed."""
+        reached = (below & int(End.GOAL)) > 0
+        begins, ends = row_state.place[rows], row_state.way_point[rows]
+        known = (reached | _is_missed(below)) & (ends != _NOWHERE)
+        for place in known.nonzero()[0]:
             self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+
+    @property
+    def proposes(self) -> bool:
+        """True: there are other ways."""
+        return True
+
+    def propose(
+        self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
+    ) -> FloatArray:
+        """Other neighbouring places, by the cost of the way through them, [R, count, G].
+
+        Where there are fewer than that, the last is repeated.
+        """
+        rows = request.rows
+        count = len(alternatives.place) // len(row_state.place)
+        places, targets = row_state.place[rows], self._targets(row_state, request)
+        others = np.empty((len(rows), count), np.int64)
+        for i, (place, target) in enumerate(zip(places, targets, strict=True)):
+            ranked = self.graph.neighbours(int(place), int(target))
+            ranked = ranked[ranked != row_state.way_point[rows[i]]]
+            others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
+        alternatives.place.reshape(-1, count)[rows] = places[:, None]
+        alternatives.way_point.reshape(-1, count)[rows] = others
+        seen = take(request.observation, np.arange(len(rows)).repeat(count))
+        asked = self._asked(self.graph.grid.places[others.ravel()], seen)
+        return asked.reshape(len(rows), count, -1)
+
+    def adopt(
+        self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
+    ) -> None:
+        """Let rows head for alternatives instead; see `core.agents.ProposingAgent`."""
+        count = len(alternatives.place) // len(row_state.place)
+        row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
         """Nothing is learned from a decision that nothing came of."""
@@ -286,6 +331,17 @@ class GraphAgent:
         grid = self.graph.grid
         return f"graph: {len(grid.places):,} places, {len(grid.begins):,} edges"
 
+    def _asked(self, places: FloatArray, observation: Observation) -> FloatArray:
+        """The goals of the level below that lead it to these places, [R, G]."""
+        besides = np.tile(self._params.besides, (len(places), 1))
+        return self._sub_goal.asked_by(np.hstack([places, besides]).astype(np.float32), observation)
+
+    def _targets(self, row_state: GraphRows, request: ActionRequest) -> IntArray:
+        """The places that rows head for in the end, [R]."""
+        goals = request.observation[GOAL_KEY].reshape(len(request.rows), -1)
+        heading = row_state.heading[request.rows]
+        return np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
+
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
     ) -> None:
@@ -305,3 +361,9 @@ class GraphAgent:
         row_state.heading[starts] = np.where(
             numbers[:, 0] < self._params.exploring, chosen, _NOWHERE
         )
+
+
+def _is_missed(below: Array) -> BoolArray:
+    """[R] the level below used up its horizon, and did not reach the way-point."""
+    missed: BoolArray = ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)
+    return missed

@@ -11,8 +11,8 @@ from annotated_types import Interval
 from torch import Tensor
 from torch.nn import Module
 
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import (
-    AgentRows,
     FilteredAgent,
     FilteredAgentParameters,
     combined,

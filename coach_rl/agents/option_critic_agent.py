@@ -15,7 +15,7 @@ from annotated_types import Interval
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.filtered_agent import AgentRows
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.layers import linear

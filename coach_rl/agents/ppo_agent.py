@@ -13,8 +13,8 @@ from annotated_types import Ge
 from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor, nn
 
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import (
-    AgentRows,
     FilteredAgent,
     FilteredAgentParameters,
     combined,

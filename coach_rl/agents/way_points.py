@@ -134,6 +134,14 @@ class WayPointGraph:
                 chosen[row] = self._detour(int(places[row]), int(targets[row]), int(without[row]))
         return chosen
 
+    def neighbours(self, place: int, target: int) -> IntArray:
+        """The places next to one, by the expected length of the way to a target through each."""
+        first, last = np.searchsorted(self.grid.begins, (place, place + 1))
+        ends = self.grid.ends[first:last]
+        costs = (self.grid.lengths / self.passed)[first:last] + self._way(target)[0][ends]
+        nearest: IntArray = ends[costs.argsort(kind="stable")]
+        return nearest
+
     def costs(self, places: IntArray, targets: IntArray) -> FloatArray:
         """The expected length of the way, tries in vain included, [R]."""
         found = [

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         MarkRenderable,
         Renderable,
     )
-    from coach_rl.core.levels import LevelDescription, SuccessRate
+    from coach_rl.core.levels import CertifyParameters, LevelDescription, SuccessRate
     from coach_rl.core.marks import Mark
     from coach_rl.core.options import OPTION_KEY, OptionSpace
     from coach_rl.core.parameter_classes import parameter_class
@@ -98,12 +98,12 @@ else:
 __all__ = [
     "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
     "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
-    "BoolArray", "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
-    "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters", "DrawableParameters",
-    "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
-    "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule",
-    "Fault", "FloatArray", "GoalSpace", "HasTimedCalls", "Hours", "InputFilter",
-    "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
+    "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
+    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters",
+    "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
+    "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
+    "ExponentialSchedule", "Fault", "FloatArray", "GoalSpace", "HasTimedCalls", "Hours",
+    "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
     "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
     "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",

@@ -173,6 +173,50 @@ class PlanningAgent(Protocol):
 
 
 @runtime_checkable
+class ProposingAgent(Protocol):
+    """An agent that has alternatives to the decision it has just made.
+
+    alternatives = agent.new_rows(num_envs * count, seed)   # rows i * count and on are row i's
+    action = agent.act(rows, request, clock)
+    others = agent.propose(rows, alternatives, request, clock)
+    agent.adopt(rows, alternatives, request.rows[:1], np.array([2]))    # the third of these
+    """
+
+    @property
+    def proposes(self) -> bool:
+        """True if they differ from the decision."""
+        ...
+
+    def propose(
+        self, row_state: Any, alternatives: Any, request: ActionRequest, clock: Clock
+    ) -> Array:
+        """Other actions [R, count, ...] than `act` chose for this request, the best first.
+
+        They are kept in the alternatives; the row state stays as it is.
+        """
+        ...
+
+    def adopt(self, row_state: Any, alternatives: Any, rows: IntArray, numbers: IntArray) -> None:
+        """Let these rows [R] have decided for their alternatives of these numbers [R]."""
+        ...
+
+
+@runtime_checkable
+class ForkLearner(Protocol):
+    """An agent that learns from decisions that were only tried, in a fork of the simulator."""
+
+    def observe_fork(self, row_state: Any, rows: IntArray, below: Array) -> None:
+        """Learn what came of the decisions that these rows hold.
+
+        Args:
+            row_state: The rows of the decisions, or of alternatives to them.
+            rows: [R].
+            below: [R] bits of `End` that the level below reported.
+        """
+        ...
+
+
+@runtime_checkable
 class EndingAgent(Protocol):
     """An agent that decides itself where its option ends."""
 

@@ -243,6 +243,10 @@ class GoalSpace:
         reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
         return Verdict(difference, reward, reached, reached)
 
+    def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
+        """Euclidean distance to the goal, float64 [R]."""
+        return length_of(self.difference(goal, observation))
+
     @cached_property
     def _columns(self) -> slice | list[int]:
         """The elements, as a slice where they are neighbours: that takes a view, not a copy."""

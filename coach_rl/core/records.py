@@ -85,6 +85,15 @@ class Directive:
     outer_goals: tuple[Array, ...] = ()
     """Goals of the levels above the receiver, top first, each [rows, G]."""
 
+    def rows_of(self, index: Array) -> "Directive":
+        """The directive of some of its rows: their places in it, or a mask [R]."""
+        action = self.action
+        return Directive(
+            action=take(action, index) if isinstance(action, dict) else action[index],
+            tested=None if self.tested is None else self.tested[index],
+            outer_goals=tuple(goal[index] for goal in self.outer_goals),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class EnvResponse:

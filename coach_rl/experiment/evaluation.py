@@ -3,6 +3,7 @@
 evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(100))
 """
 
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -38,6 +39,8 @@ from coach_rl.graph_managers.task import TaskParameters, torch_settings
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import VideoParameters, write_video
 
+CERTIFY = re.compile(r"(levels|stack)\.\d+\.certify(\..+)?")
+"""Paths of parameters that say how a level certifies its decisions."""
 FINAL_EPISODES = EnvironmentEpisodes(20)
 """Episodes of the evaluation at a run's end."""
 
@@ -275,20 +278,23 @@ def evaluation_json(evaluation: Evaluation) -> Json:
 
 
 def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManager:
-    """The run's agents in a changed environment.
+    """The run's agents in a changed environment, or with plans certified in another way.
 
     Raises:
         SpaceError: They would see or do something else there.
-        ConfigurationError: Something else than the environment is to be changed.
+        ConfigurationError: Something else is to be changed.
     """
     paths = {}
     for path, value in overrides.items():
+        if CERTIFY.fullmatch(path):
+            paths[path] = value
+            continue
         kind, dot, rest = path.partition(".")
         if kind not in ("environment", "evaluation_environment"):
             raise ConfigurationError(
-                f"an evaluation cannot change '{path}': only the environment (environment...) can "
-                "be another one than the agents were trained with; to train with other parameters "
-                "use coach fork"
+                f"an evaluation cannot change '{path}': only the environment (environment...) and "
+                "the way plans are certified (levels.0.certify) can be others than in training; to "
+                "train with other parameters use coach fork"
             )
         paths[f"environment{dot}{rest}"] = value
     parameters = opened.graph_manager.parameters

@@ -145,7 +145,7 @@ class EvaluationProcess:
         """Give the process the first evaluation where it does nothing, and reads it at once."""
         if self._doing == "nothing" and self._waiting and self._answer is None:
             try:
-                _send(self._connection, dict(self._waiting[0].policies))
+                _send(self._connection, self._waiting[0])
             except OSError:
                 return  # it has ended, which shows when it is listened to
             self._doing = "evaluating"
@@ -169,8 +169,10 @@ def _serve(
         timed = RunProfile(graph_manager, process="evaluation") if profile else None
         _send(connection, READY)
         while True:
-            policies = pickle.loads(connection.recv_bytes())
-            scores = graph_manager.scores_of(policies, is_stopped=lambda: os.getppid() != parent)
+            asked = pickle.loads(connection.recv_bytes())
+            scores = graph_manager.scores_of(
+                asked.policies, clock=asked.clock, is_stopped=lambda: os.getppid() != parent
+            )
             if timed is not None:  # whoever ends this process gives no notice
                 with suppress(OSError):  # the run says that of its own profile
                     timed.write(timed.profile(), run)

@@ -46,6 +46,7 @@ def summary_of(
         incidents=incidents,
         faults=graph_manager.faults,
         signals=graph_manager.signals,
+        fork_steps=graph_manager.fork_steps,
     )
 
 

@@ -4,7 +4,8 @@ May import core only. Each row of a stack has a random stream of its own (`core.
 happens in a row does not depend on how many rows there are; `sampling` turns such numbers into
 actions of a stochastic policy. Off-policy agents explore by an `exploration_policy`: `greedy`,
 `epsilon_greedy` and `softmax` for Discrete spaces; `gaussian_noise`, `ornstein_uhlenbeck_noise` and
-`epsilon_greedy_noise` for boxes; or by a `parameter_exploration`: `parameter_noise`.
+`epsilon_greedy_noise` for boxes; `epsilon_z_greedy` for both; or by a `parameter_exploration`:
+`parameter_noise`.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.exploration_policies.epsilon_greedy import EpsilonGreedy
     from coach_rl.exploration_policies.epsilon_greedy_noise import EpsilonGreedyNoise
+    from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
     from coach_rl.exploration_policies.exploration_policy import (
         AnyExplorationPolicy,
         ExplorationPolicy,
@@ -36,8 +38,8 @@ else:
 
 __all__ = [
     "AnyExplorationPolicy", "AnyParameterExploration", "Boltzmann", "Categorical",
-    "CategoricalSampler", "EpsilonGreedy", "EpsilonGreedyNoise", "ExplorationPolicy",
-    "ExplorationPolicyParameters", "GaussianNoise", "GaussianSampler", "Greedy",
-    "OrnsteinUhlenbeckNoise", "ParameterExploration", "ParameterExplorationParameters",
+    "CategoricalSampler", "EpsilonGreedy", "EpsilonGreedyNoise", "EpsilonZGreedy",
+    "ExplorationPolicy", "ExplorationPolicyParameters", "GaussianNoise", "GaussianSampler",
+    "Greedy", "OrnsteinUhlenbeckNoise", "ParameterExploration", "ParameterExplorationParameters",
     "ParameterNoise", "Sampler", "SquashedGaussianSampling", "TruncatedNormalNoise",
 ]  # fmt: skip

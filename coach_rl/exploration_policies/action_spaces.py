@@ -23,8 +23,10 @@ class DiscreteActions:
         if not isinstance(space, spaces.Discrete):
             raise SpaceError(
                 f"{policy} explores in a Discrete space, not in {space}; for a Box take "
-                "GaussianNoise, TruncatedNormalNoise, OrnsteinUhlenbeckNoise or EpsilonGreedyNoise"
+                "GaussianNoise, TruncatedNormalNoise, OrnsteinUhlenbeckNoise, EpsilonGreedyNoise "
+                "or EpsilonZGreedy"
             )
+        self.size = 1
         self.count = int(space.n)
         self._start = int(space.start)
 
@@ -37,9 +39,10 @@ class DiscreteActions:
         return choice.astype(np.int64) + self._start
 
     def even(self, uniform: FloatArray) -> IntArray:
-        """Actions [R] that are all equally likely, of numbers [R] in [0, 1)."""
+        """Actions [R] that are all equally likely, from numbers [R, 1] in [0, 1)."""
+        choice = (uniform[:, 0] * self.count).astype(np.int64)
         # The product may round up to n itself.
-        return self.numbered(np.minimum((uniform * self.count).astype(np.int64), self.count - 1))
+        return self.numbered(np.minimum(choice, self.count - 1))
 
 
 class BoxActions:
@@ -60,7 +63,7 @@ class BoxActions:
         if not isinstance(space, spaces.Box):
             raise SpaceError(
                 f"{policy} explores in a Box, not in {space}; for a Discrete space take Greedy, "
-                "EpsilonGreedy, Boltzmann or Categorical"
+                "EpsilonGreedy, EpsilonZGreedy, Boltzmann or Categorical"
             )
         if (
             not np.issubdtype(space.dtype, np.floating)

@@ -105,7 +105,7 @@ class BlockWorker:
         with torch_settings(self._setup.task):
             made = [self._tick() for _ in range(ticks)]
         for level in self._stack.levels:
-            level.sub_episodes.drain()  # the run counts them
+            level.drain()  # the run counts them
         return made
 
     def state(self) -> State:

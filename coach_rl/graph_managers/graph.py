@@ -176,7 +176,7 @@ class Graph:
         """
         if sampling:
             self._require_exploring()
-            self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
+        self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
         self.evaluation.clock.samples = sampling
 
     def tick(self) -> Tick:

@@ -131,6 +131,11 @@ class GraphManager:
         return self.graph.tracker.faults
 
     @property
+    def fork_steps(self) -> int | None:
+        """Simulator steps in forks of training so far; None where no level certifies there."""
+        return self.graph.training.fork_steps
+
+    @property
     def signals(self) -> Mapping[str, float]:
         """The last report of the signals of training, as in the record of kind `signals`."""
         return self._progress.signals
@@ -369,14 +374,22 @@ class GraphManager:
         return evaluations.result(scores)
 
     def scores_of(
-        self, policies: Mapping[str, State], *, is_stopped: Callable[[], bool] = never
+        self,
+        policies: Mapping[str, State],
+        *,
+        clock: State | None = None,
+        is_stopped: Callable[[], bool] = never,
     ) -> Scores:
         """Play an evaluation as those while training, of agents as they were in an equal graph.
 
         Args:
             policies: See `AskedEvaluation`.
+            clock: The counters then, which the schedules of certified plans are functions of; None:
+                those of this graph.
             is_stopped: Asked at every step whether to give up.
         """
+        if clock is not None:
+            self.clock.load_state_dict(clock)
         for name, agent in self.graph.agents.items():
             if policies[name]:
                 agent.load_policy(policies[name])

@@ -26,6 +26,7 @@ from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
+from coach_rl.graph_managers.forks import require_certifiable
 from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack_signals import SignalParameters
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
@@ -207,6 +208,7 @@ class GraphParameters:
                 f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level "
                 "below it has goals that could be missed; leave it at 'never'",
             )
+        require_certifiable(self.levels, workers=self.collection.workers)
         require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
         workers = self.collection.workers
         require(

@@ -19,7 +19,6 @@ from coach_rl.core.records import (
     Directive,
     EnvResponse,
     IntArray,
-    take,
 )
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -64,13 +63,7 @@ class SharedEnvironment:
         if not mine.any():
             return
         if not mine.all():
-            sent = Directive(
-                action=take(sent.action, mine)
-                if isinstance(sent.action, dict)
-                else sent.action[mine],
-                tested=None if sent.tested is None else sent.tested[mine],
-                outer_goals=tuple(goal[mine] for goal in sent.outer_goals),
-            )
+            sent = sent.rows_of(mine)
         self._own.send(sent, rows[mine] - self._rows[0])
 
     def recv(self) -> EnvResponse:

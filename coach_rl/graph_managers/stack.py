@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import BoolArray, EnvResponse
@@ -45,9 +45,16 @@ class Stack:
         """
         return self.tick_of(None)
 
+    @property
+    def fork_steps(self) -> int | None:
+        """Simulator steps in forks so far; None where no level certifies its decisions."""
+        certifiers = [level.certifier for level in self.levels if level.certifier is not None]
+        return sum(each.steps for each in certifiers) if certifiers else None
+
     def metrics(self) -> dict[str, float]:
         """Metrics of the stack itself since the last call."""
-        return {}
+        steps = self.fork_steps
+        return {} if steps is None else {"forks/environment_steps": float(steps)}
 
     def tick_of(self, among: BoolArray | None) -> EnvResponse:
         """A tick of these rows [N] alone; None for all."""
@@ -58,7 +65,7 @@ class Stack:
         self.signals.note(heard)
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.take_in(answer)
-        if not self.clock.samples:  # schedules of exploration stand still where nothing learns
+        if self.clock.phase is not Phase.TEST:  # schedules stand still where nothing learns
             self.clock.environment_steps += int(np.add.reduce(heard.duration))
         return heard
 
@@ -73,7 +80,7 @@ class Stack:
         """Leave out the sub-episodes and infos of other rows than these, [N]."""
         self.signals.count_only(rows)
         for level in self.levels:
-            level.sub_episodes.count_only(rows)
+            level.count_only(rows)
 
     def state_dict(self, *, with_simulators: bool = True) -> State:
         """Levels, open episodes, simulators and clock.

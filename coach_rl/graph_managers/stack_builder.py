@@ -11,6 +11,7 @@ from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.collected_stack import CollectedStack, check_collection
+from coach_rl.graph_managers.forks import Forks
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack
@@ -89,6 +90,7 @@ class StackBuilder:
             purpose=purpose,
             signals=self._signals(simulators.num_envs),
             discount=self._parameters.reward_discount,
+            forks=Forks(environment=environment, opened=self._opened, channel=self._channel),
         )
 
     def _collected(self, clock: Clock) -> CollectedStack:

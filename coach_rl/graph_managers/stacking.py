@@ -1,15 +1,17 @@
-"""Building the levels of an experiment on top of one set of environments."""
+"""Stacking levels on one set of environments, with the forks in which they try decisions."""
 
 from collections.abc import Callable
 
 from coach_rl.core.agents import AnyAgent
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.levels.certifier import Certifier, Fork
 from coach_rl.levels.level_manager import LevelManager
 from coach_rl.levels.spaces import agent_spaces, check_level
 
@@ -27,6 +29,7 @@ def build_stack(
     purpose: str,
     signals: StackSignals | None = None,
     discount: float = 1.0,
+    forks: Forks | None = None,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
 
@@ -39,23 +42,49 @@ def build_stack(
         purpose: Names the random streams of the rows, e.g. `training`.
         signals: Collects the stack's signals; None: nobody asks for any.
         discount: Of rewards per simulator step, when a level adds them up for the one above.
+        forks: Where levels that certify their decisions try them; None: nobody does.
     """
-    built: list[LevelManager] = []
-    below = environment
-    for index in reversed(range(len(levels))):
-        params = levels[index]
-        check_level(params, below.spaces, is_top=index == 0)
-        level = LevelManager(
-            params,
-            agent=agent(index, agent_spaces(below.spaces, params.goal_space)),
-            environment=below,
+
+    def stacked(environment: Environment, clock: Clock, highest: int) -> tuple[LevelManager, ...]:
+        """The levels from number `highest` down; top first."""
+        built: list[LevelManager] = []
+        below = environment
+        for index in reversed(range(highest, len(levels))):
+            params = levels[index]
+            check_level(params, below.spaces, is_top=index == 0)
+            owned = agent(index, agent_spaces(below.spaces, params.goal_space))
+            level = LevelManager(
+                params,
+                agent=owned,
+                environment=below,
+                clock=clock,
+                seed=integer_seed(seed, purpose, params.name),
+                above=levels[:index],
+                discount=discount,
+                certifier=certifier(index, owned, clock),
+            )
+            built.append(level)
+            below = level
+        return tuple(reversed(built))
+
+    def certifier(index: int, owned: AnyAgent, clock: Clock) -> Certifier | None:
+        """Tries the decisions of a level; None where they are sent untried."""
+        level = levels[index]
+        if forks is None or not certifies(level, purpose):
+            return None
+        check_certifying(level, owned, environment, forks.environment, purpose=purpose)
+        fork_clock = Clock(phase=Phase.TEST, collects=True, planned=clock.planned)
+        below = stacked(forks.build(environment.num_envs), fork_clock, index + 1)
+        return Certifier(
+            level,
+            agent=owned,
+            fork=Fork(below, clock=fork_clock, channel=forks.channel),
             clock=clock,
-            seed=integer_seed(seed, purpose, params.name),
+            num_envs=environment.num_envs,
+            seed=integer_seed(seed, purpose, level.name, "alternatives"),
             above=levels[:index],
-            discount=discount,
         )
-        built.append(level)
-        below = level
+
     if signals is None:
         signals = StackSignals(num_envs=environment.num_envs)
-    return Stack(levels=tuple(reversed(built)), clock=clock, signals=signals)
+    return Stack(levels=stacked(environment, clock, 0), clock=clock, signals=signals)

@@ -27,6 +27,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
+from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.failures import stops_on_failure, with_failures
 from coach_rl.levels.judging import Judgement, judged, moved_goals
 from coach_rl.levels.level_clock import LevelClock
@@ -52,6 +53,7 @@ class LevelManager:
         seed: Seed of the rows' random streams.
         above: The levels above, top first.
         discount: Of rewards per simulator step, when they are added up for the level above.
+        certifier: Tries the agent's decisions before they are sent; None sends them untried.
 
     Raises:
         ConfigurationError: Something does not fit; the line names the level.
@@ -67,9 +69,11 @@ class LevelManager:
         seed: int,
         above: Sequence[LevelDescription] = (),
         discount: float = 1.0,
+        certifier: Certifier | None = None,
     ) -> None:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
+        self.certifier = certifier
         self.sub_episodes = SubEpisodes.of_level(params)
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
@@ -118,6 +122,8 @@ class LevelManager:
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; see `core.interfaces.Environment.reset`."""
         response = self.environment.reset(seed)
+        if self.certifier is not None:
+            self.certifier.reset(seed)
         self._rows.reset(response)
         return response
 
@@ -173,12 +179,15 @@ class LevelManager:
         )
         clock = self._clock.now()
         action = self.agent.act(self.agent_rows, request, clock)
-        if self.on_decision is not None:
-            self.on_decision(shown, action)
         tested = rows.decision_tested[waiting] = self._testing.of(waiting, greedy)
         self._clock.note_decisions(rows, waiting, clock)
         rows.waiting[waiting] = False
         directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
+        if self.certifier is not None:
+            environment = self.environment
+            directive = self.certifier.certified(self.agent_rows, request, directive, environment)
+        if self.on_decision is not None:
+            self.on_decision(shown, directive.action)
         self.environment.send(directive, waiting)
 
     def take_in(self, answer: EnvResponse) -> EnvResponse:
@@ -208,10 +217,17 @@ class LevelManager:
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
-        """Figures of its sub-episodes, and of its agent's plans, since the last call."""
+        """Figures of its sub-episodes, plans and forks since the last call."""
         agent = self.agent
         plans = agent.planning(self.agent_rows) if isinstance(agent, PlanningAgent) else {}
-        return self.sub_episodes.drain() | plans
+        forks = {} if self.certifier is None else self.certifier.drain()
+        return self.sub_episodes.drain() | plans | forks
+
+    def count_only(self, rows: BoolArray) -> None:
+        """Leave out the statistics of other rows than these, [N], until they are drained."""
+        self.sub_episodes.count_only(rows)
+        if self.certifier is not None:
+            self.certifier.count_only(rows)
 
     def decisions(self) -> State:
         """Return the decision that each row made last, as a level elsewhere can `follow` it."""
@@ -244,7 +260,8 @@ class LevelManager:
     def load_own_state_dict(self, state: State) -> None:
         """Load this level's part of a saved state, and nothing into what is below it."""
         for name, part in self._saved.items():
-            part.load_state_dict(state[name])
+            if name != "certifier" or name in state:  # not where it is a new setting
+                part.load_state_dict(state[name])
 
     def close(self) -> None:
         """Close the environment, and so everything below."""
@@ -253,12 +270,13 @@ class LevelManager:
     @property
     def _saved(self) -> dict[str, Stateful]:
         """What is saved of this level, by name."""
-        return {
+        parts: dict[str, Stateful] = {
             "agent_rows": self.agent_rows,
             "rows": self._rows,
             "testing": self._testing,
             "sub_episodes": self.sub_episodes,
         }
+        return parts if self.certifier is None else {**parts, "certifier": self.certifier}
 
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
         """End sub-episodes before the decisions that the simulator's failure made nothing of.

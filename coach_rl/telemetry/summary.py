@@ -35,12 +35,16 @@ class Summary:
     """Number of failures of training environments, whose rows were restarted, by cause."""
     signals: Mapping[str, float] = field(default_factory=dict)
     """The last report of the signals of training."""
+    fork_steps: int | None = None
+    """Simulator steps in forks of training, none of which are environment steps; None where no
+    level certifies its decisions there."""
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
         record, scalars = self.evaluation, self.evaluation.scalars
         return {
             "env_steps": record.environment_steps,
+            "fork_steps": self.fork_steps,
             "episodes": record.episodes,
             "training_steps": record.training_steps,
             "wall_seconds": record.wall_seconds,
@@ -79,6 +83,8 @@ class Summary:
         record = self.evaluation
         table = evaluation_table(record)
         table.add_row("environment steps", f"{record.environment_steps:,}")
+        if self.fork_steps is not None:
+            table.add_row("steps in forks", f"{self.fork_steps:,}")
         table.add_row("gradient updates", f"{record.training_steps:,}")
         table.add_row("steps per second", f"{self.steps_per_second:,.0f}")
         table.add_row("ended by", self.ending or "-")
@@ -133,6 +139,9 @@ def _level_line(level: LogRecord) -> str:
         parts.append(f"graph of {of['graph_places']:,.0f} places, {of['graph_edges']:,.0f} edges")
     if "planning_seconds" in of:
         parts.append(f"{1000 * of['planning_seconds']:.3g} ms of planning a decision")
+    if "fork_steps" in of:
+        shares = f"{of['fork_certified_share']:.1%} certified, {of['fork_changed_share']:.1%}"
+        parts.append(f"{shares} changed, {of['fork_steps']:,.0f} steps in forks")
     return ", ".join(parts)
 
 

@@ -16,11 +16,15 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
     EventAccumulator,
 )
 
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
@@ -35,6 +39,9 @@ from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     GraphManager,
+    GraphParameters,
+    HRLGraphManager,
+    LevelParameters,
     ScheduleParameters,
     TaskParameters,
     evaluation_schedule,
@@ -322,6 +329,25 @@ def test_what_does_not_fit_the_agents_is_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
         evaluate_run(trained, episodes=EPISODES, overrides=overrides)
+
+
+def test_plans_can_be_certified_that_were_not_in_training(tmp_path: Path) -> None:
+    places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+    still = ScriptedAgentParameters(policy="still")
+    levels = (
+        LevelParameters(name="top", agent=DDPGAgentParameters(), frozen=True),
+        LevelParameters(name="low", agent=still, goal_space=places, horizon=3),
+    )
+    parameters = GraphParameters(
+        levels=levels,
+        environment=PointMassParameters(),
+        schedule=ScheduleParameters(training=EnvironmentSteps(40), evaluation_interval=None),
+    )
+    manager, settings = HRLGraphManager(parameters), RunSettings(tensorboard=False)
+    run = run_experiment(manager, name="plans", root=tmp_path, settings=settings)
+    changed: dict[str, object] = {"levels.0.certify": CertifyParameters(candidates=3)}
+    evaluation, _ = evaluate_run(run.folder.path, episodes=EPISODES, overrides=changed)
+    assert evaluation.levels[0].scalars["evaluation_level/fork_steps"] > 0
 
 
 def test_agents_sample_when_asked_and_learn_nothing(trained: Path) -> None:

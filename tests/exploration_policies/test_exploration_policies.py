@@ -22,6 +22,7 @@ from coach_rl.exploration_policies import (
     Categorical,
     EpsilonGreedy,
     EpsilonGreedyNoise,
+    EpsilonZGreedy,
     GaussianNoise,
     Greedy,
     OrnsteinUhlenbeckNoise,
@@ -40,6 +41,7 @@ def constant(value):
 DISCRETE = {
     "greedy": Greedy(),
     "epsilon_greedy": EpsilonGreedy(epsilon=constant(0.5)),
+    "epsilon_z_greedy": EpsilonZGreedy(epsilon=constant(0.3)),
     "boltzmann": Boltzmann(temperature=constant(0.7)),
     "categorical": Categorical(),
 }
@@ -52,6 +54,9 @@ BOX = {
     "epsilon_and_gaussian": EpsilonGreedyNoise(),
     "epsilon_and_drift": EpsilonGreedyNoise(
         epsilon=constant(0.5), noise=OrnsteinUhlenbeckNoise(dt=1.0)
+    ),
+    "epsilon_z_and_drift": EpsilonZGreedy(
+        epsilon=constant(0.3), noise=OrnsteinUhlenbeckNoise(dt=1.0)
     ),
 }
 ALL = [
@@ -163,6 +168,8 @@ class TestEveryPolicy:
         (TruncatedNormalNoise(), BUTTONS, "TruncatedNormalNoise explores in a Box"),
         (OrnsteinUhlenbeckNoise(), BUTTONS, "OrnsteinUhlenbeckNoise explores in a Box"),
         (EpsilonGreedyNoise(), BUTTONS, "EpsilonGreedyNoise explores in a Box"),
+        (EpsilonZGreedy(), spaces.MultiBinary(3), "EpsilonZGreedy explores in a Box, not in Multi"),
+        (EpsilonZGreedy(noise=GaussianNoise()), BUTTONS, "GaussianNoise explores in a Box"),
         (EpsilonGreedyNoise(noise=EpsilonGreedy()), UNEVEN, "EpsilonGreedy explores in a Discrete"),
         (Greedy(), spaces.MultiDiscrete([2, 3]), "Greedy explores in a Box, not in MultiDiscrete"),
         (GaussianNoise(), spaces.Box(-np.inf, 1, (2,)), "with finite bounds, not in Box"),
@@ -186,6 +193,9 @@ def test_spaces_that_cannot_be_served(params, space, line):
         (lambda: EpsilonGreedy(epsilon=LinearSchedule(start=1, end=-0.1)), "got -0.1"),
         (lambda: EpsilonGreedy(epsilon=constant(math.nan)), "got nan"),
         (lambda: EpsilonGreedyNoise(epsilon=constant(2.0)), "EpsilonGreedyNoise.epsilon"),
+        (lambda: EpsilonZGreedy(epsilon=constant(2.0)), "EpsilonZGreedy.epsilon"),
+        (lambda: EpsilonZGreedy(mu=1), "EpsilonZGreedy.mu must be float > 1, got 1"),
+        (lambda: EpsilonZGreedy(longest=0), "longest must be int > 0, got 0"),
         (
             lambda: Boltzmann(temperature=constant(-1.0)),
             r"temperature must be 0 or more and finite, got -1\.0 at environment step 0",
@@ -451,6 +461,114 @@ def test_epsilon_greedy_noise_tells_the_inner_process_of_every_start():
 def test_a_policy_inside_another_of_its_kind_draws_numbers_of_its_own():
     even = EpsilonGreedyNoise(epsilon=constant(0.5), noise=Greedy())
     nested = EpsilonGreedyNoise(epsilon=constant(0.5), noise=even).build(UNEVEN)
+    actions = explore_all(nested, np.tile(np.float32([2, 0.5, 5]), (MANY, 1)))
+    # drawn by one or the other: 1 - 0.5 * 0.5
+    assert (actions[:, 0] != 2).mean() == pytest.approx(0.75, abs=0.035)
+
+
+def repetitions(params, space, *, steps, num_rows, starts_at=()):
+    """Actions [steps, num_rows, ...] of rows whose episodes start at these steps."""
+    policy, rows = params.build(space), np.arange(num_rows)
+    state, values = policy.new_rows(num_rows, seed=3), 0 * some_values(space, num_rows)
+    return np.array(
+        [
+            policy.explore(
+                state, rows, values, starts=np.full(num_rows, k in starts_at), clock=CLOCK
+            )
+            for k in range(steps)
+        ]
+    )
+
+
+def lengths(actions):
+    """Lengths of the runs of equal actions of each row, without the last, which may be cut."""
+    found = []
+    for row in range(actions.shape[1]):
+        changes = np.flatnonzero((actions[1:, row] != actions[:-1, row]).any(axis=-1)) + 1
+        found += np.diff(changes, prepend=0).tolist()
+    return np.array(found)
+
+
+def test_repetitions_last_as_long_as_the_zeta_distribution_says():
+    # An epsilon of 1 begins a repetition whenever one ends, and two actions of a Box never agree.
+    params = EpsilonZGreedy(epsilon=constant(1.0), mu=2.5, longest=8)
+    found = lengths(repetitions(params, UNEVEN, steps=4000, num_rows=8))
+    weights = np.array([1, 0.176777, 0.064150, 0.03125, 0.017889, 0.011340, 0.007714, 0.005524])
+    expected = len(found) * weights / weights.sum()  # n^-2.5
+    counts = np.bincount(found, minlength=9)[1:]
+    assert len(counts) == 8
+    assert len(found) > 20_000
+    # Chi-square with 7 degrees of freedom: 24.3 is exceeded once in a thousand seeds.
+    assert (((counts - expected) ** 2) / expected).sum() < 24.3
+
+
+def test_long_durations_are_drawn_from_the_whole_tail():
+    class Drawn:
+        def draw(self, rows):
+            return np.float32([[0.0, 1 - 2**-24, 0.5]])
+
+    policy = EpsilonZGreedy(longest=50).build(BUTTONS)
+    state = policy.new_rows(1, seed=0)
+    state = type(state)(draws=Drawn(), action=state.action, left=state.left, noise=state.noise)
+    rows, values = np.array([0]), np.zeros((1, 4), np.float32)
+    policy.explore(state, rows, values, starts=rows == 0, clock=CLOCK)
+    assert state.left.tolist() == [49]
+
+
+def test_epsilon_is_the_probability_that_a_repetition_begins():
+    params = EpsilonZGreedy(epsilon=constant(0.2), mu=3.0, longest=2)
+    greedy = (repetitions(params, UNEVEN, steps=500, num_rows=40) == [0, 0, 5]).all(axis=-1)
+    # mean duration (1 + 2/8) / (1 + 1/8) = 10/9: greedy 0.8 of every 0.8 + 0.2 * 10/9 decisions
+    assert greedy.mean() == pytest.approx(0.8 / (0.8 + 2 / 9), abs=0.016)
+    # 20,000 decisions, five standard errors of the share after a greedy one
+    assert (~greedy[1:])[greedy[:-1]].mean() == pytest.approx(0.2, abs=0.016)
+
+
+def test_repeated_actions_are_uniform():
+    params = EpsilonZGreedy(epsilon=constant(1.0), mu=1.5, longest=2)
+    single = repetitions(params, BUTTONS, steps=1, num_rows=MANY)
+    np.testing.assert_allclose(shares(single[0]), 0.25, atol=0.037)
+    actions = repetitions(params, UNEVEN, steps=2, num_rows=MANY)[..., 0]
+    repeated = actions[0, actions[0] == actions[1]]
+    # every 3.8th is; the action does not depend on the duration
+    counts = np.histogram(repeated, bins=4, range=(-1, 3))[0] / len(repeated)
+    np.testing.assert_allclose(counts, 0.25, atol=5 * math.sqrt(0.1875 / len(repeated)))
+
+
+def test_repetitions_end_with_the_episode():
+    params = EpsilonZGreedy(epsilon=constant(1.0), mu=1.0001, longest=10_000)
+    actions = repetitions(params, UNEVEN, steps=12, num_rows=200, starts_at=(0, 6))
+    unchanged = (actions[1:] == actions[:-1]).all(axis=(1, 2))
+    changed_rows = (actions[6] != actions[5]).any(axis=1)
+    assert changed_rows.all()
+    assert not unchanged.any()  # others end by themselves
+    # most durations are far longer than an episode of six decisions
+    assert (actions[5] == actions[0]).all(axis=1).mean() > 0.6
+    assert (actions[11] == actions[6]).all(axis=1).mean() > 0.6
+
+
+def test_a_repetition_waits_while_its_row_does_not_decide():
+    policy = EpsilonZGreedy(epsilon=constant(1.0)).build(UNEVEN)
+    state, values = policy.new_rows(2, seed=0), np.zeros((1, 3), np.float32)
+    first = policy.explore(state, np.array([0]), values, starts=np.array([True]), clock=CLOCK)
+    state.left[0] = 2
+    policy.explore(state, np.array([1]), values, starts=np.array([True]), clock=CLOCK)
+    assert state.left[0] == 2
+    again = policy.explore(state, np.array([0]), values, starts=np.array([False]), clock=CLOCK)
+    np.testing.assert_array_equal(again, first)
+    assert state.left[0] == 1
+
+
+def test_noise_inside_repetitions_draws_numbers_of_its_own_and_goes_on():
+    inner = OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0)
+    policy = EpsilonZGreedy(epsilon=constant(1.0), noise=inner).build(UNEVEN)
+    state, rows = policy.new_rows(1, seed=0), np.array([0])
+    state.noise.level[:] = 0.8
+    policy.explore(state, rows, np.zeros((1, 3), np.float32), starts=no_starts(rows), clock=CLOCK)
+    np.testing.assert_allclose(state.noise.level, 0.4)
+    nested = EpsilonZGreedy(
+        epsilon=constant(0.5), mu=20, noise=EpsilonZGreedy(epsilon=constant(0.5), mu=20)
+    ).build(UNEVEN)
     actions = explore_all(nested, np.tile(np.float32([2, 0.5, 5]), (MANY, 1)))
     # drawn by one or the other: 1 - 0.5 * 0.5
     assert (actions[:, 0] != 2).mean() == pytest.approx(0.75, abs=0.035)

@@ -96,6 +96,13 @@ RUNS = {
         package="scipy",
         tolerance=0.02,  # as for every ant that falls onto its legs
     ),
+    "AntMaze_HAC": GoldenRun(
+        preset="AntMaze_HAC",
+        level="ant_maze_u12",
+        steps=160,
+        changes=HAC + "evaluation_environment.max_episode_steps=60",
+        tolerance=0.02,
+    ),
     "AntMaze_HIRO": GoldenRun(
         preset="AntMaze_HIRO",
         steps=300,
@@ -220,6 +227,21 @@ RUNS = {
         for skills in ("own", "one", "option_critic")
     },
     "PointMaze_HAC": GoldenRun(preset="PointMaze_HAC", steps=400, changes=HAC),
+    "PointMaze_HAC, flat, repeated actions": GoldenRun(
+        preset="PointMaze_HAC",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; hierarchy=none; exploration=epsilon_z_greedy; "
+        + learning("levels.0.agent.learner"),
+    ),
+    "PointMaze_HAC, graph": GoldenRun(
+        preset="PointMaze_HAC",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; hierarchy=graph; stack.0.agent.report_every=5; "
+        + learning("stack.1.agent.learner"),
+        package="scipy",
+    ),
     "PointMaze_HIRO": GoldenRun(
         preset="PointMaze_HIRO",
         steps=180,

@@ -6,6 +6,7 @@ are drawn from.
 """
 
 import contextlib
+import copy
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
@@ -36,6 +38,7 @@ class Level:
     stops_on_failure: str = "never"
     failure_reward: float | None = None
     may_freeze: bool = False
+    certify: CertifyParameters | None = None
     ends_options: bool = False
     """The level's agent ends its options itself, by `stops`."""
 
@@ -102,6 +105,26 @@ def decide(space, below, seen, told):
         told = told[: len(elements)]
         action[elements] = told if space.observed == "relative" else told - seen[elements]
     return np.clip(action, -1, 1)
+
+
+def clipped(space: GoalSpace, action) -> np.ndarray:
+    """An action in the goal space of the level below.
+
+    Where goals are relative it is a difference: at most `reach`, or from any bound to the other.
+    """
+    low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
+    if space.relative:
+        high = high - low if space.reach is None else np.array(space.reach, np.float32)
+        low = -high
+    if isinstance(space, TimedGoalSpace):
+        low, high = np.append(low, np.float32(0)), np.append(high, np.float32(space.longest))
+    return np.clip(action, low, high)
+
+
+def alternative(below, action, number):
+    """What an agent would do instead, by its number from 0; the second is the first once more."""
+    turned = np.cos((2 if number < 2 else number) * np.array(action))
+    return clipped(below, (2.5 * turned).astype(np.float32))
 
 
 def stops(seen):
@@ -265,6 +288,8 @@ class Recursion:
         self.row, self.steps = row, 0
         self.transitions = [[] for _ in levels]
         self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
+        self.forks = [Counter() for _ in levels]  # over decisions that are certified
+        self.tries = [[] for _ in levels]  # what agents learn of candidates they did not take
         self.fresh = [True] * len(levels)
         self.noise = [
             RowNoise(num_rows=row + 1, size=1, kind="uniform", seed=TESTING_SEED, name="testing")
@@ -396,15 +421,66 @@ class Recursion:
             real = End.TERMINATED if terminated else End(0)
             real |= End.TRUNCATED if truncated else End(0)
             return action, tested, Answer(seen, self.walk.position.copy(), reward, 1, real, real)
+        mine = [order] if order is not None and order.goals is not None else []
         if isinstance(below, OptionSpace):
             asked = Order(None, np.eye(below.count, dtype=np.float32)[action])
-        else:
-            action, goals, due = clipped(below, action), PlainGoals(below), None
+            return action, tested, self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+        goals = PlainGoals(below)
+
+        def follow(stack, action):
+            due = None
             if isinstance(below, TimedGoalSpace):
-                due = self.steps + max(1, math.ceil(action[-1]))
+                due = stack.steps + max(1, math.ceil(action[-1]))
             asked = Order(goals, goals.target(action, seen), due)
-        mine = [order] if order is not None and order.goals is not None else []
-        return action, tested, self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+            return stack.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+
+        action = clipped(below, action)
+        phase = self.own_phases[self.steps].get(self.levels[depth].name, self.phases[self.steps])
+        if self.levels[depth].certify is not None and phase is not Phase.HEATUP:
+            learns = phase is Phase.TRAIN
+            action = self.certified(depth, action, [*outer, *mine], follow, learns=learns)
+        return action, tested, follow(self, action)
+
+    def certified(self, depth, action, orders, follow, *, learns):
+        """Try the action and its alternatives in copies of everything; what succeeds is taken."""
+        params, counts = self.levels[depth].certify, self.forks[depth]
+        below = self.levels[depth + 1].goal_space
+        others = [alternative(below, action, number) for number in range(params.candidates - 1)]
+        tried = []  # of (action, end, whether it succeeds, distance)
+        for candidate in (action, *others):
+            if any((candidate == other).all() for other, *_ in tried):
+                continue
+            if params.prefer == "first" and any(succeeds for _, _, succeeds, _ in tried):
+                continue
+            fork = self.fork()
+            answer = follow(fork, candidate)
+            counts["steps"] += fork.steps - self.steps + sum(each["steps"] for each in fork.forks)
+            succeeds = bool(answer.end & End.GOAL) or any(
+                order.is_reached(answer.after, fork.steps) for order in orders
+            )
+            distance = orders[-1].distance(answer.after) if params.prefer == "nearest" else 0.0
+            tried.append((candidate, answer.end, succeeds, distance))
+        good = [(distance, candidate) for candidate, _, succeeds, distance in tried if succeeds]
+        taken = min(good, key=lambda each: each[0])[1] if good else action
+        counts.update(decisions=1, tried=len(tried), succeeded=len(good), certified=bool(good))
+        counts["changed"] += taken is not action
+        if params.learn and learns:
+            self.tries[depth] += [
+                (candidate.tolist(), int(end))
+                for candidate, end, *_ in tried
+                if candidate is not taken
+            ]
+        return taken
+
+    def fork(self):
+        """A copy that goes on by itself, as in an evaluation."""
+        fork = copy.copy(self)
+        fork.walk, fork.fresh = copy.deepcopy(self.walk), list(self.fresh)
+        fork.phases = [Phase.TEST] * (self.steps + 10_000)
+        fork.own_phases = [{}] * len(fork.phases)
+        fork.transitions, fork.tries = [[] for _ in self.levels], [[] for _ in self.levels]
+        fork.totals, fork.forks = [[Counter() for _ in self.levels] for _ in range(2)]
+        return fork
 
     def outcome(self, depth, order, outer, answer, decisions):
         """What a decision was worth, whether its value is final, and why the sub-episode ends."""
@@ -469,17 +545,3 @@ def of_option(level, order, is_ended, decisions, returns):
     shares = {f"option_share/{k}": k == number for k in range(level.goal_space.count)}
     own = {"option_ended_share": is_ended, "option_decisions": decisions, "option_return": returns}
     return shares | {f"{name}/{number}": value for name, value in own.items()}
-
-
-def clipped(space: GoalSpace, action) -> np.ndarray:
-    """An action in the goal space of the level below.
-
-    Where goals are relative it is a difference: at most `reach`, or from any bound to the other.
-    """
-    low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
-    if space.relative:
-        high = high - low if space.reach is None else np.array(space.reach, np.float32)
-        low = -high
-    if isinstance(space, TimedGoalSpace):
-        low, high = np.append(low, np.float32(0)), np.append(high, np.float32(space.longest))
-    return np.clip(action, low, high)

@@ -5,14 +5,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from gymnasium import spaces
-from plain_stack import TESTING_SEED, Level, Walk, decide, stops
+from plain_stack import TESTING_SEED, Level, Walk, alternative, decide, stops
 
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import End, EnvResponse
+from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.levels import LevelManager
+from coach_rl.levels.certifier import Certifier, Fork
 
 SPACES = EnvironmentSpaces(
     observation=spaces.Dict(
@@ -85,6 +88,7 @@ class Walks:
 class Pending:
     """What is known of each row's open decision."""
 
+    num_envs: int
     decisions: dict = field(default_factory=dict)
 
     def state_dict(self):
@@ -102,10 +106,14 @@ class Scripted:
     below: GoalSpace | OptionSpace | None
     space: spaces.Space
     """Where it acts."""
+    num_envs: int
     transitions: dict = field(default_factory=dict)
+    tries: dict = field(default_factory=dict)
+    """What came of candidates that were not taken, by row."""
+    proposes = True
 
     def new_rows(self, num_envs, seed):
-        return Pending()
+        return Pending(num_envs)
 
     def told(self, observation, i):
         if self.level.goal_space is None:
@@ -135,6 +143,32 @@ class Scripted:
                 "phase": clock.phase,
             }
         return np.array(actions)
+
+    def propose(self, row_state, alternatives, request, clock):
+        count = alternatives.num_envs // row_state.num_envs
+        for row in request.rows:
+            own = np.array(row_state.decisions[row]["action"], np.float32)
+            for number in range(count):
+                other = alternative(self.below, own, number)
+                alternatives.decisions[row * count + number] = {"action": other.tolist()}
+        return np.array(
+            [
+                [alternatives.decisions[row * count + n]["action"] for n in range(count)]
+                for row in request.rows
+            ],
+            np.float32,
+        )
+
+    def adopt(self, row_state, alternatives, rows, numbers):
+        count = alternatives.num_envs // row_state.num_envs
+        for row, number in zip(rows, numbers, strict=True):
+            row_state.decisions[row] |= alternatives.decisions[row * count + number]
+
+    def observe_fork(self, row_state, rows, below):
+        count = row_state.num_envs // self.num_envs
+        for row, end in zip(rows, below, strict=True):
+            kept = self.tries.setdefault(int(row) // count, [])
+            kept.append((row_state.decisions[row]["action"], int(end)))
 
     def observe(self, row_state, outcome, clock):
         moved = outcome.next_goal
@@ -166,11 +200,18 @@ class Ending(Scripted):
 
 
 def build(seeds, levels, clock, discount=1.0):
+    top, agents = stacked(seeds, levels, clock, discount, highest=0)
+    top.reset()
+    return top, agents
+
+
+def stacked(seeds, levels, clock, discount, *, highest):
+    """The levels from number `highest` down, and their agents; top first."""
     below, agents = Walks(seeds), []
-    for index in reversed(range(len(levels))):
+    for index in reversed(range(highest, len(levels))):
         lower = levels[index + 1].goal_space if index + 1 < len(levels) else None
         kind = Ending if levels[index].ends_options else Scripted
-        agents.append(kind(levels[index], lower, below.spaces.action))
+        agents.append(kind(levels[index], lower, below.spaces.action, len(seeds)))
         below = LevelManager(
             levels[index],
             agent=agents[-1],
@@ -179,9 +220,27 @@ def build(seeds, levels, clock, discount=1.0):
             seed=TESTING_SEED,
             above=levels[:index],
             discount=discount,
+            certifier=certifier(seeds, levels, index, agents[-1], clock),
         )
-    below.reset()
     return below, agents[::-1]
+
+
+def certifier(seeds, levels, index, agent, clock):
+    """What tries the decisions of a level in a fork, where it is asked for."""
+    level = levels[index]
+    if level.certify is None:
+        return None
+    fork_clock = Clock(phase=Phase.TEST, collects=True)
+    top, _ = stacked(seeds, levels, fork_clock, 1.0, highest=index + 1)
+    return Certifier(
+        level,
+        agent=agent,
+        fork=Fork(managers(top), clock=fork_clock, channel=SignalChannel()),
+        clock=clock,
+        num_envs=len(seeds),
+        seed=TESTING_SEED,
+        above=levels[:index],
+    )
 
 
 def managers(top):

@@ -7,6 +7,7 @@ equality is exact.
 import copy
 import itertools
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,7 @@ from scripted_stack import build, managers
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Directive
 from coach_rl.core.timed_goals import TimedGoalSpace
@@ -84,7 +86,21 @@ def stacks(draw):
                 ends_options=draw(st.booleans()),
             )
         )
+    for index, (level, below) in enumerate(itertools.pairwise(levels)):
+        if isinstance(below.goal_space, GoalSpace) and draw(st.integers(0, 3)) == 3:
+            levels[index] = replace(level, certify=draw(certifications(level)))
     return levels
+
+
+def certifications(level):
+    """Any way to certify the decisions of a level that is above one with goals."""
+    orders = ["first", "nearest"] if isinstance(level.goal_space, GoalSpace) else ["first"]
+    return st.builds(
+        CertifyParameters,
+        candidates=st.integers(2, 4),
+        prefer=st.sampled_from(orders),
+        learn=st.booleans(),
+    )
 
 
 PHASES = st.lists(
@@ -135,6 +151,22 @@ def means(totals):
     return {**logged, "sub_episodes": count} if count else logged
 
 
+def of_forks(counts):
+    """What a level should log of the decisions it certified, given the counts of each row."""
+    sums = Counter()
+    for each in counts:
+        sums.update(each)
+    if not sums["decisions"]:
+        return {}
+    return {
+        "fork_steps": sums["steps"],
+        "fork_candidates": sums["tried"] / sums["decisions"],
+        "fork_success_share": sums["succeeded"] / sums["tried"],
+        "fork_certified_share": sums["certified"] / sums["decisions"],
+        "fork_changed_share": sums["changed"] / sums["decisions"],
+    }
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     levels=stacks(),
@@ -160,7 +192,7 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
             top, agents = build([99] * company, levels, clock, discount)
             top.load_state_dict(state)
             for mine, other in zip(agents, before, strict=True):
-                mine.transitions = other.transitions
+                mine.transitions, mine.tries = other.transitions, other.tries
         top.recv()
     expected = [
         Recursion(row_seed, row, levels, phases, discount, others).play()
@@ -173,7 +205,10 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
             found, where = agent.transitions.get(row, []), f"row {row}, level {depth}"
             assert_same_transitions(found, each.transitions[depth], where, is_dense=is_dense)
         told = means([each.totals[depth] for each in expected])
-        assert manager.sub_episodes.drain() == pytest.approx(told, rel=1e-9, abs=1e-9)
+        told |= of_forks([each.forks[depth] for each in expected])
+        assert manager.drain() == pytest.approx(told, rel=1e-9, abs=1e-9)
+        for row, each in enumerate(expected):
+            assert sorted(agent.tries.get(row, [])) == sorted(each.tries[depth])
     for row in range(company):
         assert len(agents[-1].transitions[row]) == len(phases), "a transition for each step"
         for upper, lower in itertools.pairwise(agents):

@@ -28,7 +28,7 @@ from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.experiment.trust import OURS_ALONE, code_in_json
-from coach_rl.exploration_policies import GaussianNoise
+from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     GraphManager,
@@ -215,7 +215,11 @@ def test_preset_parameters_survive_json(name):
 @pytest.mark.parametrize("name", PRESETS)
 def test_preset_carries_its_acceptance_test(name):
     validation = load_graph_manager(name, {}).parameters.validation
-    if name in {"PointMass_DIAYN", "Gates_HiTS"}:  # no reward; no run yet that has learned it
+    if name in {
+        "PointMass_DIAYN",
+        "Gates_HiTS",
+        "AntMaze_HAC",
+    }:  # no reward; no run that learned it
         assert validation is None
         return
     assert validation is not None
@@ -268,6 +272,34 @@ def test_point_mazes_sub_goals_are_ways_as_long_as_the_time_allows(levels, reach
     _, *below = load_graph_manager("PointMaze_HAC", panel).parameters.stack
     assert all(each.goal_space.relative for each in below)
     np.testing.assert_allclose([each.goal_space.reach for each in below], reaches)
+
+
+def test_a_graph_above_the_point_maze_plans_places():
+    panel = {"hierarchy": "graph", "levels": 3, "spacing": 1.0}
+    graph, *below = load_graph_manager("PointMaze_HAC", panel).parameters.stack
+    assert graph.agent == GraphAgentParameters(spacing=1.0)
+    assert [each.goal_space.relative for each in below] == [False, True]
+
+
+def test_a_flat_agent_of_the_hac_presets_can_repeat_random_actions():
+    panel = {"hierarchy": "none", "exploration": "epsilon_z_greedy", "epsilon": 0.1, "noise": 0.3}
+    (alone,) = load_graph_manager("PointMaze_HAC", panel).parameters.levels
+    assert alone.agent.learner.exploration == EpsilonZGreedy(
+        epsilon=ConstantSchedule(value=0.1),
+        noise=GaussianNoise(scale=ConstantSchedule(value=0.3)),
+    )
+    assert alone.agent.ratio == 3.0
+
+
+def test_only_an_ant_alone_sees_where_it_is():
+    for hierarchy, hidden in (("hac", True), ("none", False)):
+        parameters = load_graph_manager("AntMaze_HAC", {"hierarchy": hierarchy}).parameters
+        *above, lowest = [each.agent.learner for each in parameters.levels]
+        assert (lowest.input_filter is not None) == hidden
+        assert all(each.input_filter is None for each in above)
+        for learner in (*above, lowest):
+            assert learner.actor.torso.keys == ("observation", "desired_goal")
+        assert parameters.evaluation_environment.task.targets == "evaluation"
 
 
 def test_hiro_is_evaluated_on_the_papers_target_and_trained_on_all():

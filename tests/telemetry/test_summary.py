@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -56,6 +57,7 @@ def shown(table):
 def test_the_keys_of_summary_json():
     document = {
         "env_steps": 100_000,
+        "fork_steps": None,
         "episodes": 100,
         "training_steps": 15_000,
         "wall_seconds": 20.5,
@@ -137,6 +139,16 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
     top = "level top 20 sub-episodes of 7.5 decisions (67.5 steps), "  # it has no goals
     assert f"{top}graph of 144 places, 1,012 edges, 0.25 ms of planning a decision level" in text
     assert "1,150 sub-episodes of 9.0 decisions, 81.2% reach the goal, distance 0.0625" in text
+
+
+def test_steps_in_forks_are_told_apart_from_environment_steps():
+    own = {"fork_steps": 12_500.0, "fork_certified_share": 0.875, "fork_changed_share": 0.5}
+    top = of_level("top", sub_episodes=20.0, decisions=7.5, goal_share=0.0, distance=0.0, **own)
+    told = replace(summary(levels=[top]), fork_steps=98_765)
+    assert told.as_json()["fork_steps"] == 98_765
+    text = " ".join(shown(told.table()).replace("│", " ").split())
+    assert "environment steps 100,000 steps in forks 98,765" in text
+    assert "7.5 decisions, 87.5% certified, 50.0% changed, 12,500 steps in forks" in text
 
 
 def test_the_table_has_what_one_quotes_and_fits_a_terminal():

@@ -1,0 +1,130 @@
+"""Success with and without certified plans after equal environment steps, and what forks cost.
+
+    python benchmarks/certified_plans.py
+
+A graph of way-points leads a ball through the medium point maze, above a script that walks straight
+to its sub-goal and knows nothing of walls. Prints a table: success over evaluation episodes, means
+over seeds with each seed's rate, the steps in forks of training, and those of an evaluation.
+"""
+
+import argparse
+from statistics import mean
+
+import numpy as np
+
+from coach_rl import (
+    CertifyParameters,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GoalWorldParameters,
+    GraphAgentParameters,
+    GraphParameters,
+    HRLGraphManager,
+    LevelParameters,
+    Observation,
+    ScheduleParameters,
+    ScriptedAgentParameters,
+    Space,
+    TaskParameters,
+)
+
+VARIANTS: dict[str, CertifyParameters | None] = {
+    "no forks": None,
+    "in evaluations": CertifyParameters(candidates=4, during="evaluation"),
+    "always": CertifyParameters(candidates=4),
+    "always, `learn`": CertifyParameters(candidates=4, learn=True),
+    "in training, `learn`": CertifyParameters(candidates=4, learn=True, during="training"),
+}
+
+
+def straight(observation: Observation, space: Space) -> np.ndarray:  # noqa: ARG001 - as scripts are
+    """Push towards the goal."""
+    away = observation["desired_goal"] - observation["observation"][:, :2]
+    return np.clip(3 * away, -1, 1).astype(np.float32)
+
+
+def experiment(certify: CertifyParameters | None, steps: int) -> HRLGraphManager:
+    """A graph above a script.
+
+    Args:
+        certify: How the graph's way-points are tried.
+        steps: Environment steps of training.
+    """
+    world = GoalWorldParameters(level="point_maze_medium")
+    graph = LevelParameters(
+        name="graph",
+        agent=GraphAgentParameters(spacing=0.5),
+        goal_space=world.task.goal_space,
+        certify=certify,
+    )
+    low = LevelParameters(
+        name="low",
+        agent=ScriptedAgentParameters(policy=straight),
+        goal_space=world.task.subgoal_space,
+        horizon=15,
+    )
+    schedule = ScheduleParameters(
+        training=EnvironmentSteps(steps),
+        evaluation_interval=None,
+        evaluation_episodes=EnvironmentEpisodes(16),
+    )
+    return HRLGraphManager(
+        GraphParameters(levels=(graph, low), environment=world, num_envs=8, schedule=schedule)
+    )
+
+
+def figures(
+    certify: CertifyParameters | None, seed: int, stops: list[int], episodes: int
+) -> list[tuple[float, int, float]]:
+    """Success, steps in forks of training so far, and of an evaluation, at some steps of a run.
+
+    Args:
+        certify: How the graph's way-points are tried.
+        seed: The run's.
+        stops: Environment steps at which it is evaluated.
+        episodes: Episodes of an evaluation.
+    """
+    found = []
+    with experiment(certify, stops[-1]) as manager:
+        manager.create_graph(TaskParameters(seed=seed))
+        for stop in stops:
+            for _ in manager.train_and_act(
+                EnvironmentSteps(stop - manager.clock.environment_steps)
+            ):
+                pass
+            evaluation = manager.evaluate(EnvironmentEpisodes(episodes))
+            top = evaluation.levels[0].scalars
+            found.append(
+                (
+                    evaluation.scalars["evaluation/success_rate"],
+                    manager.fork_steps or 0,
+                    top.get("evaluation_level/fork_steps", 0.0),
+                )
+            )
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--episodes", type=int, default=16)
+    parser.add_argument("--steps", type=int, nargs="+", default=[1_000])
+    asked = parser.parse_args()
+    head = ("forks", "environment steps", "success", "each seed")
+    print(f"| {' | '.join(head)} | steps in forks of training | of an evaluation |")
+    print("| --- | ---: | ---: | --- | ---: | ---: |")
+    for name, certify in VARIANTS.items():
+        runs = [figures(certify, seed, asked.steps, asked.episodes) for seed in range(asked.seeds)]
+        for steps, point in zip(asked.steps, zip(*runs, strict=True), strict=True):
+            success, training, evaluation = zip(*point, strict=True)
+            each = " ".join(f"{100 * rate:.0f}" for rate in success)
+            print(
+                f"| {name} | {steps:,} | {mean(success):.0%} | {each} | {mean(training):,.0f} | "
+                f"{mean(evaluation):,.0f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
