@@ -12,9 +12,10 @@ from types import ModuleType
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import fit
-from coach_rl.experiment.components import made
+from coach_rl.experiment.components import component_types, made
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
+from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.preset_module import file_error, load_module, preset_module
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -55,7 +56,9 @@ class Preset:
         values = dict(panel or {})
         for name in values:
             if name not in self.panel:
-                raise UnknownNameError(f"panel argument of {self.reference.name}", name, self.panel)
+                raise UnknownNameError(
+                    "panel argument", name, self.panel, where=f"of {self.reference.name}"
+                )
         if isinstance(self.definition, GraphManager):
             return type(self.definition)(self.definition.parameters)
         result = self._call(self.definition, self._fitted(values))
@@ -127,6 +130,14 @@ class Preset:
             if self.panel_type is not None:
                 return function(self.panel_type(**values))
             return function(**values)
+        except UnknownNameError as error:
+            homes = [kind.__name__ for kind in component_types() if _has_field(kind, error.name)]
+            if not 0 < len(homes) <= 3:
+                raise
+            raise ConfigurationError(
+                f"{error} ({' and '.join(homes)} {'has' if len(homes) == 1 else 'have'} a "
+                f"parameter of that name)"
+            ) from error
         except CoachError:
             raise
         except Exception as error:
@@ -167,6 +178,10 @@ def load_preset(reference: PresetReference) -> Preset:
     )
 
 
+def _has_field(kind: type[object], name: str) -> bool:
+    return name in {field.name for field in constructor_fields(kind)}
+
+
 def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationError:
     """The error about a file that lacks what was asked for."""
     names = [
@@ -184,4 +199,6 @@ def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationE
             f"preset {reference.path} defines no {DEFAULT_FUNCTION}: a function that returns a "
             f"GraphManager, or a GraphManager of that name{others}"
         )
-    return UnknownNameError(f"preset function in {reference.path}", reference.function, names)
+    return UnknownNameError(
+        "preset function", reference.function, names, where=f"in {reference.path}"
+    )

@@ -108,7 +108,7 @@ class Study:
         for seeds in (self.seeds, *(variant.seeds for variant in self.variants if variant.seeds)):
             _require_once(self.name, "seed", seeds, "name it once")
         if self.baseline is not None and self.baseline not in names:
-            raise UnknownNameError("variant as baseline", self.baseline, names)
+            raise UnknownNameError("variant", self.baseline, names, where="as baseline")
 
 
 def _require_one_line(name: str, text: str) -> None:
