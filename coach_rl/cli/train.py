@@ -77,7 +77,7 @@ def configured(
 
 
 def run_settings(output: Output) -> RunSettings:
-    """How a run runs, by the flags of its files and films."""
+    """The settings of a run, by the flags of its files and films."""
     return RunSettings(
         tensorboard=not output.no_tensorboard,
         histograms=None if output.histograms is None else EnvironmentSteps(output.histograms),

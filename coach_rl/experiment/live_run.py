@@ -63,7 +63,7 @@ class LiveRun:
 
     def __post_init__(self) -> None:
         self.failures = WriteFailures(self.folder.path)
-        """What could not be written."""
+        """The count of what could not be written."""
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""

@@ -1,4 +1,4 @@
-"""What a run could not write; it continues without."""
+"""Failures to write files of a run, which continues without them."""
 
 import warnings
 from pathlib import Path

@@ -84,7 +84,7 @@ class LevelManager:
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
         self._clock = LevelClock(clock, params)
         self.agent_rows = agent.new_rows(n, seed)
-        """What the agent keeps of the rows; its alone to look into."""
+        """The agent's state of the rows, which it alone looks into."""
         self._testing = SubGoalTesting(params, clock, num_envs=n, seed=seed)
         self._rows = LevelRows.new(
             n,
@@ -269,7 +269,7 @@ class LevelManager:
 
     @property
     def _saved(self) -> dict[str, Stateful]:
-        """What is saved of this level, by name."""
+        """The saved parts of this level, by name."""
         parts: dict[str, Stateful] = {
             "agent_rows": self.agent_rows,
             "rows": self._rows,
@@ -293,7 +293,7 @@ class LevelManager:
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def _shown(self, answer: EnvResponse) -> Observation:
-        """What the agent sees of an answer: with the level's goal or option, if it has one."""
+        """The agent's view of an answer: with the level's goal or option, if it has one."""
         seen, space = answer.observation, self.params.goal_space
         if space is None:
             return seen

@@ -70,7 +70,7 @@ class LevelRows:
     own_time: bool
     """The level's own goals have a time."""
     outer_times: tuple[int, ...]
-    """Which of the outer goals have one."""
+    """The places of the outer goals that have one."""
 
     @classmethod
     def new(

@@ -38,7 +38,7 @@ class SubGoalTesting:
         return clock.levels.get(self._name) is not Phase.HEATUP
 
     def of(self, rows: IntArray, from_above: BoolArray) -> BoolArray:
-        """Whether the next decisions of some rows are tested, [R].
+        """[R] true where the next decision of a row is tested.
 
         Args:
             rows: [R].
