@@ -89,10 +89,9 @@ class LevelRows:
             space: Of the level's own goals or options; None where it has none.
             outer_spaces: Of the goals of the levels above, top first.
             is_top: Whether no level is above.
-            discount: See the field.
+            discount: Of rewards per simulator step, for the level above.
         """
         goal_size, sent_size = (0, 0) if space is None else (space.size, space.sent_size)
-
         sent = [each.sent_size for each in outer_spaces]
 
         def nowhere() -> BoolArray:
