@@ -105,6 +105,18 @@ def fitting(annotation: object) -> list[type[object]]:
     ]
 
 
+def owners_advice(name: str) -> str:
+    """The end of an error message: the components with a parameter of that name, if few have."""
+    owners = [
+        kind.__name__
+        for kind in component_types()
+        if name in {field.name for field in constructor_fields(kind)}
+    ]
+    have = "has" if len(owners) == 1 else "have"
+    few = 0 < len(owners) <= 3
+    return f" ({' and '.join(owners)} {have} a parameter of that name)" if few else ""
+
+
 def fitting_advice(annotation: object) -> str:
     """The end of an error message: the components that a field of this type accepts, if any."""
     names = ", ".join(map(short_name, fitting(annotation)))

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
-from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError, suggestion
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.experiment.components import fitting, fitting_advice, made, short_name
@@ -209,7 +209,8 @@ def _unknown(
     near = near or [below for below in paths if _is_near(name, below.rpartition(".")[2])]
     if near and not difflib.get_close_matches(first, allowed):
         return UnknownNameError("parameter", name, allowed, near=near[:3], where=where)
-    return UnknownNameError("parameter", first, set(allowed), where=where)
+    hint = "" if suggestion(first, allowed) else "`coach describe PRESET` lists them"
+    return UnknownNameError("parameter", first, set(allowed), hint, where=where)
 
 
 def _is_near(name: str, meant: str) -> bool:

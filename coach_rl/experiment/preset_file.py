@@ -12,10 +12,9 @@ from types import ModuleType
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import fit
-from coach_rl.experiment.components import component_types, made
+from coach_rl.experiment.components import made, owners_advice
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
-from coach_rl.experiment.parameters_json import constructor_fields
 from coach_rl.experiment.preset_module import file_error, load_module, preset_module
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -131,13 +130,7 @@ class Preset:
                 return function(self.panel_type(**values))
             return function(**values)
         except UnknownNameError as error:
-            homes = [kind.__name__ for kind in component_types() if _has_field(kind, error.name)]
-            if not 0 < len(homes) <= 3:
-                raise
-            raise ConfigurationError(
-                f"{error} ({' and '.join(homes)} {'has' if len(homes) == 1 else 'have'} a "
-                f"parameter of that name)"
-            ) from error
+            raise ConfigurationError(f"{error}{owners_advice(error.name)}") from error
         except CoachError:
             raise
         except Exception as error:
@@ -176,10 +169,6 @@ def load_preset(reference: PresetReference) -> Preset:
         levels=tuple(getattr(type_of_panel, "LEVELS", ())),
         search=str(getattr(type_of_panel, "SEARCH", "")),
     )
-
-
-def _has_field(kind: type[object], name: str) -> bool:
-    return name in {field.name for field in constructor_fields(kind)}
 
 
 def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationError:

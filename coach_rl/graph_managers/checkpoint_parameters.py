@@ -118,4 +118,5 @@ def require_known_metric(
     known = [*others, *EPISODE_METRICS]
     known += [f"{level}/{metric}" for level in levels for metric in LEVEL_METRICS]
     if name not in known and not name.startswith("reward_mean/"):
-        raise UnknownNameError("metric of evaluations", name, known, where=where)
+        hint = "docs/metrics.md lists them"
+        raise UnknownNameError("metric of evaluations", name, known, hint, where=where)

@@ -17,6 +17,7 @@ from coach_rl import (
     GoalWorldParameters,
     GraphAgentParameters,
     GraphParameters,
+    GridPlaces,
     GymnasiumParameters,
     HACAgentParameters,
     HRLGraphManager,
@@ -68,7 +69,7 @@ def planning(certify, environment=MAZE, **options):
     levels = (
         LevelParameters(
             name="graph",
-            agent=GraphAgentParameters(spacing=0.5, exploring=0.0),
+            agent=GraphAgentParameters(places=GridPlaces(spacing=0.5), exploring=0.0),
             goal_space=environment.task.goal_space,
             certify=certify,
         ),
@@ -225,7 +226,7 @@ def test_agents_propose_what_they_would_do_next():
     agent.propose = recorded
     for _ in manager.train_and_act(EnvironmentSteps(4)):
         pass
-    (chosen, others), grid = told[0], agent.graph.grid
+    (chosen, others), grid = told[0], agent.graph.roadmap
     for own, each in zip(chosen, others, strict=True):
         places = grid.nearest(each)
         assert own not in places
