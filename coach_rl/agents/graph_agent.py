@@ -189,7 +189,7 @@ class GraphAgent:
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         heading = row_state.heading[rows]
-        targets = self._targets(row_state, request)
+        targets = self._targets(goals, heading)
         way_points = self.graph.next_places(places, targets, without=row_state.missed[rows])
         arrives = (places == targets) & (heading == _NOWHERE)
         wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
@@ -204,22 +204,19 @@ class GraphAgent:
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
         """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
-        rows, below = outcome.rows, outcome.below
-        missed = _is_missed(below)
-        row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
+        rows = outcome.rows
+        reached, failed = _results(outcome.below)
+        begins, ends = row_state.place[rows], row_state.way_point[rows]
+        row_state.missed[rows] = np.where(failed, ends, _NOWHERE)
         if clock.phase is Phase.TEST:
             return
-        np.add.at(self.visits, row_state.place[rows], 1)
+        np.add.at(self.visits, begins, 1)
         self._decisions += len(rows)
-        self.observe_fork(row_state, rows, below)
+        self._note(begins, ends, reached, failed)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
-        reached = (below & int(End.GOAL)) > 0
-        begins, ends = row_state.place[rows], row_state.way_point[rows]
-        known = (reached | _is_missed(below)) & (ends != _NOWHERE)
-        for place in known.nonzero()[0]:
-            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+        self._note(row_state.place[rows], row_state.way_point[rows], *_results(below))
 
     @property
     def proposes(self) -> bool:
@@ -235,7 +232,8 @@ class GraphAgent:
         """
         rows = request.rows
         count = len(alternatives.place) // len(row_state.place)
-        places, targets = row_state.place[rows], self._targets(row_state, request)
+        goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
+        places, targets = row_state.place[rows], self._targets(goals, row_state.heading[rows])
         others = np.empty((len(rows), count), np.int64)
         for i, (place, target) in enumerate(zip(places, targets, strict=True)):
             ranked = self.graph.neighbours(int(place), int(target))
@@ -336,11 +334,16 @@ class GraphAgent:
         besides = np.tile(self._params.besides, (len(places), 1))
         return self._sub_goal.asked_by(np.hstack([places, besides]).astype(np.float32), observation)
 
-    def _targets(self, row_state: GraphRows, request: ActionRequest) -> IntArray:
-        """The places that rows head for in the end, [R]."""
-        goals = request.observation[GOAL_KEY].reshape(len(request.rows), -1)
-        heading = row_state.heading[request.rows]
+    def _targets(self, goals: Array, heading: IntArray) -> IntArray:
+        """The places that rows with these goals [R, G] and headings [R] end up at, [R]."""
         return np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
+
+    def _note(
+        self, begins: IntArray, ends: IntArray, reached: BoolArray, failed: BoolArray
+    ) -> None:
+        """Learn from edges that were passed, and from those that were not, [R] each."""
+        for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
+            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
 
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
@@ -363,7 +366,8 @@ class GraphAgent:
         )
 
 
-def _is_missed(below: Array) -> BoolArray:
-    """[R] the level below used up its horizon, and did not reach the way-point."""
-    missed: BoolArray = ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)
-    return missed
+def _results(below: Array) -> tuple[BoolArray, BoolArray]:
+    """[R] each: the level below reached the way-point; it used up its horizon without doing so."""
+    reached: BoolArray = (below & int(End.GOAL)) > 0
+    failed: BoolArray = ~reached & ((below & int(End.HORIZON)) > 0)
+    return reached, failed
