@@ -20,6 +20,7 @@ from coach_rl import (
     GoalWorldParameters,
     GraphAgentParameters,
     GraphParameters,
+    GridPlaces,
     HRLGraphManager,
     LevelParameters,
     Observation,
@@ -52,7 +53,7 @@ def experiment(certify: CertifyParameters | None, steps: int) -> HRLGraphManager
     world = GoalWorldParameters(level="point_maze_medium")
     graph = LevelParameters(
         name="graph",
-        agent=GraphAgentParameters(spacing=0.5),
+        agent=GraphAgentParameters(places=GridPlaces(spacing=0.5)),
         goal_space=world.task.goal_space,
         certify=certify,
     )

@@ -21,6 +21,7 @@ from coach_rl import (
     GraphAgentParameters,
     GraphManager,
     GraphParameters,
+    GridPlaces,
     HACAgentParameters,
     HRLGraphManager,
     InputFilter,
@@ -69,6 +70,9 @@ class Panel(GoalPanel):
         "ant_maze_w",
         "ant_maze_pi",
         "ant_maze_complex",
+        "ant_maze",
+        "ant_push",
+        "ant_fall",
         "ant_push_sparse",
         "ant_push_stochastic",
         "ant_fall_sparse",
@@ -113,6 +117,9 @@ def graph_manager(panel: Panel) -> GraphManager:
     """Find a way through a maze by walking it."""
     pose = {"shows_pose": True} if panel.has_poses else {}  # packages' ants have none
     world = panel.world(**pose)
+    way_points = replace(world.task.subgoal_space, observed="relative", reward="sparse")
+    goals = world.task.goal_space  # headed for as closely as a way-point, whatever a success is
+    goals = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
     torso = replace(panel.torso, keys=("observation", "desired_goal"))
     values = (-panel.never, 0.0)
     walker = HACAgentParameters(
@@ -139,16 +146,18 @@ def graph_manager(panel: Panel) -> GraphManager:
         bound_values=False,
     )
     planner = GraphAgentParameters(
-        spacing=panel.spacing, exploring=panel.exploring, besides=(UPRIGHT,) if pose else ()
+        places=GridPlaces(spacing=panel.spacing),
+        exploring=panel.exploring,
+        besides=(UPRIGHT,) if pose else (),
     )
     return HRLGraphManager(
         GraphParameters(
             levels=(
-                LevelParameters(name="graph", agent=planner, goal_space=world.task.goal_space),
+                LevelParameters(name="graph", agent=planner, goal_space=goals),
                 LevelParameters(
                     name="low",
                     agent=walker,
-                    goal_space=replace(world.task.subgoal_space, observed="relative"),
+                    goal_space=way_points,
                     horizon=panel.horizon,
                     goal_is_terminal=False,
                 ),

@@ -70,7 +70,9 @@ class Panel(GoalPanel):
 def graph_manager(panel: Panel) -> GraphManager:
     """Pass two gates while they are open, on the way to a place behind them."""
     if panel.level not in panel.LEVELS:
-        raise UnknownNameError("level", panel.level, panel.LEVELS)
+        raise UnknownNameError(
+            "level", panel.level, panel.LEVELS, "`coach describe PRESET` lists them"
+        )
     world, schedule = GatesParameters(), panel.schedule()
     if panel.hierarchy == "none":
         alone = _agent(panel, updates=panel.updates_per_step, bounded=False)

@@ -15,6 +15,7 @@ from coach_rl import (
     GoalTask,
     GraphAgentParameters,
     GraphManager,
+    GridPlaces,
     OGBenchPointMaze,
     PointMaze,
     RoboticsPointMaze,
@@ -68,7 +69,7 @@ def graph_manager(panel: Panel) -> GraphManager:
     ]
     planner = None
     if panel.hierarchy == "graph":
-        planner = GraphAgentParameters(spacing=panel.spacing)
+        planner = GraphAgentParameters(places=GridPlaces(spacing=panel.spacing))
         subgoals[0] = replace(subgoals[0], relative=False, reach=None)  # places of the graph
     return hac_experiment(
         panel,

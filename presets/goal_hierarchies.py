@@ -77,7 +77,9 @@ class GoalPanel:
     def world(self, **kwargs: object) -> GoalWorldParameters:
         """The goal world, made with these arguments; UnknownNameError for one of another preset."""
         if self.level not in self.LEVELS:
-            raise UnknownNameError("level", self.level, self.LEVELS)
+            raise UnknownNameError(
+                "level", self.level, self.LEVELS, "`coach describe PRESET` lists them"
+            )
         return GoalWorldParameters(level=self.level, kwargs=kwargs)
 
     def evaluation_world(self, **kwargs: object) -> GoalWorldParameters:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
+    from coach_rl.agents.edge_costs import CriticSteps, EdgeLengths
     from coach_rl.agents.filtered_agent import FilteredAgent
     from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
     from coach_rl.agents.hac import HACAgentParameters
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         OptionCriticAgentParameters,
         TerminationParameters,
     )
+    from coach_rl.agents.places import FarthestPoints, GridPlaces
     from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
     from coach_rl.agents.scripted_agent import ScriptedAgent, ScriptedAgentParameters
@@ -50,15 +52,16 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ActingPolicy", "AdjacencyParameters", "AgentGroup", "AgentGroupParameters",
+    "ActingPolicy", "AdjacencyParameters", "AgentGroup", "AgentGroupParameters", "CriticSteps",
     "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
-    "DQNAlgorithmParameters", "DiscriminatorParameters", "FilteredAgent", "GraphAgent",
-    "GraphAgentParameters", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent",
-    "HIROAgentParameters", "LandmarkParameters", "Learner", "LearnerContext", "LearningParameters",
-    "NoveltyParameters", "OffPolicyAgent", "OffPolicyAgentParameters", "OptionCriticAgent",
-    "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
-    "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
-    "SkillAgents", "SkillAgentsParameters", "SubGoalCorrectionParameters", "SubGoalGuideParameters",
-    "TD3AgentParameters", "TD3AlgorithmParameters", "TerminationParameters", "UniformAgent",
-    "UniformAgentParameters", "costs_to", "farthest_points", "path_costs",
+    "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths", "FarthestPoints",
+    "FilteredAgent", "GraphAgent", "GraphAgentParameters", "GridPlaces", "GroupMember", "Guide",
+    "HACAgentParameters", "HIROAgent", "HIROAgentParameters", "LandmarkParameters", "Learner",
+    "LearnerContext", "LearningParameters", "NoveltyParameters", "OffPolicyAgent",
+    "OffPolicyAgentParameters", "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent",
+    "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
+    "ScriptedAgent", "ScriptedAgentParameters", "SkillAgents", "SkillAgentsParameters",
+    "SubGoalCorrectionParameters", "SubGoalGuideParameters", "TD3AgentParameters",
+    "TD3AlgorithmParameters", "TerminationParameters", "UniformAgent", "UniformAgentParameters",
+    "costs_to", "farthest_points", "path_costs",
 ]  # fmt: skip

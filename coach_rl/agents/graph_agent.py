@@ -1,18 +1,20 @@
 """An agent that plans: it hands down way-points on the shortest path through a graph of places.
 
 It neither has networks nor takes gradient steps. What it learns is how often the level below gets
-from one place to the next, see `way_points`; docs/algorithms/graph.md lists every detail and its
-source.
+from one place to the next, see `way_points`; `places` says where these are, `edge_costs` what a try
+costs. docs/algorithms/graph.md lists every detail and its source.
 """
 
 import importlib.util
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
-from coach_rl.agents.way_points import Grid, WayPointGraph
+from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
+from coach_rl.agents.way_points import WayPointGraph
 from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
@@ -35,8 +37,8 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.state import State
 
 _NOWHERE = -1
-_EXPLORING_PLACES = 8
-"""A row that explores heads for the least visited of so many places drawn at random."""
+_EXPLORING_GOALS = 8
+"""A row that explores heads for the least visited of so many goals drawn at random."""
 
 
 @parameter_class
@@ -45,17 +47,20 @@ class GraphAgentParameters:
 
     name: str = "graph"
     """The agent's name in logs and files."""
-    spacing: Positive[float] = 2.0
-    """Distance between neighbouring places along an axis, in units of the goal."""
+    places: PlacesParameters = field(default_factory=GridPlaces)
+    """The places: a grid, or points that cover what was visited."""
+    costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
+    """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
     forgetting: UnitInterval = 0.2
-    """Share of an edge's estimate that a new try replaces."""
+    """Share of an edge's estimate that a new try replaces; 0: all edges are thought to be passed
+    always, and only what a try costs counts."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     besides: tuple[float, ...] = ()
     """Values that way-points ask of the goal's elements beyond the place, where the level below has
     goals with more elements than this level's."""
     exploring: UnitInterval = 0.2
-    """Fraction of training's (sub-)episodes that head for a rarely visited place, not the goal."""
+    """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
     report_every: Positive[int] = 1000
     """Decisions between reports to the log."""
 
@@ -71,8 +76,16 @@ class GraphAgentParameters:
                 f"{context.place.owner(self.name)} needs scipy for its shortest paths; "
                 f"{how_to_install('graph')}"
             )
+        owner = context.place.owner(self.name)
         own, sub_goal = self._goals(context.place)
-        return GraphAgent(self, own=own, sub_goal=sub_goal)
+        if self.costs.every is not None and not self.places.are_visited:
+            raise ConfigurationError(
+                f"{owner}: the critic is asked about what was observed at a place, and places of "
+                f"{type(self.places).__name__} may never have been visited; got costs={self.costs};"
+                " set places=FarthestPoints()"
+            )
+        costs = self.costs.build(owner, context.place, self.besides)
+        return GraphAgent(self, own=own, sub_goal=sub_goal, costs=costs)
 
     def _goals(self, place: LevelPlace) -> tuple[GoalSpace, GoalSpace]:
         """The goals of the agent's own level and of the level below.
@@ -105,10 +118,12 @@ class GraphRows:
     """[N] the place where the open decision began."""
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
-    heading: IntArray
-    """[N] the place that the row explores instead of its goal; -1 for none."""
+    heading: FloatArray
+    """[N, G] the goal that the row explores instead of its own; nan for none."""
     missed: IntArray
     """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
+    decided: IntArray
+    """[N] how many decisions had been observed when the open one was made."""
     noise: RowNoise
     """Uniform numbers for exploring."""
     planned: int = 0
@@ -123,6 +138,7 @@ class GraphRows:
             "way_point": self.way_point.copy(),
             "heading": self.heading.copy(),
             "missed": self.missed.copy(),
+            "decided": self.decided.copy(),
             "noise": self.noise.state_dict(),
         }
 
@@ -132,6 +148,7 @@ class GraphRows:
         self.way_point[:] = state["way_point"]
         self.heading[:] = state["heading"]
         self.missed[:] = state["missed"]
+        self.decided[:] = state["decided"]
         self.noise.load_state_dict(state["noise"])
 
 
@@ -142,20 +159,21 @@ class GraphAgent:
         params: The agent's parameters.
         own: The goals of its own level.
         sub_goal: The goals of the level below.
+        costs: What edges cost.
     """
 
     def __init__(
-        self, params: GraphAgentParameters, *, own: GoalSpace, sub_goal: GoalSpace
+        self,
+        params: GraphAgentParameters,
+        *,
+        own: GoalSpace,
+        sub_goal: GoalSpace,
+        costs: EdgeCosts,
     ) -> None:
         self.name, self._params = params.name, params
-        self._own, self._sub_goal = own, sub_goal
-        bounds = np.array(sub_goal.low)[: own.size], np.array(sub_goal.high)[: own.size]
-        self.graph = WayPointGraph(
-            Grid.over(*bounds, params.spacing), forgetting=params.forgetting, worst=params.worst
-        )
-        self.visits = np.zeros(len(self.graph.grid.places), np.int64)
-        """[M] decisions that began nearest to each place."""
-        self._decisions = self._reported_at = 0
+        self._own, self._sub_goal, self._costs = own, sub_goal, costs
+        self._decisions = self._reported_at = self._priced_at = 0
+        self._take_places(self._new_places())
         self._planning_seconds = 0.0
 
     @property
@@ -168,11 +186,12 @@ class GraphAgent:
         return GraphRows(
             place=np.zeros(num_envs, np.int64),
             way_point=np.full(num_envs, _NOWHERE),
-            heading=np.full(num_envs, _NOWHERE),
+            heading=np.full((num_envs, self._own.size), np.nan),
             missed=np.full(num_envs, _NOWHERE),
+            decided=np.zeros(num_envs, np.int64),
             noise=RowNoise(
                 num_rows=num_envs,
-                size=1 + _EXPLORING_PLACES,
+                size=1 + _EXPLORING_GOALS * self._places.numbers,
                 kind="uniform",
                 seed=seed,
                 name=f"{self.name} exploring",
@@ -183,40 +202,49 @@ class GraphAgent:
         """The next way-points [R, G], as the level below is to be asked for them."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
-        positions = self._sub_goal.achieved(request.observation)[:, : self._own.size]
-        goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
-        places = self.graph.grid.nearest(positions)
+        if clock.phase is not Phase.TEST and request.episode_start.any():
+            self._visit(take(request.observation, request.episode_start))
+        places = self.graph.roadmap.nearest(self._achieved(request.observation))
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
-        heading = row_state.heading[rows]
-        targets = self._targets(goals, heading)
-        way_points = self.graph.next_places(places, targets, without=row_state.missed[rows])
-        arrives = (places == targets) & (heading == _NOWHERE)
-        wanted = np.where(arrives[:, None], goals, self.graph.grid.places[way_points])
-        row_state.place[rows] = places
-        row_state.way_point[rows] = np.where(arrives, _NOWHERE, way_points)
+        aims = self._aims(row_state, request)
+        targets, missed = self.graph.roadmap.nearest(aims, to=places), row_state.missed[rows]
+        places, way_points = self._ways(places, targets, missed, request.observation)
+        # A place that is explored is reached where it is the nearest one.
+        arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
+        way_points[arrives] = _NOWHERE
+        row_state.place[rows], row_state.way_point[rows] = places, way_points
+        row_state.decided[rows] = self._decisions
+        asked = self._asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
         row_state.planning_seconds += seconds
         if clock.phase is not Phase.TEST:
             self._planning_seconds += seconds
-        return self._asked(wanted, request.observation)
+        return asked
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
         """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
-        rows = outcome.rows
-        reached, failed = _results(outcome.below)
-        begins, ends = row_state.place[rows], row_state.way_point[rows]
-        row_state.missed[rows] = np.where(failed, ends, _NOWHERE)
+        rows, below = outcome.rows, outcome.below
+        missed = _is_missed(below)
+        row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
         if clock.phase is Phase.TEST:
             return
-        np.add.at(self.visits, begins, 1)
         self._decisions += len(rows)
-        self._note(begins, ends, reached, failed)
+        began_there = self._has_stood(row_state, row_state.place[rows], rows)
+        np.add.at(self.visits, row_state.place[rows[began_there]], 1)
+        self.observe_fork(row_state, rows, below)
+        self._visit(outcome.observation)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
-        self._note(row_state.place[rows], row_state.way_point[rows], *_results(below))
+        reached = (below & int(End.GOAL)) > 0
+        begins, ends = row_state.place[rows], row_state.way_point[rows]
+        known = (reached | _is_missed(below)) & (ends != _NOWHERE)
+        known &= self._has_stood(row_state, begins, rows)
+        known &= self._has_stood(row_state, ends, rows)
+        for place in known.nonzero()[0]:
+            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
 
     @property
     def proposes(self) -> bool:
@@ -228,21 +256,24 @@ class GraphAgent:
     ) -> FloatArray:
         """Other neighbouring places, by the cost of the way through them, [R, count, G].
 
-        Where there are fewer than that, the last is repeated.
+        Where there are fewer than that, the last is repeated; where there are none, the goal.
         """
         rows = request.rows
         count = len(alternatives.place) // len(row_state.place)
-        goals = request.observation[GOAL_KEY].reshape(len(rows), -1)
-        places, targets = row_state.place[rows], self._targets(goals, row_state.heading[rows])
-        others = np.empty((len(rows), count), np.int64)
+        places, aims = row_state.place[rows], self._aims(row_state, request)
+        targets = self.graph.roadmap.nearest(aims, to=places)
+        others = np.full((len(rows), count), _NOWHERE)
         for i, (place, target) in enumerate(zip(places, targets, strict=True)):
             ranked = self.graph.neighbours(int(place), int(target))
             ranked = ranked[ranked != row_state.way_point[rows[i]]]
-            others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
+            if len(ranked):
+                others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
         alternatives.place.reshape(-1, count)[rows] = places[:, None]
         alternatives.way_point.reshape(-1, count)[rows] = others
-        seen = take(request.observation, np.arange(len(rows)).repeat(count))
-        asked = self._asked(self.graph.grid.places[others.ravel()], seen)
+        alternatives.decided.reshape(-1, count)[rows] = self._decisions
+        repeated = np.arange(len(rows)).repeat(count)
+        seen = take(request.observation, repeated)
+        asked = self._asked(others.ravel(), aims[repeated], seen)
         return asked.reshape(len(rows), count, -1)
 
     def adopt(
@@ -257,11 +288,15 @@ class GraphAgent:
 
     def restart_rows(self, row_state: GraphRows) -> None:
         """Rows that begin anew head for a place chosen anew."""
-        row_state.heading[:] = _NOWHERE
+        row_state.heading[:] = np.nan
         row_state.missed[:] = _NOWHERE
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Report what was learned, every so many decisions; there are no gradient steps."""
+        every = self._params.costs.every
+        if every is not None and self._decisions - self._priced_at >= every:
+            self._price(np.arange(len(self.graph.roadmap.begins)))
+            self._priced_at = self._decisions
         decisions = self._decisions - self._reported_at
         if decisions < self._params.report_every:
             return None
@@ -269,7 +304,7 @@ class GraphAgent:
         tried = self.graph.tries > 0
         metrics = {
             "graph/places_visited": float((self.visits > 0).mean()),
-            "graph/edges_tried": float(tried.mean()),
+            "graph/edges_tried": float(tried.mean()) if len(tried) else 0.0,
             "graph/edges_passed": float(self.graph.passed[tried].mean()) if tried.any() else 1.0,
             "time/planning": self._planning_seconds,
         }
@@ -278,10 +313,10 @@ class GraphAgent:
 
     def planning(self, row_state: GraphRows) -> dict[str, float]:
         """Size of the graph, and time that a decision took to plan; see `PlanningAgent`."""
-        grid, planned = self.graph.grid, row_state.planned
+        roadmap, planned = self.graph.roadmap, row_state.planned
         figures = {
-            "graph_places": float(len(grid.places)),
-            "graph_edges": float(len(grid.begins)),
+            "graph_places": float(len(roadmap.places)),
+            "graph_edges": float(len(roadmap.begins)),
         }
         if planned:
             figures["planning_seconds"] = row_state.planning_seconds / planned
@@ -290,9 +325,13 @@ class GraphAgent:
 
     def marks(self, row_state: GraphRows, row: int, place: GoalPlace) -> list[Mark]:
         """The edges that were tried, and the way-point and heading of a row."""
-        state = (row_state.place, row_state.way_point, row_state.heading)
-        begin, way_point, heading = (int(of[row]) for of in state)
-        return graph_marks(self.graph, place, begin=begin, way_point=way_point, heading=heading)
+        return graph_marks(
+            self.graph,
+            place,
+            begin=int(row_state.place[row]),
+            way_point=int(row_state.way_point[row]),
+            heading=row_state.heading[row],
+        )
 
     def trajectories(self) -> dict[str, Array]:
         """Nothing is kept but counts."""
@@ -304,6 +343,8 @@ class GraphAgent:
             **self.policy_state_dict(),
             "decisions": self._decisions,
             "reported_at": self._reported_at,
+            "priced_at": self._priced_at,
+            "stands_since": self._stands_since.copy(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -311,63 +352,152 @@ class GraphAgent:
         self.load_policy(state)
         self._decisions = state["decisions"]
         self._reported_at = state["reported_at"]
+        self._priced_at = state["priced_at"]
+        self._stands_since[:] = state["stands_since"]
 
     def policy_state_dict(self) -> State:
         """The graph, with what was learned of its edges."""
-        return {"graph": self.graph.state_dict(), "visits": self.visits.copy()}
+        return {
+            "places": self._places.state_dict(),
+            "graph": self.graph.state_dict(),
+            "visits": self.visits.copy(),
+        }
 
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; SpaceError for another graph's."""
-        graph = state.get("graph")
-        if graph is None or np.shape(graph["tries"]) != self.graph.tries.shape:
+        places, graph = self._new_places(), state.get("graph")
+        if graph is not None:
+            places.load_state_dict(state["places"])
+        if graph is None or np.shape(graph["tries"]) != places.roadmap.begins.shape:
             raise SpaceError(f"agent '{self.name}' has another graph than the one that was saved")
+        self._take_places(places)
         self.graph.load_state_dict(graph)
         self.visits[:] = state["visits"]
 
     def description(self) -> str:
         """The graph, for people."""
-        grid = self.graph.grid
-        return f"graph: {len(grid.places):,} places, {len(grid.begins):,} edges"
+        roadmap = self.graph.roadmap
+        return f"graph: {len(roadmap.places):,} places, {len(roadmap.begins):,} edges"
 
-    def _asked(self, places: FloatArray, observation: Observation) -> FloatArray:
-        """The goals of the level below that lead it to these places, [R, G]."""
-        besides = np.tile(self._params.besides, (len(places), 1))
-        return self._sub_goal.asked_by(np.hstack([places, besides]).astype(np.float32), observation)
+    def _new_places(self) -> Places:
+        """The places as they are at the beginning."""
+        size = self._own.size
+        low, high = np.array(self._sub_goal.low)[:size], np.array(self._sub_goal.high)[:size]
+        return self._params.places.build(low, high)
 
-    def _targets(self, goals: Array, heading: IntArray) -> IntArray:
-        """The places that rows with these goals [R, G] and headings [R] end up at, [R]."""
-        return np.where(heading == _NOWHERE, self.graph.grid.nearest(goals), heading)
+    def _take_places(self, places: Places) -> None:
+        """Plan on these, of which nothing is known yet."""
+        self._places, params = places, self._params
+        self.graph = WayPointGraph(places.roadmap, forgetting=params.forgetting, worst=params.worst)
+        count = len(places.roadmap.places)
+        self.visits = np.zeros(count, np.int64)
+        """[M] decisions that began nearest to each place."""
+        self._stands_since = np.full(count, self._decisions)
+        """[M] how many decisions had been observed when a place came to where it is."""
 
-    def _note(
-        self, begins: IntArray, ends: IntArray, reached: BoolArray, failed: BoolArray
-    ) -> None:
-        """Learn from edges that were passed, and from those that were not, [R] each."""
-        for place in ((reached | failed) & (ends != _NOWHERE)).nonzero()[0]:
-            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+    def _achieved(self, observation: Observation) -> FloatArray:
+        """The goals that observations stand for, [R, G]."""
+        return self._sub_goal.achieved(observation)[:, : self._own.size]
+
+    def _ways(
+        self, places: IntArray, targets: IntArray, missed: IntArray, observation: Observation
+    ) -> tuple[IntArray, IntArray]:
+        """The next way-points that are not reached yet, and the places before them, [R] each."""
+        if not len(self.graph.roadmap.places):
+            return places, places.copy()
+        way_points = self.graph.next_places(places, targets, without=missed)
+        while True:
+            asked = self._with_besides(self.graph.roadmap.places[way_points])
+            reached = (places != targets) & self._sub_goal.reached(asked, observation)
+            if not reached.any():
+                return places, way_points
+            places = np.where(reached, way_points, places)
+            onward = self.graph.next_places(places, targets)
+            way_points = np.where(reached, onward, way_points)
+
+    def _with_besides(self, goals: FloatArray) -> FloatArray:
+        """Goals [R, G] of this level as goals of the level below, float32."""
+        besides = np.tile(self._params.besides, (len(goals), 1))
+        return np.hstack([goals, besides]).astype(np.float32)
+
+    def _visit(self, observation: Observation) -> None:
+        """Take note of where rows are; the graph may get other places there."""
+        if not self._params.places.are_visited:
+            return
+        states = {key: values for key, values in observation.items() if key != GOAL_KEY}
+        kept = {} if self._params.costs.every is None else states
+        changed = self._places.visit(self._achieved(observation), kept)
+        if not len(changed):
+            return
+        self._price(self.graph.change(self._places.roadmap, changed))
+        added = len(self._places.roadmap.places) - len(self.visits)
+        self.visits = np.append(self.visits, np.zeros(added, np.int64))
+        self.visits[changed] = 0
+        self._stands_since = np.append(self._stands_since, np.zeros(added, np.int64))
+        self._stands_since[changed] = self._decisions
+
+    def _price(self, edges: IntArray) -> None:
+        """Ask what these edges cost."""
+        costs = self.graph.try_costs.copy()
+        costs[edges] = self._costs.of(self.graph.roadmap, self._places.states, edges)
+        self.graph.try_costs = costs
+
+    def _has_stood(self, row_state: GraphRows, places: IntArray, rows: IntArray) -> BoolArray:
+        """Return where places are where they were when rows made their open decisions, [R]."""
+        has_stood = (places >= 0) & (places < len(self._stands_since))
+        there = places[has_stood]
+        has_stood[has_stood] = self._stands_since[there] <= row_state.decided[rows[has_stood]]
+        return has_stood
+
+    def _are_at(self, places: IntArray, goals: FloatArray) -> BoolArray:
+        """Return which goals [R, G] are these places [R]; never where there is no goal."""
+        if not len(self.graph.roadmap.places):
+            return np.zeros(len(goals), np.bool_)
+        at: BoolArray = (self.graph.roadmap.places[places] == goals).all(axis=1)
+        return at
+
+    def _aims(self, row_state: GraphRows, request: ActionRequest) -> FloatArray:
+        """The goals that rows head for in the end, [R, G]."""
+        goals = request.observation[GOAL_KEY].reshape(len(request.rows), -1)
+        heading = row_state.heading[request.rows]
+        return np.where(np.isnan(heading), goals, heading)
+
+    def _asked(
+        self, way_points: IntArray, aims: FloatArray, observation: Observation
+    ) -> FloatArray:
+        """The goals of the level below that lead it to way-points [R]; to the aims without one."""
+        goals, is_place = aims.astype(np.float64), way_points != _NOWHERE
+        goals[is_place] = self.graph.roadmap.places[way_points[is_place]]
+        return self._sub_goal.asked_by(self._with_besides(goals), observation)
 
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
     ) -> None:
-        """Choose what to head for where (sub-)episodes start; from a place reached, the goal."""
-        rows = request.rows
-        arrived = row_state.heading[rows] == places
-        row_state.heading[rows[arrived | request.starts]] = _NOWHERE
+        """Choose what to head for where (sub-)episodes start.
+
+        A row heads for its own goal again when it has reached the place that it explored, or has
+        been sent to a goal between places.
+        """
+        rows, roadmap = request.rows, self.graph.roadmap
+        heading = row_state.heading[rows]
+        arrived = (roadmap.nearest(heading) == places) & self._are_at(places, heading)
+        was_sent = row_state.way_point[rows] == _NOWHERE
+        row_state.heading[rows[arrived | was_sent | request.starts]] = np.nan
         if not explores:
             return
         starts = rows[request.starts & ~request.greedy]
         if not len(starts):
             return
         numbers = row_state.noise.draw(starts)
-        candidates = (numbers[:, 1:] * len(self.visits)).astype(np.int64)
-        least = self.visits[candidates].argmin(axis=1)
-        chosen = candidates[np.arange(len(starts)), least]
-        row_state.heading[starts] = np.where(
-            numbers[:, 0] < self._params.exploring, chosen, _NOWHERE
-        )
+        goals = self._places.drawn(numbers[:, 1:].reshape(len(starts), _EXPLORING_GOALS, -1))
+        near = roadmap.nearest(goals.reshape(-1, goals.shape[2])).reshape(goals.shape[:2])
+        least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
+        chosen = goals[np.arange(len(starts)), least]
+        has_chosen = numbers[:, :1] < self._params.exploring
+        row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
 
 
-def _results(below: Array) -> tuple[BoolArray, BoolArray]:
-    """[R] each: the level below reached the way-point; it used up its horizon without doing so."""
-    reached: BoolArray = (below & int(End.GOAL)) > 0
-    failed: BoolArray = ~reached & ((below & int(End.HORIZON)) > 0)
-    return reached, failed
+def _is_missed(below: Array) -> BoolArray:
+    """[R] the level below used up its horizon, and did not reach the way-point."""
+    missed: BoolArray = ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)
+    return missed

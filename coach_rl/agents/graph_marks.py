@@ -6,6 +6,7 @@ import numpy as np
 
 from coach_rl.agents.way_points import WayPointGraph
 from coach_rl.core.marks import Colour, GoalPlace, Mark
+from coach_rl.core.records import FloatArray
 
 _WAY, _HEADING = (0.0, 0.0, 0.0, 1.0), (0.2, 0.5, 1.0, 1.0)
 """Colours of the edge that is to be passed now, and of the place that is explored."""
@@ -14,7 +15,7 @@ _EDGE_SIZE, _WAY_SIZE, _BALL_SIZE = 0.04, 0.1, 0.2
 
 
 def graph_marks(
-    graph: WayPointGraph, place: GoalPlace, *, begin: int, way_point: int, heading: int
+    graph: WayPointGraph, place: GoalPlace, *, begin: int, way_point: int, heading: FloatArray
 ) -> list[Mark]:
     """The edges that were tried, coloured by the chance to pass, and what a row is about.
 
@@ -25,15 +26,15 @@ def graph_marks(
         place: From a place of the graph, [G], to its position in the scene.
         begin: The place where the row's decision began.
         way_point: The place it is to get to; -1 where that is none of the graph's.
-        heading: The place that it explores; -1 for none.
+        heading: The goal that it explores, [G]; nan for none.
     """
-    places, spacing = graph.grid.places, float(graph.grid.lengths.min(initial=np.inf))
+    places, spacing = graph.roadmap.places, graph.roadmap.spacing
     marks = [*_edges(graph, place, size=_EDGE_SIZE * spacing)]
-    here = place(places[begin])
-    there = place(places[way_point]) if way_point not in (-1, begin) else None
-    if here is not None and there is not None:
-        marks.append(Mark(place=here, line_to=there, colour=_WAY, size=_WAY_SIZE * spacing))
-    explored = place(places[heading]) if heading >= 0 else None
+    if way_point not in (-1, begin):
+        here, there = place(places[begin]), place(places[way_point])
+        if here is not None and there is not None:
+            marks.append(Mark(place=here, line_to=there, colour=_WAY, size=_WAY_SIZE * spacing))
+    explored = None if np.isnan(heading).any() else place(heading)
     if explored is not None:
         size = _BALL_SIZE * spacing
         marks.append(Mark(place=explored, colour=_HEADING, size=size, label="heading"))
@@ -41,14 +42,14 @@ def graph_marks(
 
 
 def _edges(graph: WayPointGraph, place: GoalPlace, *, size: float) -> Iterator[Mark]:
-    grid, passed = graph.grid, graph.passed
+    roadmap, passed = graph.roadmap, graph.passed
     worst: dict[tuple[int, int], float] = {}
     for edge in np.flatnonzero(graph.tries):
-        ends = sorted((int(grid.begins[edge]), int(grid.ends[edge])))
+        ends = sorted((int(roadmap.begins[edge]), int(roadmap.ends[edge])))
         between = ends[0], ends[1]
         worst[between] = min(worst.get(between, 1.0), float(passed[edge]))
     for (first, last), chance in worst.items():
-        one, other = place(grid.places[first]), place(grid.places[last])
+        one, other = place(roadmap.places[first]), place(roadmap.places[last])
         if one is not None and other is not None:
             yield Mark(place=one, line_to=other, colour=passing_colour(chance), size=size)
 

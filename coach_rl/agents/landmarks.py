@@ -7,17 +7,16 @@ docs/algorithms/higl.md lists every detail and its source.
 """
 
 import time
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from coach_rl.agents.critic_below import CriticBelow, ValuingAgent
 from coach_rl.agents.landmark_graph import costs_to, farthest_points
 from coach_rl.agents.novelty import Novelty, NoveltyParameters
-from coach_rl.core.filters import InputFilter
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
-from coach_rl.core.records import Array, FloatArray, IntArray, Observation
+from coach_rl.core.records import FloatArray, IntArray, Observation
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.state import State
 from coach_rl.memories.columns import OBSERVATIONS
@@ -56,33 +55,6 @@ class LandmarkParameters:
     one is."""
 
 
-@runtime_checkable
-class CriticalLearner(Protocol):
-    """A learner that has critics."""
-
-    def values(self, observation: Observation, action: Array) -> FloatArray:
-        """Return the lower critic's values [R] of actions in filtered observations."""
-        ...
-
-
-class ValuingAgent(Protocol):
-    """The parts of the agent of the level below that landmarks need."""
-
-    @property
-    def input_filter(self) -> InputFilter:
-        """Its filter of observations."""
-        ...
-
-    @property
-    def learner(self) -> CriticalLearner:
-        """Its networks."""
-        ...
-
-    def policy_actions(self, observation: Observation) -> Array:
-        """Return the greedy actions of the policy for filtered observations [R, ...] each."""
-        ...
-
-
 class LandmarkPlanner:
     """Chooses the place that a sub-goal is drawn to.
 
@@ -106,7 +78,7 @@ class LandmarkPlanner:
         seed: int,
     ) -> None:
         self.params, self.novelty = params, novelty
-        self._goal, self._low, self._store = goal, low, store
+        self._goal, self._critic, self._store = goal, CriticBelow(goal, low), store
         self._new = UnreadSteps(store)
         self._rng = generator(seed, "landmarks")
         self._counts = np.zeros(3, np.int64)  # planned, led to the goal, by an edge too long
@@ -134,14 +106,7 @@ class LandmarkPlanner:
         """The first landmark on the cheapest way to each goal, or the goal itself, [B, G]."""
         params = self.params
         goals = observation[GOAL_KEY].reshape(len(observation[GOAL_KEY]), -1)
-        rest = {key: values for key, values in observation.items() if key != GOAL_KEY}
-        here = self._low.input_filter.observation(
-            {},
-            np.arange(len(goals)),
-            rest,
-            starts=np.ones(len(goals), np.bool_),
-            learn=False,
-        )
+        here = self._critic.states(observation)
         states, places = self._candidates()
         between = _kept(self._all_costs(states, places), params.longest_edge, diagonal=True)
         last = _kept(self._all_costs(states, goals), params.longest_edge)
@@ -239,9 +204,7 @@ class LandmarkPlanner:
 
     def _costs(self, states: Observation, goals: FloatArray) -> FloatArray:
         """Costs of getting from states [R, ...] to goals [R, G], float64 [R]."""
-        seen = {**states, **self._goal.show(goals, states)}
-        values = self._low.learner.values(seen, self._low.policy_actions(seen))
-        return np.maximum(-values.astype(np.float64), 0.0)
+        return np.maximum(-self._critic.values(states, goals), 0.0)
 
 
 def _kept(costs: FloatArray, longest: float, *, diagonal: bool = False) -> FloatArray:

@@ -207,7 +207,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 f"{self.memory.capacity:,} transitions, learning.learning_starts waits for "
                 f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
             )
-        self._skips = context.divergence.skips
+        self.discount, self._skips = discount, context.divergence.skips
         self.earned = 0
         """Decisions that count for gradient steps."""
         self._reported_at = 0

@@ -170,5 +170,7 @@ def _found(name: str) -> Policy:
     function: Policy | None = getattr(module, function_name, None)
     if not callable(function):
         functions = [known for known, thing in vars(module).items() if callable(thing)]
-        raise UnknownNameError(f"function of '{module_name}'", function_name, functions)
+        raise UnknownNameError(
+            "function", function_name, functions, where=f"in module '{module_name}'"
+        )
     return function

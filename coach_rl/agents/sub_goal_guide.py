@@ -16,8 +16,9 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.adjacency import Adjacency, AdjacencyParameters
+from coach_rl.agents.critic_below import require_critic_below
 from coach_rl.agents.filtered_agent import FilteredAgent
-from coach_rl.agents.landmarks import CriticalLearner, LandmarkParameters, LandmarkPlanner
+from coach_rl.agents.landmarks import LandmarkParameters, LandmarkPlanner
 from coach_rl.agents.novelty import Novelty
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.unfiltered import UnfilteredOutput
@@ -261,15 +262,10 @@ def _check_landmarks(
             f"{owner} plans ways to its goals over landmarks of the level below; goals must be "
             f"seen absolutely and have the {sub_goal.size} elements of those below, got {size}"
         )
-    if not isinstance(low.learner, CriticalLearner):
-        raise ConfigurationError(
-            f"{owner} plans by the critic of the agent below (TD3, DDPG or SAC), "
-            f"which agent '{low.name}' does not have"
-        )
-    changed = agent.input_filter.changed_keys | ({GOAL_KEY} & low.input_filter.changed_keys)
-    if changed or low.input_filter.new_rows(1):
+    require_critic_below(owner, place)
+    if agent.input_filter.changed_keys:
         raise ConfigurationError(
             f"{owner} shows its observations to the critic of agent '{low.name}', so its own "
-            "InputFilter must not change them, and that of the other neither remember them nor "
-            f"change goals; got filters for {', '.join(sorted(changed)) or 'what was before'}"
+            "InputFilter must not change them; got filters for "
+            f"{', '.join(sorted(agent.input_filter.changed_keys))}"
         )

@@ -1,23 +1,22 @@
 """A graph of places, whose edges learn how often the level below gets from one to the next.
 
-The places form a grid over the goals of the level below, whether anybody has been there or not, as
-in BEAG (Yoon et al. 2024, "Breadth-First Exploration on Adaptive Grid for Reinforcement Learning")
-and SSE. Nobody tells the graph where walls are: an edge is thought passable until the level below
-has failed on it, so that searching for the shortest path explores.
+Nobody tells the graph where walls are: an edge is thought passable until the level below has failed
+on it, so that searching for the shortest path explores.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
 
-from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.core.records import Array, FloatArray, IntArray
 from coach_rl.core.state import State
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
-    """Places at equal distances, and edges between neighbours, diagonal ones included."""
+class Roadmap:
+    """Places, and the edges between them."""
 
     places: FloatArray
     """[M, G] the places."""
@@ -29,8 +28,10 @@ class Grid:
     """[E] its Euclidean length."""
 
     @classmethod
-    def over(cls, low: FloatArray, high: FloatArray, spacing: float) -> "Grid":
-        """A grid whose outermost places lie half a spacing or less within the bounds.
+    def grid(cls, low: FloatArray, high: FloatArray, spacing: float) -> "Roadmap":
+        """Places at equal distances, and edges between neighbours, diagonal ones included.
+
+        The outermost places lie half a spacing or less within the bounds.
 
         Args:
             low: Lower bounds, [G].
@@ -62,11 +63,55 @@ class Grid:
         lengths = np.sqrt(((places[begin] - places[end]) ** 2).sum(axis=1))
         return cls(places=places, begins=begin, ends=end, lengths=lengths)
 
-    def nearest(self, positions: FloatArray) -> IntArray:
-        """The place nearest to each position [R, G], [R]."""
-        away = ((positions[:, None] - self.places) ** 2).sum(axis=2)
+    @classmethod
+    def of_neighbours(cls, places: FloatArray, count: int) -> "Roadmap":
+        """Edges, in both directions, from each place to those nearest to it.
+
+        Args:
+            places: [M, G].
+            count: Number of neighbours of each place.
+        """
+        squares = squared_distances(places, places)
+        np.fill_diagonal(squares, np.inf)
+        joined = np.zeros(squares.shape, np.bool_)
+        nearest = squares.argsort(axis=1, kind="stable")[:, : min(count, len(places) - 1)]
+        np.put_along_axis(joined, nearest, np.bool_(True), axis=1)
+        begins, ends = (joined | joined.T).nonzero()
+        lengths = np.sqrt(squares[begins, ends])
+        return cls(places=places, begins=begins, ends=ends, lengths=lengths)
+
+    def nearest(self, positions: FloatArray, to: IntArray | None = None) -> IntArray:
+        """The place nearest to each position [R, G], [R]; 0 where there are no places.
+
+        Args:
+            positions: [R, G].
+            to: Places, [R], from which there is a way to those that are looked at; None: any.
+        """
+        if not len(self.places):
+            return np.zeros(len(positions), np.int64)
+        away = squared_distances(positions, self.places)
+        if to is not None and self._parts.any():
+            away[self._parts[to][:, None] != self._parts] = np.inf
         places: IntArray = away.argmin(axis=1)
         return places
+
+    @cached_property
+    def spacing(self) -> float:
+        """The distance from a place to the nearest other one, in the median; 1 without edges."""
+        shortest = np.full(len(self.places), np.inf)
+        np.minimum.at(shortest, self.begins, self.lengths)
+        finite = shortest[np.isfinite(shortest)]
+        return float(np.median(finite)) if len(finite) else 1.0
+
+    @cached_property
+    def _parts(self) -> IntArray:
+        """The number of the connected part that each place belongs to, [M]."""
+        from scipy.sparse import csr_matrix
+        from scipy.sparse.csgraph import connected_components
+
+        shape = (len(self.places), len(self.places))
+        edges = csr_matrix((np.ones(len(self.begins)), (self.begins, self.ends)), shape)
+        return np.asarray(connected_components(edges, directed=False)[1], np.int64)
 
     def edge(self, begin: int, end: int) -> int | None:
         """The number of the edge from one place to another; None where they are no neighbours."""
@@ -76,24 +121,25 @@ class Grid:
 
 
 class WayPointGraph:
-    """Shortest paths over a grid, by the number of tries that its edges are expected to take.
+    """Shortest paths over a roadmap, by the number of tries that its edges are expected to take.
 
-    An edge that is passed with probability p takes 1 / p tries, so it counts as its length times
-    that. All edges begin with p = 1. Each try moves p of its edge, and that of the place it leads
-    to, towards 1 or 0; an edge that was never tried has the p of its place.
+    An edge that is passed with probability p takes 1 / p tries, so it counts as what a try costs
+    times that. All edges begin with p = 1. Each try moves p of its edge, and that of the place it
+    leads to, towards 1 or 0; an edge that was never tried has the p of its place.
 
     Args:
-        grid: Places and edges.
+        roadmap: Places and edges.
         forgetting: Share of p that a new try replaces.
         worst: The lowest p, so that no edge is given up for ever.
     """
 
-    def __init__(self, grid: Grid, *, forgetting: float, worst: float) -> None:
-        self.grid = grid
+    def __init__(self, roadmap: Roadmap, *, forgetting: float, worst: float) -> None:
+        self.roadmap = roadmap
         self._forgetting, self._worst = forgetting, worst
-        self._edge_passed = np.ones(len(grid.begins))
-        self._place_passed = np.ones(len(grid.places))
-        self.tries = np.zeros(len(grid.begins), np.int64)
+        self._try_costs = roadmap.lengths
+        self._edge_passed = np.ones(len(roadmap.begins))
+        self._place_passed = np.ones(len(roadmap.places))
+        self.tries = np.zeros(len(roadmap.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
         self._ways: dict[int, tuple[FloatArray, IntArray]] = {}
         """Ways by target: the cost from every place, and the next place on the way."""
@@ -101,12 +147,56 @@ class WayPointGraph:
     @property
     def passed(self) -> FloatArray:
         """[E] the estimated probability that the level below passes each edge at a try."""
-        unknown = self._place_passed[self.grid.ends]
+        unknown = self._place_passed[self.roadmap.ends]
         return np.where(self.tries > 0, self._edge_passed, unknown)
+
+    @property
+    def try_costs(self) -> FloatArray:
+        """[E] what a try to pass each edge costs: its length, until others are set."""
+        return self._try_costs
+
+    @try_costs.setter
+    def try_costs(self, costs: FloatArray) -> None:
+        self._try_costs = costs
+        self._ways.clear()
+
+    def change(self, roadmap: Roadmap, changed: IntArray) -> IntArray:
+        """Take another roadmap; edges between places that stay keep what was learned of them.
+
+        Args:
+            roadmap: Its places are those of the present one, and maybe further ones behind.
+            changed: The places that are new, or elsewhere now.
+
+        Returns:
+            The edges that are new, whose costs are their lengths.
+        """
+        old = self.roadmap
+        stays = ~np.isin(old.begins, changed) & ~np.isin(old.ends, changed)
+        keys, count = roadmap.begins * len(roadmap.places) + roadmap.ends, len(roadmap.places)
+        kept = (old.begins * count + old.ends)[stays]
+        here = np.isin(keys, kept, assume_unique=True)
+        there = stays.nonzero()[0][np.isin(kept, keys, assume_unique=True)]
+
+        def carried(values: Array, fresh: Array) -> Array:
+            fresh = fresh.copy()
+            fresh[here] = values[there]
+            return fresh
+
+        self._try_costs = carried(self._try_costs, roadmap.lengths)
+        self._edge_passed = carried(self._edge_passed, np.ones(len(keys)))
+        self.tries = carried(self.tries, np.zeros(len(keys), np.int64))
+        self._place_passed = np.append(
+            self._place_passed, np.ones(len(roadmap.places) - len(old.places))
+        )
+        self._place_passed[changed] = 1.0
+        self.roadmap = roadmap
+        self._ways.clear()
+        new: IntArray = (~here).nonzero()[0]
+        return new
 
     def note(self, begin: int, end: int, *, passed: bool) -> None:
         """Learn from a try to get from one place to another; others than neighbours are ignored."""
-        edge = self.grid.edge(begin, end)
+        edge = self.roadmap.edge(begin, end)
         if edge is None:
             return
         self.tries[edge] += 1
@@ -136,9 +226,11 @@ class WayPointGraph:
 
     def neighbours(self, place: int, target: int) -> IntArray:
         """The places next to one, by the expected length of the way to a target through each."""
-        first, last = np.searchsorted(self.grid.begins, (place, place + 1))
-        ends = self.grid.ends[first:last]
-        costs = (self.grid.lengths / self.passed)[first:last] + self._way(target)[0][ends]
+        first, last = np.searchsorted(self.roadmap.begins, (place, place + 1))
+        ends = self.roadmap.ends[first:last]
+        if not len(ends):
+            return ends
+        costs = self._costs[first:last] + self._way(target)[0][ends]
         nearest: IntArray = ends[costs.argsort(kind="stable")]
         return nearest
 
@@ -150,15 +242,17 @@ class WayPointGraph:
         return np.array(found, np.float64)
 
     def state_dict(self) -> State:
-        """The estimates and the counts of tries."""
+        """The estimates, the counts of tries, and what a try costs."""
         return {
+            "try_costs": self._try_costs.copy(),
             "edge_passed": self._edge_passed.copy(),
             "place_passed": self._place_passed.copy(),
             "tries": self.tries.copy(),
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+        """Go on from a saved state, of the same roadmap."""
+        self._try_costs = state["try_costs"].copy()
         self._edge_passed[:] = state["edge_passed"]
         self._place_passed[:] = state["place_passed"]
         self.tries[:] = state["tries"]
@@ -166,11 +260,17 @@ class WayPointGraph:
 
     def _detour(self, place: int, target: int, without: int) -> int:
         """The neighbour that the second shortest path begins with."""
-        first, last = np.searchsorted(self.grid.begins, (place, place + 1))
-        ends = self.grid.ends[first:last]
-        costs = self.grid.lengths[first:last] / self.passed[first:last] + self._way(target)[0][ends]
+        first, last = np.searchsorted(self.roadmap.begins, (place, place + 1))
+        ends = self.roadmap.ends[first:last]
+        costs = self._costs[first:last] + self._way(target)[0][ends]
         costs[ends == without] = np.inf
         return int(ends[costs.argmin()])
+
+    @property
+    def _costs(self) -> FloatArray:
+        """[E] what it is expected to cost to pass each edge."""
+        costs: FloatArray = self._try_costs / self.passed
+        return costs
 
     def _way(self, target: int) -> tuple[FloatArray, IntArray]:
         found = self._ways.get(target)
@@ -183,8 +283,14 @@ class WayPointGraph:
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import dijkstra
 
-        grid, count = self.grid, len(self.grid.places)
-        turned = csr_matrix((grid.lengths / self.passed, (grid.ends, grid.begins)), (count, count))
+        roadmap, count = self.roadmap, len(self.roadmap.places)
+        turned = csr_matrix((self._costs, (roadmap.ends, roadmap.begins)), (count, count))
         costs, before = dijkstra(turned, indices=target, return_predecessors=True)
         before[target] = target
         return costs, before.astype(np.int64)
+
+
+def squared_distances(points: FloatArray, others: FloatArray) -> FloatArray:
+    """Squares of the distances from each of M points to each of K others, [M, K]."""
+    squares: FloatArray = ((points[:, None] - others) ** 2).sum(axis=2)
+    return squares

@@ -158,7 +158,7 @@ def _found(name: str) -> type[nn.Module]:
     found = getattr(module, attribute, None)
     if found is None:
         offers = [known for known, thing in vars(module).items() if _is_module_class(thing)]
-        raise UnknownNameError(f"network in module '{module_name}'", attribute, offers)
+        raise UnknownNameError("network", attribute, offers, where=f"in module '{module_name}'")
     if not _is_module_class(found):
         raise ConfigurationError(
             f"the network '{name}' is not a class derived from torch.nn.Module, and is not called"

@@ -226,6 +226,8 @@ def _check(
     taken = _names(command.kind)
     for ignored in (flag for flag in given if flag not in taken):
         flag = flag_of(parser, ignored)
+        if command is _COMMANDS["train"] and ignored in _names(TrainSeeds):
+            raise ConfigurationError(f"{flag} is about several runs; give --seeds, too")
         raise ConfigurationError(f"`coach {name}` ignores {flag}: {command.limits}; leave it out")
     if command.subject not in given and command.kind is not ListPresets:
         subject, advice = _SUBJECTS[command.subject]

@@ -35,7 +35,7 @@ from coach_rl.studies.study_runs import study_runs
 
 def run(words: Sequence[str]) -> int:
     """Compare, print, and return the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
     asked = asked_for(given)
     notes, metric = asked.notes, asked.metric
     scored, left_out = group_scores(asked.groups, metric=metric, at=asked.at)

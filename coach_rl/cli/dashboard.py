@@ -19,7 +19,7 @@ _FIRST_PAGE = "#custom_scalars"
 
 def run(words: Sequence[str]) -> int:
     """Serve until interrupted, and return the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
     if importlib.util.find_spec("tensorboard") is None:
         raise ConfigurationError(
             "the package tensorboard is missing; `pip install 'tensorboard>=2.21'` installs it"
@@ -102,6 +102,11 @@ def _launch(folder: Path, host: str | None, port: int | None) -> str:
     server.configure(logdir=str(folder), load_fast=str(has_fast_loader).lower(), **given)
     try:
         return str(server.launch())
+    except SystemExit as error:  # it has printed why
+        raise ConfigurationError(
+            f"TensorBoard cannot listen at {host or 'localhost'}; choose another --host, or leave "
+            "it out"
+        ) from error
     except TensorBoardServerException as error:
         message = str(error.msg).strip().rstrip(".")
         raise ConfigurationError(

@@ -25,8 +25,8 @@ from coach_rl.cli.subcommands import SUBCOMMANDS, subcommand, underscored
 from coach_rl.core.errors import (
     CoachError,
     CoachWarning,
+    ConfigurationError,
     EnvironmentFault,
-    UnknownNameError,
     in_one_line,
     require_unix,
 )
@@ -92,7 +92,9 @@ def _list(settings: ListPresets) -> int:
     presets = dict(describe_presets())
     found = [name for name in presets if settings.word.lower() in name.lower()]
     if settings.word and not found:
-        raise UnknownNameError("preset", settings.word, presets)
+        raise ConfigurationError(
+            f"no preset's name contains '{settings.word}'; `coach -l` lists them all"
+        )
     for name in found:
         print(f"{name:<24} {presets[name]}")
     return 0

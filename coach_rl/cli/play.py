@@ -22,7 +22,7 @@ _EPISODES_SHOWN, _EPISODES_WRITTEN = 5, 1
 
 def run(words: Sequence[str]) -> int:
     """Show or film some episodes, and return the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
     runs = runs_in(given.run)
     path = runs[-1] if runs else given.run
     folder, checkpoint = find_run(path, last_good=given.last_good)

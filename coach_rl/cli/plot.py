@@ -13,14 +13,14 @@ from coach_rl.studies.run_groups import RunGroup, Scored, group_scores, require_
 
 def run(words: Sequence[str]) -> int:
     """Draw, say where the files are, and return the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
     require_matplotlib()
     asked = asked_for(given)
     groups, notes, metric, baseline = asked.groups, asked.notes, asked.metric, asked.baseline
     require_metric(groups, metric)
     names = [group.name for group in groups]
     if given.baseline is not None and given.baseline not in names:
-        raise UnknownNameError("group as baseline", given.baseline, names)
+        raise UnknownNameError("group", given.baseline, names, where="as baseline")
     scored, more = _scores(groups, metric, asked.at)
     comparisons = possible_comparisons(scored, baseline, metric=metric, statistic=given.statistic)
     plots = Plots(groups=groups, metric=metric, axis=given.axis, statistic=given.statistic)

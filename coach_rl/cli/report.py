@@ -12,7 +12,7 @@ from coach_rl.core.errors import ConfigurationError
 
 def run(words: Sequence[str]) -> int:
     """Write the page, say where it is, and return the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
     if Path(given.file).is_dir():
         raise ConfigurationError(
             f"'{given.file}' is a folder; give the study's file, which says what is compared "

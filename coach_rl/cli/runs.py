@@ -29,7 +29,7 @@ _AGES = (("d", 86400), ("h", 3600), ("min", 60))
 
 def run(words: Sequence[str]) -> int:
     """List runs, or delete some, and return the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
     if given.words[:1] == ["rm"]:
         return _remove([Path(word) for word in given.words[1:]], yes=given.yes)
     if given.yes or len(given.words) > 1:

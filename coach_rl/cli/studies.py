@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def run(words: Sequence[str]) -> int:
     """Read the words after `coach study` and obey them; returns the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
     return {"run": _run, "status": _status, "report": _report}[given.command](given)
 
 

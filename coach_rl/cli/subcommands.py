@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
 
 SUBCOMMANDS = {
     "compare": "coach_rl.cli.compare",
@@ -47,6 +47,29 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **arguments: object) -> None:
         defaults = {"formatter_class": Formatter, "allow_abbrev": False}
         super().__init__(**{**defaults, **arguments})  # type: ignore[arg-type]  # passed through
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Read words, of which nothing may be left.
+
+        Raises:
+            UnknownNameError: One is a flag that there is not; says the nearest ones.
+            ConfigurationError: Something else is wrong with them.
+        """
+        given, rest = self.parse_known_args(words)
+        if rest:
+            asked = self._asked(words)
+            word, more = rest[0].partition("=")[0], f"`{asked.prog} --help` shows all flags"
+            if word.startswith("-"):
+                flags = [flag for action in asked._actions for flag in action.option_strings]
+                raise UnknownNameError("flag", word, flags, more)
+            raise ConfigurationError(f"unexpected argument '{word}' ({more})")
+        return given
+
+    def _asked(self, words: Sequence[str]) -> argparse.ArgumentParser:
+        """The parser of the command in the words, where there are several; else this one."""
+        below = [act for act in self._actions if isinstance(act, argparse._SubParsersAction)]
+        found = [act.choices[word] for act in below for word in words if word in act.choices]
+        return found[0] if found else self
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print."""

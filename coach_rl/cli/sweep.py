@@ -27,7 +27,8 @@ _SPACE = """what to vary and within what, as "learning_rate=log(1e-4, 3e-3); dis
 
 def run(words: Sequence[str]) -> int:
     """Read the words after `coach sweep` and obey them; returns the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
+    given.preset = given.preset or given.subject
     if given.preset is None:
         raise ConfigurationError(f"`coach sweep` needs a preset: {_USAGE}")
     find_preset(given.preset)  # a misspelt name is reported at once
@@ -37,6 +38,7 @@ def run(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="coach sweep", usage=_USAGE, description=_DESCRIPTION)
     what = parser.add_argument_group("what to search")
+    what.add_argument("subject", metavar="PRESET", nargs="?", help="the same as -p PRESET")
     what.add_argument(
         "-p",
         "--preset",

@@ -19,7 +19,7 @@ _FAILED, _LEFT = 1, 130
 
 def run(words: Sequence[str]) -> int:
     """Watch until the runs are over, and return the exit code."""
-    given = _parser().parse_args(words)
+    given = _parser().read(words)
     runs = runs_to_watch(given.paths or [Path("experiments")])
     console = Console(no_color=given.plain, highlight=False)
     try:

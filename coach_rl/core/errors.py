@@ -53,6 +53,7 @@ class UnknownNameError(ConfigurationError):
         allowed: Every name that would have been accepted.
         hint: What to do next, e.g. "`coach -l` lists them".
         near: The names most likely meant, where more than their spelling is known about them.
+        where: Where it was looked for, e.g. "in 'agent'".
     """
 
     def __init__(
@@ -62,10 +63,13 @@ class UnknownNameError(ConfigurationError):
         allowed: Iterable[str],
         hint: str = "",
         near: Sequence[str] = (),
+        *,
+        where: str = "",
     ) -> None:
         self.kind, self.name, self.allowed = kind, name, sorted(allowed)
         advice = _did_you_mean(near) if near else suggestion(name, self.allowed)
-        super().__init__(f"unknown {kind} '{name}'{advice}{_sentence(hint)}")
+        place = f" {where}" if where else ""
+        super().__init__(f"unknown {kind} '{name}'{place}{advice}{_sentence(hint)}")
 
 
 class RunError(CoachError):

@@ -81,7 +81,9 @@ def parse_inspections(text: str) -> tuple[InspectParameters, ...]:
             _refuse_form(entry)
         reaction: Any = rest[1] if len(rest) > 1 else "stop"
         if reaction not in ("warn", "dump", "stop"):
-            raise UnknownNameError("reaction of an inspection", reaction, ("warn", "dump", "stop"))
+            raise UnknownNameError(
+                "reaction", reaction, ("warn", "dump", "stop"), where=f"in '{entry.strip()}'"
+            )
         level, dot, point = place.partition(".")
         if not dot or "/" in level:
             level, point = "", place
@@ -101,7 +103,7 @@ def _read(
     name, low, high, every = match.group("check", "low", "high", "every")
     known: dict[str, Check] = {check: check for check in MEANINGS}
     if name not in known:
-        raise UnknownNameError("inspection check", name, MEANINGS)
+        raise UnknownNameError("check", name, MEANINGS, where=f"in '{entry.strip()}'")
     check = known[name]
     if high is not None and (check, low is None) not in (("range", False), ("staleness", True)):
         _refuse_form(entry)

@@ -76,7 +76,7 @@ def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, 
         )
     for name in given:
         if name not in arguments:
-            raise UnknownNameError(f"parameter of {cls.__name__}", name, arguments)
+            raise UnknownNameError("parameter", name, arguments, where=f"of {cls.__name__}")
     for name, argument in arguments.items():
         is_required = argument.default is MISSING and argument.default_factory is MISSING
         if is_required and name not in given:

@@ -97,6 +97,15 @@ class StepUnit(ABC):
         return other.count
 
 
+def require_unit(length: object, unit: type[StepUnit], name: str) -> None:
+    """Raise `ParameterError` where a length is a plain number, or of another unit."""
+    example = EnvironmentSteps if unit is StepUnit else unit
+    require(
+        isinstance(length, unit),
+        f"{name} must be {unit.__name__}, got {length!r}; write {example.__name__}(3000)",
+    )
+
+
 @dataclass(frozen=True)
 class EnvironmentSteps(StepUnit):
     """Steps of the simulator, summed over all parallel environments."""

@@ -249,14 +249,12 @@ def _is_already(value: object, annotation: object) -> bool:
 
 
 def _advice(value: object, annotation: object, current: object, name: str) -> str:
-    if isinstance(value, str) and value.lower() in _LOOKALIKES:
-        return f"; write {_LOOKALIKES[value.lower()]}"
+    if meant := _rewritten(value, annotation):
+        return f"; write {meant}"
     for word in value if isinstance(value, tuple | list) else (value,):
         words = _words(annotation)
         if isinstance(word, str) and words and word not in words:
             return suggestion(word, words, limit=0)
-    if isinstance(value, type):
-        return f"; write {value.__name__}(...), with brackets"
     members = [part for part in _leaves(annotation) if isinstance(part, type)]
     if members[:1] == [Hours]:
         return "; write a number of hours"
@@ -268,6 +266,18 @@ def _advice(value: object, annotation: object, current: object, name: str) -> st
     if is_dataclass(current) and not isinstance(current, StepUnit | type):
         names = [field.name for field in fields(current)]
         return f"; set its own parameters, e.g. {name}.{names[0]}" if names else ""
+    return ""
+
+
+def _rewritten(value: object, annotation: object) -> str:
+    """The value as it was probably meant; empty where that is not known."""
+    if isinstance(value, str):
+        return _LOOKALIKES.get(value.lower(), "")
+    if isinstance(value, type):
+        return f"{value.__name__}(...), with brackets"
+    is_single = value is not None and not isinstance(value, tuple | list | Mapping)
+    if is_single and any(get_origin(leaf) is tuple for leaf in _leaves(annotation)):
+        return f"a tuple, ({describe_value(value)},)"
     return ""
 
 

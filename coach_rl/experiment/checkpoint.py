@@ -8,7 +8,9 @@
         checkpoint.json        schema version, checksums of the others, what the runner remembers
     checkpoints/last, best     small JSON files that point to one of them
 
-Arrays come back as numpy arrays, tensors as CPU tensors, each with its dtype, shape and bits.
+Arrays come back as numpy arrays, tensors as CPU tensors, each with its dtype, shape and bits. What
+a checkpoint holds is not decided here: it is `GraphManager.state_dict()`, and in it the state of
+every part by its own `state_dict`.
 """
 
 import hashlib
@@ -216,11 +218,13 @@ def find_checkpoint(checkpoints: Path, name: str = LAST) -> Path:
         raise CheckpointError(f"there is no checkpoint in {checkpoints}; nothing can be resumed")
     if name not in POINTERS:
         if name not in known:
-            raise UnknownNameError(f"checkpoint in {checkpoints}", name, [*known, *POINTERS])
+            raise UnknownNameError(
+                "checkpoint", name, [*known, *POINTERS], where=f"in {checkpoints}"
+            )
         return known[name]
     target = pointed(checkpoints, name)
     if target is None and name == BEST:
-        raise UnknownNameError(f"checkpoint in {checkpoints}", name, [*known, LAST])
+        raise UnknownNameError("checkpoint", name, [*known, LAST], where=f"in {checkpoints}")
     if target is not None and target not in known:
         raise CheckpointError(f"{checkpoints / name} points to {target}, which is not there")
     return known[target] if target is not None and name == BEST else [*known.values()][-1]

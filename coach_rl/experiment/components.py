@@ -105,13 +105,32 @@ def fitting(annotation: object) -> list[type[object]]:
     ]
 
 
+def owners_advice(name: str) -> str:
+    """The end of an error message: the components with a parameter of that name, if few have."""
+    owners = [
+        kind.__name__
+        for kind in component_types()
+        if name in {field.name for field in constructor_fields(kind)}
+    ]
+    have = "has" if len(owners) == 1 else "have"
+    few = 0 < len(owners) <= 3
+    return f" ({' and '.join(owners)} {have} a parameter of that name)" if few else ""
+
+
+def fitting_advice(annotation: object) -> str:
+    """The end of an error message: the components that a field of this type accepts, if any."""
+    names = ", ".join(map(short_name, fitting(annotation)))
+    return f"; fitting: {names}" if names else ""
+
+
 def _made_component(component: Component, annotation: object, name: str) -> object:
     kind = component_type(component.name)
     known, types = constructor_fields(kind), declared_types(kind)
     for argument in component.arguments:
         if argument not in [field.name for field in known]:
             names = [field.name for field in known]
-            raise UnknownNameError(f"argument of {component.name} in '{name}'", argument, names)
+            where = f"of {component.name} in '{name}'"
+            raise UnknownNameError("argument", argument, names, where=where)
     required = [
         field.name
         for field in known
@@ -122,10 +141,9 @@ def _made_component(component: Component, annotation: object, name: str) -> obje
         raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
     allowed = [*fitting(annotation), *_members(annotation)]
     if annotation is not Any and kind not in allowed:
-        fits = ", ".join(map(short_name, fitting(annotation)))
         raise ParameterError(
             f"{name} must be {describe_type(annotation)}, got {component!r}"
-            + (f"; fitting: {fits}" if fits else "")
+            f"{fitting_advice(annotation)}"
         )
     arguments = {}
     for argument, value in component.arguments.items():

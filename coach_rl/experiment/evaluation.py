@@ -22,6 +22,7 @@ from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.core.typed_values import describe_value
 from coach_rl.experiment.checkpoint import Checkpoint
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
@@ -68,6 +69,11 @@ def live_graph(
     Raises:
         ConfigurationError: The graph cannot be built.
     """
+    require(
+        isinstance(graph_manager, GraphManager),
+        f"an experiment is a GraphManager, got {describe_value(graph_manager)}; call the preset's "
+        "function, or write load_preset(find_preset(NAME)).build()",
+    )
     with torch_settings(task):
         try:
             graph_manager.create_graph(

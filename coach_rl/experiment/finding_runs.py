@@ -32,7 +32,7 @@ def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | N
     if not os.path.lexists(folder.manifest):
         folder, name = RunFolder(path.parent.parent), path.name
         if path.parent != folder.checkpoints or not os.path.lexists(folder.manifest):
-            raise _no_run(path)
+            raise _no_run(run.expanduser().absolute())
     if name is None and not list_checkpoints(folder.checkpoints):
         return folder, None
     if last_good:
@@ -63,12 +63,17 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def _no_run(path: Path) -> ConfigurationError:
-    runs = sorted(found.parent.name for found in path.glob(f"*/{MANIFEST}"))
-    experiments = sorted({found.parent.parent.name for found in path.glob(f"*/*/{MANIFEST}")})
+    """The error about a path that means no run, with the runs that there are in it."""
+    folder = path if path.exists() else path.with_name(path.name.rpartition("@")[0] or path.name)
+    runs = sorted(found.parent.name for found in folder.glob(f"*/{MANIFEST}"))
+    experiments = sorted({found.parent.parent.name for found in folder.glob(f"*/*/{MANIFEST}")})
+    advice = "`coach runs FOLDER` lists those in a folder"
+    if experiments:
+        advice = f"there are runs of the experiments {', '.join(experiments)} in it; name one"
+    if runs:
+        advice = f"name one of the runs in {folder.name}: {', '.join(runs)}"
     return ConfigurationError(
-        f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one"
-        + (f"; it holds the runs {', '.join(runs)}" if runs else "")
-        + (f"; it has runs of the experiments {', '.join(experiments)}" if experiments else "")
+        f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one; {advice}"
     )
 
 

@@ -62,7 +62,8 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
                 read[source.checkpoint] = read_checkpoint(source.checkpoint, memories=False)
             agents = read[source.checkpoint].state["agents"]
             if source.level not in agents:
-                raise UnknownNameError("level there", source.level, agents, "name it as RUN:LEVEL")
+                hint = "name it as RUN:LEVEL"
+                raise UnknownNameError("level", source.level, agents, hint, where="there")
             agent = graph_manager.graph.agents[level.name]
             fit = _load(agent, agents[source.level], partly=level.load_partly)
         except ConfigurationError as error:

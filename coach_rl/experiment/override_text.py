@@ -46,7 +46,7 @@ def assignments(text: str) -> dict[str, str]:
                 "separated by ';'"
             )
         if name in found:
-            raise ConfigurationError(f"the override '{name}' is given twice")
+            raise ConfigurationError(f"the override '{name}' is given twice; give one")
         found[name] = literal
     return found
 
@@ -104,7 +104,8 @@ def _value(name: str, text: str) -> object:
         raise ConfigurationError(f"cannot read '{name}={text}'; separate changes with ';'")
     raise ConfigurationError(
         f"cannot read the value {text!r} of '{name}'; write a number, a word, 'quoted text', True, "
-        "False, None, a tuple such as (64, 64), or a component such as EpsilonGreedy(epsilon=0.1)"
+        "False, None, a tuple such as (64, 64) or ('x', 'y'), or a component such as "
+        "EpsilonGreedy(epsilon=0.1)"
     )
 
 

@@ -11,10 +11,10 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
-from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError, suggestion
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
-from coach_rl.experiment.components import fitting, made, short_name
+from coach_rl.experiment.components import fitting, fitting_advice, made, short_name
 from coach_rl.experiment.parameters_json import constructor_fields, encode
 from coach_rl.experiment.strict_json import Json
 
@@ -110,7 +110,11 @@ def _plant(changes: dict[str, Any], path: str, value: object) -> None:
 def _replace(current: object, change: Any, annotation: object, path: str) -> Any:
     """The value at `path` after a change: a `_Leaf` in its place, or changes by name below it."""
     if isinstance(change, _Leaf):
-        return fit(made(change.value, annotation, path), annotation, current, path)
+        value = made(change.value, annotation, path)
+        try:
+            return fit(value, annotation, current, path)
+        except ParameterError as error:
+            raise ParameterError(f"{error}{fitting_advice(annotation)}") from None
     if dataclasses.is_dataclass(current):
         return _replace_fields(current, change, path)
     if isinstance(current, tuple):
@@ -146,7 +150,8 @@ def _replace_elements(
     elements = list(current)
     arguments = _arguments(annotation, tuple)
     for name, below in change.items():
-        _require_known(name, [str(index) for index in range(len(elements))], path)
+        named = [str(at) for at, each in enumerate(elements) if getattr(each, "name", None) == name]
+        _require_known(name, [str(index) for index in range(len(elements))], path, named)
         index = int(name)
         repeated = len(arguments) == 2 and arguments[1] is Ellipsis
         fixed = len(arguments) == len(elements)
@@ -186,22 +191,26 @@ def _arguments(annotation: object, container: type) -> tuple[object, ...]:
     return ()
 
 
-def _require_known(name: str, allowed: Collection[str], path: str) -> None:
+def _require_known(
+    name: str, allowed: Collection[str], path: str, near: Collection[str] = ()
+) -> None:
     if name not in allowed:
-        raise UnknownNameError(f"parameter of '{path}'", name, allowed)
+        meant = [_join(path, each) for each in near]
+        raise UnknownNameError("parameter", name, allowed, near=meant, where=f"of '{path}'")
 
 
 def _unknown(
     name: str, allowed: Collection[str], parameters: object, path: str
 ) -> UnknownNameError:
     """The error about a name, with the longer paths that end in it, which may have been meant."""
-    kind, first = f"parameter of '{path}'" if path else "parameter", name.partition(".")[0]
+    where, first = f"of '{path}'" if path else "", name.partition(".")[0]
     paths = [below for below, _, _ in parameter_paths(parameters, path)]
     near = [below for below in paths if below.endswith(f".{name}")]
     near = near or [below for below in paths if _is_near(name, below.rpartition(".")[2])]
     if near and not difflib.get_close_matches(first, allowed):
-        return UnknownNameError(kind, name, allowed, near=near[:3])
-    return UnknownNameError(kind, first, set(allowed))
+        return UnknownNameError("parameter", name, allowed, near=near[:3], where=where)
+    hint = "" if suggestion(first, allowed) else "`coach describe PRESET` lists them"
+    return UnknownNameError("parameter", first, set(allowed), hint, where=where)
 
 
 def _is_near(name: str, meant: str) -> bool:

@@ -125,7 +125,9 @@ def _resolved(name: str, path: str) -> Any:
         raise ConfigurationError(f"{path} needs the module '{module_name}': {error}") from error
     for part in qualified_name.split("."):
         if not hasattr(thing, part):
-            raise UnknownNameError(f"name in module '{module_name}'", qualified_name, dir(thing))
+            raise UnknownNameError(
+                "name", qualified_name, dir(thing), where=f"in module '{module_name}'"
+            )
         thing = getattr(thing, part)
     home = getattr(thing, "__module__", module_name)
     if home != module_name:  # what a trusted module has imported may come from anywhere
@@ -196,7 +198,8 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> object:
     given = [key for key in document if key not in (TYPE_TAG, *retired)]
     for key in given:
         if key not in known:
-            raise UnknownNameError(f"field of {dataclass_type.__name__} in {path}", key, known)
+            where = f"of {dataclass_type.__name__} in {path}"
+            raise UnknownNameError("field", key, known, where=where)
     missing = [field for name, field in known.items() if name not in given]
     required = [field.name for field in missing if not _has_default(field)]
     if required:

@@ -12,7 +12,7 @@ from types import ModuleType
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import fit
-from coach_rl.experiment.components import made
+from coach_rl.experiment.components import made, owners_advice
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
 from coach_rl.experiment.preset_module import file_error, load_module, preset_module
@@ -55,7 +55,9 @@ class Preset:
         values = dict(panel or {})
         for name in values:
             if name not in self.panel:
-                raise UnknownNameError(f"panel argument of {self.reference.name}", name, self.panel)
+                raise UnknownNameError(
+                    "panel argument", name, self.panel, where=f"of {self.reference.name}"
+                )
         if isinstance(self.definition, GraphManager):
             return type(self.definition)(self.definition.parameters)
         result = self._call(self.definition, self._fitted(values))
@@ -127,6 +129,8 @@ class Preset:
             if self.panel_type is not None:
                 return function(self.panel_type(**values))
             return function(**values)
+        except UnknownNameError as error:
+            raise ConfigurationError(f"{error}{owners_advice(error.name)}") from error
         except CoachError:
             raise
         except Exception as error:
@@ -184,4 +188,6 @@ def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationE
             f"preset {reference.path} defines no {DEFAULT_FUNCTION}: a function that returns a "
             f"GraphManager, or a GraphManager of that name{others}"
         )
-    return UnknownNameError(f"preset function in {reference.path}", reference.function, names)
+    return UnknownNameError(
+        "preset function", reference.function, names, where=f"in {reference.path}"
+    )

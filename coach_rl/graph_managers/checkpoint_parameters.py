@@ -77,8 +77,8 @@ class CheckpointParameters:
             levels: Names of the levels.
         """
         if self.best_of not in (None, AUTO):
-            kind = "metric of evaluations in checkpoints.best_of"
-            require_known_metric(kind, self.best_of, levels, others=[AUTO])
+            where = "in checkpoints.best_of"
+            require_known_metric(where, self.best_of, levels, others=[AUTO])
 
     @property
     def is_periodic(self) -> bool:
@@ -105,12 +105,12 @@ class CheckpointParameters:
 
 
 def require_known_metric(
-    kind: str, name: str, levels: Sequence[str], others: Sequence[str] = ()
+    where: str, name: str, levels: Sequence[str], others: Sequence[str] = ()
 ) -> None:
     """Raise an `UnknownNameError` where evaluations will not have a metric.
 
     Args:
-        kind: What is looked for, for the error.
+        where: Where it is named, for the error.
         name: The metric's name: `reward_mean`, `low/goal_share`, an agent's `reward_mean/NAME`.
         levels: Names of the levels.
         others: What else would have been accepted.
@@ -118,4 +118,5 @@ def require_known_metric(
     known = [*others, *EPISODE_METRICS]
     known += [f"{level}/{metric}" for level in levels for metric in LEVEL_METRICS]
     if name not in known and not name.startswith("reward_mean/"):
-        raise UnknownNameError(kind, name, known)
+        hint = "docs/metrics.md lists them"
+        raise UnknownNameError("metric of evaluations", name, known, hint, where=where)

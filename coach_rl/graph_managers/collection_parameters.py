@@ -34,7 +34,8 @@ class CollectionParameters:
     def __post_init__(self) -> None:
         require(
             self.on in ("local", "inline", "ray") or re.fullmatch(r"ray:\S+", self.on) is not None,
-            f"collection.on must be local, inline, ray or ray:ADDRESS, got '{self.on}'",
+            f"collection.on must be local, inline, ray or ray:ADDRESS, got '{self.on}'; other "
+            "places make whole runs (--seeds)",
         )
         require(
             self.workers > 0 or self.on == "local",

@@ -13,7 +13,7 @@ from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import EnvironmentFault
 from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
 from coach_rl.core.seeding import generator, integer_seed
-from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.core.steps import EnvironmentEpisodes, require_unit
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.stack import Stack
@@ -118,6 +118,7 @@ def play(
         EvaluationStopped: `is_stopped` said so.
         EnvironmentFault: More episodes were cut short than there are to play.
     """
+    require_unit(episodes, EnvironmentEpisodes, "episodes")
     share, rest = divmod(episodes.count, stack.num_envs)
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
     due[:rest] += 1

@@ -16,7 +16,7 @@ from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.core.steps import EnvironmentEpisodes, RunLength
+from coach_rl.core.steps import EnvironmentEpisodes, RunLength, StepUnit, require_unit
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.callbacks import (
     Callback,
@@ -471,6 +471,7 @@ class GraphManager:
         self.clock.wall_seconds = self._progress.wall_seconds
 
     def _over_after(self, length: RunLength) -> Callable[[], bool]:
+        require_unit(length, StepUnit, "the length")
         clock = self.clock
         until = length.counted(clock) + length.count
         return lambda: length.counted(clock) >= until

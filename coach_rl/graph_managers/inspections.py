@@ -119,7 +119,8 @@ def inspection_points(graph: Graph) -> Points:
 def _chosen(params: InspectParameters, points: Points) -> list[tuple[str, InspectionPoint, str]]:
     """Levels and points that an inspection is about, and the column of each; empty for all."""
     if params.level is not None and params.level not in points:
-        raise UnknownNameError("level to inspect", params.level, [name for name in points if name])
+        levels = [name for name in points if name]
+        raise UnknownNameError("level", params.level, levels, where="in an inspection")
     asked = [
         (level, point)
         for level, own in points.items()

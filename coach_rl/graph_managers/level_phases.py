@@ -236,7 +236,7 @@ def _check_success_rate(
     require(
         whose in with_goals,
         f"{field} of level '{level.name}' waits for a success rate of level '{whose}', "
-        f"{'which has no goals of its own' if whose in spaces else 'which there is not'}; levels "
+        f"{'which has no goals of its own' if whose in spaces else 'which does not exist'}; levels "
         f"with goals: {', '.join(with_goals) or 'none'}",
     )
 

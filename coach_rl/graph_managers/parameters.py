@@ -68,7 +68,7 @@ class ScheduleParameters:
         require(
             type(self.heatup) is not type(self.training) or self.heatup.count < self.training.count,
             f"schedule.heatup ({self.heatup.count}) must be shorter than schedule.training "
-            f"({self.training.count}), which includes it",
+            f"({self.training.count}), which includes it; train for longer, or lower the heat-up",
         )
         require(
             not self.until_solved or self.evaluation_interval is not None,

@@ -100,7 +100,7 @@ def compare(
     """
     names = list(dict.fromkeys(each.group for each in scored))
     if baseline not in names:
-        raise UnknownNameError("group as baseline", baseline, names)
+        raise UnknownNameError("group", baseline, names, where="as baseline")
     if len(names) < 2:
         raise ConfigurationError(
             f"there is only one group of runs with a score, {names[0]}; a comparison needs two: "

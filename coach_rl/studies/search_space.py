@@ -251,13 +251,15 @@ def _other_values(space: SearchSpace, name: str) -> Iterator[Overrides]:
 def _dimension(name: str, text: str) -> Dimension:
     call = read_call(text)
     if call is None:
-        raise ConfigurationError(f"cannot read the range '{name}={text}'; {_HINT}")
+        advice = f"{_HINT}, separated by ';'"
+        raise ConfigurationError(f"cannot read the range '{name}={text}'; {advice}")
     kind, values, named = call
     if kind not in _KINDS:
-        raise UnknownNameError(f"kind of range in '{name}={text}':", kind, _KINDS, _HINT)
+        raise UnknownNameError("range", kind, _KINDS, _HINT, where=f"in '{name}={text}'")
     make, allowed = _KINDS[kind]
     for unknown in named.keys() - allowed:
-        raise UnknownNameError(f"argument of {kind}(...) in '{name}={text}':", unknown, allowed)
+        where = f"of {kind}(...) in '{name}={text}'"
+        raise UnknownNameError("argument", unknown, allowed, where=where)
     try:
         return make(values, named)
     except ConfigurationError as error:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, require
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.experiment.run_folder import check_name
 from coach_rl.graph_managers.task import MatmulPrecision
@@ -38,6 +38,10 @@ class Published:
     """Mean and standard deviation over seeds, by environment steps."""
 
 
+def _describe_seeds(value: object) -> str:
+    return f"; write range({value}) for so many" if isinstance(value, int) else ""
+
+
 @parameter_class
 class Variant:
     """One of the ways to train that a study compares."""
@@ -52,7 +56,9 @@ class Variant:
     """The environment's level; None: the preset's."""
     steps: Positive[int] | None = None
     """Environment steps to train for; None: the study's."""
-    seeds: NonEmpty[tuple[NonNegative[int], ...]] | None = None
+    seeds: NonEmpty[tuple[NonNegative[int], ...]] | None = field(
+        default=None, metadata={ADVICE: _describe_seeds}
+    )
     """Seeds of its runs; None: the study's."""
     matmul_precision: MatmulPrecision = "highest"
     """Precision of float32 matrix products."""
@@ -78,7 +84,7 @@ class Study:
     """Anything else that they should know; empty: the rest of that docstring."""
     variants: NonEmpty[tuple[Variant, ...]]
     """The variants that are compared."""
-    seeds: NonEmpty[tuple[NonNegative[int], ...]]
+    seeds: NonEmpty[tuple[NonNegative[int], ...]] = field(metadata={ADVICE: _describe_seeds})
     """Seeds of each variant's runs."""
     steps: Positive[int] | None = None
     """Environment steps that each run trains for; None: as its preset has it."""
@@ -108,7 +114,7 @@ class Study:
         for seeds in (self.seeds, *(variant.seeds for variant in self.variants if variant.seeds)):
             _require_once(self.name, "seed", seeds, "name it once")
         if self.baseline is not None and self.baseline not in names:
-            raise UnknownNameError("variant as baseline", self.baseline, names)
+            raise UnknownNameError("variant", self.baseline, names, where="as baseline")
 
 
 def _require_one_line(name: str, text: str) -> None:

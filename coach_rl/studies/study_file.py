@@ -44,8 +44,12 @@ def load_study(text: str) -> Study:
             for each, thing in vars(module).items()
             if callable(thing) and getattr(thing, "__annotations__", {}).get("return") in _RETURNS
         ]
+        if name == DEFAULT_FUNCTION and not functions:
+            raise ConfigurationError(
+                f"{location} defines no {DEFAULT_FUNCTION}: a function that returns a Study"
+            )
         raise UnknownNameError(
-            f"study in {location}", name, functions, _advice(location, functions)
+            "study", name, functions, _advice(location, functions), where=f"in {location}"
         )
     try:
         study = function()

@@ -77,7 +77,7 @@ def check_study(study: Study) -> None:
         with _about(study, variant):
             graph_manager = load_preset(find_preset(job.preset)).configure(job.overrides)
             levels = [level.name for level in graph_manager.parameters.levels]
-            require_known_metric(f"metric of the study '{study.name}'", study.metric, levels)
+            require_known_metric(f"in the study '{study.name}'", study.metric, levels)
             with closing(graph_manager):
                 graph_manager.create_graph(job.task)
         task = replace(job.task, seed=0)

@@ -51,7 +51,7 @@ def check_place(on: str) -> None:
     """Raise an `UnknownNameError` where there is no such place."""
     place, colon, detail = on.partition(":")
     if place not in (LOCAL, RAY, SLURM) or (colon and (place == LOCAL or not detail)):
-        raise UnknownNameError("place to run on", on, PLACES)
+        raise UnknownNameError("place to run", on, PLACES)
 
 
 def _most(jobs: Sequence[Job]) -> Needs:

@@ -112,8 +112,8 @@ class Inspector:
             if not self._column or f"{name}/".startswith(f"{self._column}/")
         }
         if columns and not wanted:
-            where = f"inspected column of '{self._point.name}'"
-            raise UnknownNameError(where, self._column, columns)
+            where = f"of '{self._point.name}'"
+            raise UnknownNameError("inspected column", self._column, columns, where=where)
         return wanted
 
     def _checked(self, name: str, values: Array) -> Iterator[tuple[str, float, str]]:

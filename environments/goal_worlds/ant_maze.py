@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -39,6 +40,8 @@ _FIRM, _SOFT = (0.995, 0.995, 0.01), (0.8, 0.8, 0.01)
 _DEPTH_COLOR, _BLOCK_COLOR = (0.3, 0.25, 0.22, 1), (0.75, 0.25, 0.2, 1)
 _REACH = (10.0, 10.0, 0.5, 1.0, 1.0, 1.0, 1.0, *(0.5, 0.3) * 4)
 """Largest relative sub-goals of HIRO's upper level, by element of the observation."""
+_TILT = 1.0
+"""Threshold of the torso's own axis at a sub-goal: at most a quarter turn from upright."""
 _HIGHEST, _WIDEST = 2.0, np.pi / 2
 """More than a torso rises above the floor, in metres, and a joint turns, in radians."""
 
@@ -77,6 +80,12 @@ class MazeOfAnAnt(AntTask):
     """Standard deviation of a push along x and y that the ant gets after each step, in metres; 0.05
     in the stochastic worlds of HIGL (Kim et al. 2021). What would push it into a wall puts it back
     to where the step began."""
+    subgoal_radius: Positive[float] = 0.5
+    """Distance at which a sub-goal of a hierarchy is reached, in metres."""
+    shows_pose: bool = False
+    """If True, observations have a `pose`, too: the place and how far up the torso's own axis
+    points, 1 for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that
+    an ant that has fallen over has reached none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,9 +195,32 @@ class MazeOfAnAnt(AntTask):
             return motion
         return np.concatenate((motion, self._block_places(state)), axis=1)
 
+    def observation(self, state: MujocoState) -> dict[str, Array]:
+        """Motion [R, O], achieved and desired goal [R, G]; if wanted, the pose [R, 3 or 4]."""
+        seen = super().observation(state)
+        if self.shows_pose:
+            tilt = (state.qpos[:, 4:6] ** 2).sum(axis=1)  # of the quaternion's x and y
+            seen["pose"] = np.column_stack([state.qpos[:, self._place], 1 - 2 * tilt])
+        return seen
+
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Return where the distance is within the goal's radius, [...]."""
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
+
+    @property
+    def subgoal_space(self) -> GoalSpace:
+        """Places in the maze, or poses, reached within `subgoal_radius`."""
+        places = self._places("observation", self._place, self.subgoal_radius)
+        if not self.shows_pose:
+            return places
+        return replace(
+            places,
+            low=(*places.low, -1.0),
+            high=(*places.high, 1.0),
+            threshold=(*places.threshold, _TILT),
+            key="pose",
+            elements=None,
+        )
 
     @property
     def extent(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -197,6 +229,24 @@ class MazeOfAnAnt(AntTask):
         low = self.place((rows - 2, 1)) - self.cell_size / 2
         high = self.place((1, columns - 2)) + self.cell_size / 2
         return (*low.tolist(), 0.0), (*high.tolist(), self.floor_height + _HIGHEST)
+
+    @property
+    def _place(self) -> tuple[int, ...]:
+        """The elements of an observation, and of the simulator's positions, that are the place."""
+        return tuple(range(min(self.goal_size, self.place_elements)))
+
+    def _places(self, key: str, elements: tuple[int, ...] | None, radius: float) -> GoalSpace:
+        low, high = self.extent
+        size = self.goal_size if elements is None else len(elements)
+        return GoalSpace(
+            low=low[:size],
+            high=high[:size],
+            threshold=(radius,) * size,
+            key=key,
+            elements=elements,
+            reward=self.reward_type,
+            reached_within="ball",
+        )
 
     def _is_wall(self, x: float, y: float) -> bool:
         """Return whether a place lies in a wall; so does everything beyond the map."""
@@ -291,23 +341,17 @@ class AntMaze(MazeOfAnAnt):
     @property
     def goal_space(self) -> GoalSpace:
         """The goals of the task, for the top level of a hierarchy: anywhere in the maze."""
-        low, high = self.extent
-        return GoalSpace(
-            low=low[: self.goal_size],
-            high=high[: self.goal_size],
-            threshold=(self.goal_radius,) * self.goal_size,
-            key="achieved_goal",
-            reward="dense" if self.reward_type == "dense" else "sparse",
-            reached_within="ball",
-        )
+        return self._places("achieved_goal", None, self.goal_radius)
 
     @property
     def subgoal_space(self) -> GoalSpace:
         """HIRO's sub-goals: how far to change each of the ant's 15 positions, rewarded densely.
 
         They are never reached, so a sub-goal holds for its whole horizon; and their bounds are so
-        wide that they are never clipped.
+        wide that they are never clipped. Poses, if `shows_pose` asks for them.
         """
+        if self.shows_pose:
+            return super().subgoal_space
         low = (*self.extent[0], *(-1.0,) * 4, *(-_WIDEST,) * 8)
         high = (*self.extent[1], *(1.0,) * 4, *(_WIDEST,) * 8)
         return GoalSpace(

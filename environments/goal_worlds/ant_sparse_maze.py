@@ -6,7 +6,6 @@ Learning") and BEAG (Yoon et al. 2024, "Breadth-First Exploration on Adaptive Gr
 Learning"), which NGTE and SSE took over.
 """
 
-from dataclasses import replace
 from typing import ClassVar
 
 import mujoco
@@ -25,10 +24,7 @@ from coach_rl.environments.goal_worlds.maze_map import (
     ANT_U,
     ANT_W,
 )
-from coach_rl.environments.mujoco import MujocoState
 
-_TILT = 1.0
-"""Threshold of the torso's own axis at a sub-goal: at most a quarter turn from upright."""
 _ROUGH = (2.0, 0.1, 0.002)
 """Friction of the bottleneck's walls: sliding, torsional, rolling."""
 
@@ -45,12 +41,6 @@ class SparseAntMaze(MazeOfAnAnt):
 
     reward_radius: Positive[float] = 0.5
     """Distance from which on a step is worth 0 instead of -1, in metres."""
-    subgoal_radius: Positive[float] = 0.5
-    """Distance at which a sub-goal of a hierarchy is reached, in metres."""
-    shows_pose: bool = False
-    """If True, observations have a `pose`, too: the place and how far up the torso's own axis
-    points, 1 for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that
-    an ant that has fallen over has reached none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,34 +62,6 @@ class SparseAntMaze(MazeOfAnAnt):
         """The goals of the task: places in the maze, reached within `reward_radius`."""
         return self._places("achieved_goal", None, self.reward_radius)
 
-    @property
-    def subgoal_space(self) -> GoalSpace:
-        """Places in the maze, or poses, reached within `subgoal_radius`."""
-        places = self._places("observation", self._place, self.subgoal_radius)
-        if not self.shows_pose:
-            return places
-        return replace(
-            places,
-            low=(*places.low, -1.0),
-            high=(*places.high, 1.0),
-            threshold=(*places.threshold, _TILT),
-            key="pose",
-            elements=None,
-        )
-
-    @property
-    def _place(self) -> tuple[int, ...]:
-        """The elements of an observation, and of the simulator's positions, that are the place."""
-        return tuple(range(min(self.goal_size, self.place_elements)))
-
-    def observation(self, state: MujocoState) -> dict[str, Array]:
-        """Motion [R, O], achieved and desired goal [R, G]; if wanted, the pose [R, 3 or 4]."""
-        seen = super().observation(state)
-        if self.shows_pose:
-            tilt = (state.qpos[:, 4:6] ** 2).sum(axis=1)  # of the quaternion's x and y
-            seen["pose"] = np.column_stack([state.qpos[:, self._place], 1 - 2 * tilt])
-        return seen
-
     def target(self, rng: np.random.Generator) -> FloatArray:
         """Draw a goal, [2]."""
         cells = self.map.cells("G" if self.targets == "evaluation" else self.floor)
@@ -114,19 +76,6 @@ class SparseAntMaze(MazeOfAnAnt):
         if self.reward_type == "dense":
             return -distance
         return np.where(distance <= self.reward_radius, 0.0, -1.0)
-
-    def _places(self, key: str, elements: tuple[int, ...] | None, radius: float) -> GoalSpace:
-        low, high = self.extent
-        size = self.goal_size if elements is None else len(elements)
-        return GoalSpace(
-            low=low[:size],
-            high=high[:size],
-            threshold=(radius,) * size,
-            key=key,
-            elements=elements,
-            reward=self.reward_type,
-            reached_within="ball",
-        )
 
 
 @parameter_class

@@ -60,7 +60,9 @@ class Recipe:
         Raises:
             ConfigurationError: It cannot be made with these arguments, or needs a missing package.
         """
-        env = guarded(self._bare, what=f"'{shown_level(self.level)}'")
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
+        given = f" with {arguments}" if arguments else ""
+        env = guarded(self._bare, what=f"'{shown_level(self.level)}'{given}")
         if not isinstance(env, gymnasium.Env):
             raise ConfigurationError(
                 f"'{shown_level(self.level)}' made a {type(env).__name__}, not a gymnasium.Env; "

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from coach_rl.agents.graph_marks import graph_marks, passing_colour
-from coach_rl.agents.way_points import Grid, WayPointGraph
+from coach_rl.agents.way_points import Roadmap, WayPointGraph
+
+NOWHERE = np.full(2, np.nan)
 
 
 def square():
     """Four places, at (0.5 or 1.5, 0.5 or 1.5); all are neighbours."""
-    grid = Grid.over(np.zeros(2), np.full(2, 2.0), 1.0)
+    grid = Roadmap.grid(np.zeros(2), np.full(2, 2.0), 1.0)
     return WayPointGraph(grid, forgetting=0.5, worst=0.02)
 
 
@@ -26,7 +28,7 @@ def test_only_edges_that_were_tried_are_drawn_in_the_colour_of_their_worse_direc
     graph.note(0, 1, passed=True)
     graph.note(2, 3, passed=True)
     graph.note(3, 2, passed=False)
-    edges = lines(graph_marks(graph, place, begin=0, way_point=-1, heading=-1))
+    edges = lines(graph_marks(graph, place, begin=0, way_point=-1, heading=NOWHERE))
     assert {each: mark.colour for each, mark in edges.items()} == {
         ((0.5, 0.5), (0.5, 1.5)): passing_colour(1.0),
         ((1.5, 0.5), (1.5, 1.5)): passing_colour(0.5),
@@ -41,7 +43,7 @@ def test_colours_go_from_red_over_yellow_to_green():
 def test_the_way_is_thicker_than_edges_and_a_heading_has_its_name():
     graph = square()
     graph.note(0, 1, passed=True)
-    marks = graph_marks(graph, place, begin=0, way_point=3, heading=2)
+    marks = graph_marks(graph, place, begin=0, way_point=3, heading=np.array([1.5, 0.5]))
     found = lines(marks)
     way, edge = found[(0.5, 0.5), (1.5, 1.5)], found[(0.5, 0.5), (0.5, 1.5)]
     assert way.size > edge.size > 0
@@ -52,12 +54,14 @@ def test_the_way_is_thicker_than_edges_and_a_heading_has_its_name():
 def test_places_that_a_scene_does_not_show_are_left_out():
     graph = square()
     graph.note(0, 1, passed=True)
-    nowhere = graph_marks(graph, lambda goal: None, begin=0, way_point=3, heading=2)
+    nowhere = graph_marks(
+        graph, lambda goal: None, begin=0, way_point=3, heading=np.array([1.5, 0.5])
+    )
     assert not nowhere
 
 
 @pytest.mark.parametrize("way_point", [-1, 0])
 def test_a_row_at_its_goal_has_no_way(way_point):
-    marks = graph_marks(square(), place, begin=0, way_point=way_point, heading=-1)
+    marks = graph_marks(square(), place, begin=0, way_point=way_point, heading=NOWHERE)
     assert all(mark.place != mark.line_to for mark in marks)
     assert len(marks) <= 0

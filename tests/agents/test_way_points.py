@@ -5,18 +5,18 @@ import itertools
 import numpy as np
 import pytest
 
-from coach_rl.agents.way_points import Grid, WayPointGraph
+from coach_rl.agents.way_points import Roadmap, WayPointGraph
 from coach_rl.testing import assert_same_state
 
 
 def graph(width=3, height=4, **kwargs):
-    grid = Grid.over(np.zeros(2), np.array([width, height]), 1.0)
+    grid = Roadmap.grid(np.zeros(2), np.array([width, height]), 1.0)
     return WayPointGraph(grid, **{"forgetting": 0.5, "worst": 0.05, **kwargs})
 
 
 def cheapest(of, begin, end):
     """The cost of the cheapest path, by relaxing all edges until nothing changes."""
-    grid = of.grid
+    grid = of.roadmap
     costs = np.full(len(grid.places), np.inf)
     costs[begin] = 0.0
     for _ in grid.places:
@@ -28,7 +28,7 @@ def cheapest(of, begin, end):
 
 
 def test_places_lie_in_the_middle_of_equal_cells():
-    grid = Grid.over(np.array([-4.0, 0.0]), np.array([4.0, 2.0]), 2.0)
+    grid = Roadmap.grid(np.array([-4.0, 0.0]), np.array([4.0, 2.0]), 2.0)
     assert grid.places.tolist() == [[-3, 1], [-1, 1], [1, 1], [3, 1]]
     assert list(zip(grid.begins, grid.ends, strict=True)) == [
         (0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2),
@@ -38,7 +38,7 @@ def test_places_lie_in_the_middle_of_equal_cells():
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_edges_lead_to_all_neighbours_and_to_nothing_else(size):
-    grid = Grid.over(np.zeros(size), np.full(size, 3.0), 1.0)
+    grid = Roadmap.grid(np.zeros(size), np.full(size, 3.0), 1.0)
     expected = {
         (one, other)
         for one, other in itertools.permutations(range(len(grid.places)), 2)
@@ -58,7 +58,7 @@ def test_edges_lead_to_all_neighbours_and_to_nothing_else(size):
 
 
 def test_the_nearest_place():
-    grid = Grid.over(np.zeros(2), np.array([3.0, 4.0]), 1.0)
+    grid = Roadmap.grid(np.zeros(2), np.array([3.0, 4.0]), 1.0)
     assert grid.places[grid.nearest(np.array([[0.9, 3.8], [-5, 1.6]]))].tolist() == [
         [0.5, 3.5],
         [0.5, 1.5],
@@ -68,9 +68,9 @@ def test_the_nearest_place():
 def test_ways_are_the_cheapest_there_are():
     ways, rng = graph(), np.random.default_rng(0)
     for _ in range(60):
-        edge = rng.integers(len(ways.grid.begins))
-        ways.note(ways.grid.begins[edge], ways.grid.ends[edge], passed=rng.random() < 0.3)
-    count = len(ways.grid.places)
+        edge = rng.integers(len(ways.roadmap.begins))
+        ways.note(ways.roadmap.begins[edge], ways.roadmap.ends[edge], passed=rng.random() < 0.3)
+    count = len(ways.roadmap.places)
     pairs = np.array(list(itertools.product(range(count), repeat=2)))
     costs = ways.costs(pairs[:, 0], pairs[:, 1])
     after = ways.next_places(pairs[:, 0], pairs[:, 1])
@@ -79,9 +79,9 @@ def test_ways_are_the_cheapest_there_are():
         if begin == end:
             assert following == end
             continue
-        edge = ways.grid.edge(begin, following)
+        edge = ways.roadmap.edge(begin, following)
         rest = ways.costs(np.array([following]), np.array([end]))[0]
-        assert cost == pytest.approx(ways.grid.lengths[edge] / ways.passed[edge] + rest)
+        assert cost == pytest.approx(ways.roadmap.lengths[edge] / ways.passed[edge] + rest)
 
 
 def test_tries_in_vain_lead_around():
@@ -89,8 +89,8 @@ def test_tries_in_vain_lead_around():
     one, other = np.array([0]), np.array([2])
     assert ways.next_places(one, other).tolist() == [1]
     wide = graph(3, 3)
-    begin, end = (wide.grid.nearest(np.array([[x, 0.5]])) for x in (0.5, 2.5))
-    middle = wide.grid.nearest(np.array([[1.5, 0.5]]))
+    begin, end = (wide.roadmap.nearest(np.array([[x, 0.5]])) for x in (0.5, 2.5))
+    middle = wide.roadmap.nearest(np.array([[1.5, 0.5]]))
     assert wide.next_places(begin, end) == middle
     wide.note(int(begin[0]), int(middle[0]), passed=False)
     assert wide.next_places(begin, end) != middle
@@ -114,7 +114,7 @@ def test_a_place_that_is_not_to_be_next_is_left_out():
 
 def test_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
     ways = graph(3, 1)
-    edge = ways.grid.edge(0, 1)
+    edge = ways.roadmap.edge(0, 1)
     seen = []
     for passed in (False, False, False, False, False, True):
         ways.note(0, 1, passed=passed)
@@ -126,10 +126,10 @@ def test_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
 def test_an_edge_never_tried_is_thought_as_good_as_the_place_it_leads_to():
     ways = graph(3, 1)
     ways.note(0, 1, passed=False)
-    assert ways.passed[ways.grid.edge(2, 1)] == 0.5
+    assert ways.passed[ways.roadmap.edge(2, 1)] == 0.5
     ways.note(2, 1, passed=True)
-    assert ways.passed[ways.grid.edge(2, 1)] == 1.0
-    assert ways.passed[ways.grid.edge(0, 1)] == 0.5
+    assert ways.passed[ways.roadmap.edge(2, 1)] == 1.0
+    assert ways.passed[ways.roadmap.edge(0, 1)] == 0.5
 
 
 def test_tries_between_places_that_are_no_neighbours_teach_nothing():

@@ -133,7 +133,7 @@ def test_a_class_is_found_by_its_name():
     for name, message in (
         ("no_such_module:Net", "'no_such_module:Net' cannot be imported: .* module:Class"),
         ("Net", "'Net' cannot be imported"),
-        ("torch.nn:Linnear", "unknown network in module 'torch.nn' 'Linnear'.*'Linear'"),
+        ("torch.nn:Linnear", "unknown network 'Linnear' in module 'torch.nn'.*'Linear'"),
         ("os:system", "'os:system' is not a class derived from torch.nn.Module, and is not called"),
         ("torch.nn:init", "is not a class derived from torch.nn.Module"),
     ):

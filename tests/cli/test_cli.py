@@ -149,7 +149,7 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-p FAKE --seed 1 2 3", "unexpected argument '2': --seed takes one number"),
         ("-p FAKE -cp a=1 b=2", "separated by ';': -cp \"a=1; b=2\""),
         ("train FAKE other", "unexpected argument 'other'"),
-        ("list nonsense", "unknown preset 'nonsense'"),
+        ("list nonsense", "no preset's name contains 'nonsense'; `coach -l` lists them all"),
         ("-p CartPole_PP", "unknown preset 'CartPole_PP'; did you mean 'CartPole_PPO'"),
         ("-p nothing.py", "there is no preset file 'nothing.py'"),
         ("-p FAKE:grph_manager", "did you mean 'graph_manager'"),
@@ -161,14 +161,14 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("-p FAKE -cp learning_rate=-1", "learning_rate must be above 0, got -1.0"),
         (
             "-p FAKE -cp agent.layrs=1",
-            "unknown parameter of 'agent' 'layrs'; did you mean 'layers'",
+            "unknown parameter 'layrs' of 'agent'; did you mean 'layers'",
         ),
         ("-p FAKE -cp learning_rate", "cannot read the override 'learning_rate'"),
         ("-p FAKE -lvl moon", "unknown level 'moon'"),
         ("-p CartPole_PPO --inspect sampler:nan", "there is no sampler to inspect"),
         ("-p Pendulum_DDPG --inspect nan", "'nan' is not an inspection; write POINT:CHECK"),
         ("-p Pendulum_DDPG --inspect sampl:nan", "unknown inspection point 'sampl'"),
-        ("-p Pendulum_DDPG --inspect batch:nans", "unknown inspection check 'nans'"),
+        ("-p Pendulum_DDPG --inspect batch:nans", "unknown check 'nans' in 'batch:nans'"),
         ("-l --inspect batch:nan", "--inspect"),
         ("-p FAKE -lvl a -cp level=b", "level is given twice, by -lvl and by -cp"),
         ("-p FAKE -n 0", "argument -n/--num_envs: must be a whole number of 1 or more, got '0'"),
@@ -297,7 +297,7 @@ def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.count(said) == 2
     assert (newest / "checkpoints" / "step_40").is_dir()
     assert coach("-crd", "experiments") == 2
-    assert "it has runs of the experiments fake_preset" in capsys.readouterr().err
+    assert "there are runs of the experiments fake_preset in it" in capsys.readouterr().err
 
 
 def test_where_nothing_can_be_written_an_evaluation_is_shown(

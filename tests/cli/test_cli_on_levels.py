@@ -42,7 +42,7 @@ def coach(*words: Any) -> int:
             "('top'): levels.0.testing_rate must be float in [0, 1] | None, got 2.0",
         ),
         ("levels.1.load=nowhere", "level 'low' cannot be loaded from nowhere: "),
-        ("levels.1.loadd=x", "unknown parameter of 'levels.1' 'loadd'; did you mean 'load'"),
+        ("levels.1.loadd=x", "unknown parameter 'loadd' of 'levels.1'; did you mean 'load'"),
     ],
 )
 def test_levels_that_do_not_fit_take_one_line(
@@ -86,6 +86,6 @@ def test_one_level_comes_from_another_run(capsys: pytest.CaptureFixture[str]) ->
     assert manifest["parameters"]["levels"][1]["load"] == str(first)
     assert "Evaluation" in capsys.readouterr().out
     assert coach("-p", STACK, "-c", "-cp", f"levels.1.load={first}:lwo") == 2
-    assert "unknown level there 'lwo'; did you mean 'low'" in capsys.readouterr().err
+    assert "unknown level 'lwo' there; did you mean 'low'" in capsys.readouterr().err
     assert coach("describe", STACK, "-cp", override) == 0
     assert f"loaded from {first}" in capsys.readouterr().out

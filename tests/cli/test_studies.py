@@ -97,12 +97,12 @@ def test_failed_run_does_not_end_the_others(capsys):
     ("words", "message"),
     [
         (["run", "other.py"], "there is no study file 'other.py'"),
-        (["run", "walks.py:studie"], "unknown study in walks.py 'studie'; did you mean 'study'?"),
-        (["run", "walks.py", "--on", "mars"], "unknown place to run on 'mars'"),
+        (["run", "walks.py:studie"], "unknown study 'studie' in walks.py; did you mean 'study'?"),
+        (["run", "walks.py", "--on", "mars"], "unknown place to run 'mars'"),
         (["run", "walks.py", "--jobs", "0"], "--jobs: must be a whole number of 1 or more"),
         (["run"], "the following arguments are required: FILE"),
         (["rnu", "walks.py"], "invalid choice: 'rnu'"),
-        (["status", "walks.py", "--jobs", "2"], "unrecognized arguments: --jobs 2"),
+        (["status", "walks.py", "--jobs", "2"], "(`coach study status --help` shows all flags)"),
         (["report", "walks.py", "--runs", "nowhere"], "there is no folder nowhere"),
         (["report", "walks.py", "--write", "no.md"], "there is no page no.md"),
     ],
@@ -164,7 +164,7 @@ def test_report_compare_and_plot_take_the_study_file(capsys):
         ),
         (["compare", "walks.py", "experiments"], "walks.py names all that is compared; give it"),
         (["compare", "experiments", "--runs", "x"], "--runs adds runs to a study; name its file"),
-        (["plot", "walks.py:walk"], "unknown study in walks.py 'walk'"),
+        (["plot", "walks.py:walk"], "unknown study 'walk' in walks.py"),
     ],
 )
 def test_mistakes_about_a_study_are_one_line(capsys, words, said):

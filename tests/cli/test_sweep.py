@@ -39,6 +39,8 @@ def test_a_sweep_ends_with_a_command_that_trains_with_the_best_setting(
     [
         ([], "needs a preset: coach sweep -p PRESET"),
         (["-p", "Pendulum_SAX"], "did you mean 'Pendulum_SAC'"),
+        (["Pendulum_SAX"], "did you mean 'Pendulum_SAC'"),
+        (["-p", WALK, "--trial", "3"], "unknown flag '--trial'; did you mean '--trials'"),
         (["-p", WALK], "has no search space of its own"),
         (["-p", WALK, "--search", "learning_rte=log(0.1, 1)"], "did you mean 'learning_rate'"),
         (["-p", WALK, "--search", RATES, "-cp", "learning_rate=1"], "given twice"),
@@ -46,8 +48,8 @@ def test_a_sweep_ends_with_a_command_that_trains_with_the_best_setting(
         (["-p", WALK, "--search", "learning_rate=log(0.1, 1)", "--sampler", "grid"], "grid needs"),
         (["-p", WALK, "--search", RATES, "--trials", "0"], "must be a whole number of 1 or more"),
         (["-p", WALK, "--search", RATES, "--confirm_seeds", "1"], "fresh_seeds must be 2 or more"),
-        (["-p", WALK, "--search", RATES, "--on", "mars"], "unknown place to run on 'mars'"),
-        (["-p", WALK, "--search", RATES, "--hours", "1"], "unrecognized arguments: --hours"),
+        (["-p", WALK, "--search", RATES, "--on", "mars"], "unknown place to run 'mars'"),
+        (["-p", WALK, "--search", RATES, "--hours", "1"], "unknown flag '--hours'"),
         (
             ["-p", "CartPole_PPO", "--search", "discount=uniform(0.9, 1)", "--metric", "reward"],
             "unknown metric",

@@ -37,7 +37,7 @@ def test_a_failure_is_told_and_is_the_exit_code(stopped, tmp_path, capsys):
     [
         (["nowhere"], "nowhere does not exist; name a run's folder"),
         ([], "experiments does not exist"),
-        (["--newest"], "unrecognized arguments: --newest (`coach watch --help`"),
+        (["--newest"], "unknown flag '--newest'; allowed: "),
     ],
 )
 def test_what_cannot_be_watched_is_one_line(words, message, tmp_path, monkeypatch, capsys):

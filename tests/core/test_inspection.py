@@ -50,9 +50,9 @@ def test_text_of_another_form_is_refused_with_an_example(text):
 
 
 def test_a_wrong_check_or_reaction_is_told_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"unknown inspection check 'stat'.*'stats'"):
+    with pytest.raises(UnknownNameError, match=r"unknown check 'stat' in 'batch:stat'.*'stats'"):
         parse_inspections("batch:stat")
-    with pytest.raises(UnknownNameError, match=r"unknown reaction of an inspection 'stp'.*'stop'"):
+    with pytest.raises(UnknownNameError, match=r"reaction 'stp' in 'batch:nan:stp'.*'stop'"):
         parse_inspections("batch:nan:stp")
     with pytest.raises(ParameterError, match=r"got \('nans',\); did you mean 'nan'\?"):
         InspectParameters(checks=("nans",))

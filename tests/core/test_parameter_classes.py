@@ -99,7 +99,7 @@ def test_a_plain_dataclass_inherits_ranges_and_rules(given, message):
 
 
 def test_an_unknown_keyword_gets_the_nearest_name():
-    with pytest.raises(UnknownNameError, match=r"of Hike 'strid'; did you mean 'stride'\?"):
+    with pytest.raises(UnknownNameError, match=r"'strid' of Hike; did you mean 'stride'\?"):
         Hike(name="w", strid=0.4)
 
 

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import ParameterError
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from coach_rl.core.steps import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    StepUnit,
+    TrainingSteps,
+    require_unit,
+)
 
 KINDS = [EnvironmentSteps, EnvironmentEpisodes, TrainingSteps]
 
@@ -54,3 +60,11 @@ def test_a_count_is_a_whole_number_of_zero_or_more(count):
 def test_nothing_goes_below_zero():
     with pytest.raises(ParameterError, match="got -1"):
         TrainingSteps(1) - TrainingSteps(2)
+
+
+def test_a_plain_number_where_a_unit_is_needed_is_answered_with_what_to_write():
+    require_unit(TrainingSteps(5), StepUnit, "the length")
+    with pytest.raises(ParameterError, match=r"got 5; write EnvironmentSteps\(3000\)"):
+        require_unit(5, StepUnit, "the length")
+    with pytest.raises(ParameterError, match="episodes must be EnvironmentEpisodes, got Env"):
+        require_unit(EnvironmentSteps(5), EnvironmentEpisodes, "episodes")

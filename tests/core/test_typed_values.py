@@ -84,6 +84,7 @@ def test_fits(value: object, annotation: Any, current: object, expected: object)
         (-1.5, Hours, Hours(1), "rate must be Hours, got -1.5; write a number of hours"),
         ((1, "a"), tuple[int, ...], (), "rate must be tuple[int, ...], got (1, 'a')"),
         ((1,), tuple[int, int], (), "rate must be tuple[int, int], got (1,)"),
+        (64, tuple[int, ...] | None, None, "got 64; write a tuple, (64,)"),
         ("dance", Literal["sparse", "dense"], "sparse", "must be 'sparse' or 'dense'"),
         ("play", Phase, Phase.TRAIN, "must be Phase, got 'play'; allowed: HEATUP, TRAIN, TEST"),
         (

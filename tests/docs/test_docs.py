@@ -23,6 +23,7 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.graph_agent import GraphAgentParameters
 from coach_rl.agents.landmarks import LandmarkParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.places import GridPlaces
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
@@ -364,7 +365,7 @@ def metrics_of_runs():
                 names |= {*record.scalars, *record.arrays}
     planner = LevelParameters(
         name="graph",
-        agent=GraphAgentParameters(spacing=1.0),
+        agent=GraphAgentParameters(places=GridPlaces(spacing=1.0)),
         goal_space=GoalWorldParameters(level="point_maze_u").task.goal_space,
         frozen_from=EnvironmentSteps(200),
     )

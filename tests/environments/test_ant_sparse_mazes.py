@@ -229,7 +229,10 @@ def test_goal_spaces_fit_what_is_seen(level):
     batch.close()
 
 
-@pytest.mark.parametrize(("level", "place"), [("ant_maze_u12", 2), ("ant_fall_sparse", 3)])
+@pytest.mark.parametrize(
+    ("level", "place"),
+    [("ant_maze_u12", 2), ("ant_fall_sparse", 3), ("ant_maze", 2), ("ant_fall", 3)],
+)
 def test_an_ant_on_its_back_has_reached_no_sub_goal_that_is_a_pose(level, place):
     task = parameters(level, kwargs={"shows_pose": True}).task
     lying = (math.cos(0.6), math.sin(0.6), 0.0, 0.0)  # turned by 1.2 around x: up is cos(1.2)

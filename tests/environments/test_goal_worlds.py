@@ -166,7 +166,7 @@ def test_time_limits():
         (
             lambda: parameters("goal_pendulum", kwargs={"long": 1.0}),
             UnknownNameError,
-            "unknown parameter of GoalPendulum 'long'; did you mean 'length'",
+            "unknown parameter 'long' of GoalPendulum; did you mean 'length'",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"mass": 0.0}),

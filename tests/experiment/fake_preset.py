@@ -84,7 +84,8 @@ class WalkGraphManager(GraphManager):
     @property
     def graph(self) -> Any:
         simulators = SimpleNamespace(spaces=self.spaces, recv=None)
-        return SimpleNamespace(training=SimpleNamespace(simulators=simulators), agents={})
+        training = SimpleNamespace(simulators=simulators, fork_steps=None)
+        return SimpleNamespace(training=training, agents={})
 
     @property
     def clock(self) -> Clock:

@@ -243,7 +243,7 @@ def test_names_and_pointers(tmp_path: Path) -> None:
     assert checkpoints.find_checkpoint(tmp_path).name == "step_100"
     assert checkpoints.find_checkpoint(tmp_path, "best").name == "step_20_2"
     assert checkpoints.find_checkpoint(tmp_path, "step_20").name == "step_20"
-    with pytest.raises(UnknownNameError, match=r"unknown checkpoint in .* 'step_21'; did you mean"):
+    with pytest.raises(UnknownNameError, match=r"unknown checkpoint 'step_21' in .*; did you mean"):
         checkpoints.find_checkpoint(tmp_path, "step_21")
     checkpoints.point(tmp_path, "best", None)
     assert checkpoints.pointed(tmp_path, "best") is None

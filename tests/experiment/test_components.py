@@ -162,7 +162,7 @@ def test_a_filter_is_added_where_there_was_none() -> None:
         ("agent.network.head=QuantileHeads()", "unknown component 'QuantileHeads'; did you mean"),
         (
             "agent.network.head=QuantileHead(cuont=3)",
-            "unknown argument of QuantileHead in 'agent.network.head' 'cuont'; did you mean",
+            "unknown argument 'cuont' of QuantileHead in 'agent.network.head'; did you mean",
         ),
         (
             "agent.network.head=QuantileHead(count=many)",
@@ -176,6 +176,8 @@ def test_a_filter_is_added_where_there_was_none() -> None:
         ("schedule.training=EnvironmentStep(5)", "did you mean 'EnvironmentSteps'"),
         ("num_envs=Adam()", "num_envs must be int, got Adam()"),
         ("agent.input_filter=RewardClippingFilter(low=0)", "fitting: InputFilter"),
+        ("agent.exploration=gaussian", "e.g. agent.exploration.epsilon; fitting: Boltzmann, "),
+        ("agent.memory.prioritised=True", "None, got True; fitting: Prioritised"),
         (
             "agent.input_filter.reward.0.low=5",
             "set 'agent.input_filter' itself, e.g. by -cp \"agent.input_filter=InputFilter(obs",
@@ -200,7 +202,7 @@ def test_rules_of_the_component_are_passed_on() -> None:
     [
         ("clip=0.1", "'clip'; did you mean 'agent.algorithm.clip'"),
         ("algorithm.clip=0.1", "'algorithm.clip'; did you mean 'agent.algorithm.clip'"),
-        ("agent.clip=0.1", "of 'agent' 'clip'; did you mean 'agent.algorithm.clip'"),
+        ("agent.clip=0.1", "'clip' of 'agent'; did you mean 'agent.algorithm.clip'"),
         ("gae_lamda=0.9", "'gae_lamda'; did you mean 'agent.algorithm.gae_lambda'"),
         ("discont=0.9", "'discont'; did you mean 'discount'"),
         ("lr=1e-3", "did you mean 'agent.optimizer.learning_rate'"),

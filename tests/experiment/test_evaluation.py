@@ -318,7 +318,7 @@ def test_an_evaluation_environment_of_its_own_is_the_one_that_changes(tmp_path: 
             r"know the observation .*\(4,\).* it is .*\(3,",
         ),
         ({"environment.level": "MountainCar-v0"}, r"know the observation space Dict"),
-        ({"environment.levell": "x"}, "unknown parameter of 'environment' 'levell'"),
+        ({"environment.levell": "x"}, "unknown parameter 'levell' of 'environment'"),
         ({"agent.update_mode": "eager"}, "an evaluation cannot change 'agent.update_mode'"),
         ({"num_envs": 3}, "an evaluation cannot change 'num_envs'"),
         ({"environments": 3}, "an evaluation cannot change 'environments'"),

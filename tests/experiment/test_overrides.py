@@ -107,6 +107,16 @@ def test_single_elements_of_a_tuple() -> None:
     assert after.levels[0].algorithm.layers == (64, 16)
 
 
+def test_an_element_that_is_named_instead_of_counted_is_suggested() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Named(Level):
+        name: str
+
+    parameters = Parameters(levels=(Named(name="top"), Named(name="low")))
+    with pytest.raises(UnknownNameError, match=r"'low' of 'levels'; did you mean 'levels\.1'\?"):
+        apply_overrides(parameters, {"levels.low.horizon": 1})
+
+
 def test_coupled_values_change_together() -> None:
     change = {"levels.0.algorithm.low": 5, "levels.0.algorithm.high": 6}
     assert apply_overrides(Parameters(), change).levels[0].algorithm == Algorithm(low=5, high=6)
@@ -120,19 +130,19 @@ def test_coupled_values_change_together() -> None:
         (
             "levels.0.algorthm.discount",
             1,
-            "unknown parameter of 'levels.0' 'algorthm'; did you mean 'algorithm'",
+            "unknown parameter 'algorthm' of 'levels.0'; did you mean 'algorithm'",
         ),
         (
             "levels.0.algorithm.discout",
             1,
-            "parameter of 'levels.0.algorithm' 'discout'; did you mean 'discount'",
+            "parameter 'discout' of 'levels.0.algorithm'; did you mean 'discount'",
         ),
-        ("levels.2.horizon", 1, "unknown parameter of 'levels' '2'; allowed: 0, 1"),
-        ("levels.-1.horizon", 1, "unknown parameter of 'levels' '-1'"),
+        ("levels.2.horizon", 1, "unknown parameter '2' of 'levels'; allowed: 0, 1"),
+        ("levels.-1.horizon", 1, "unknown parameter '-1' of 'levels'"),
         (
             "options.frame_skp",
             1,
-            "unknown parameter of 'options' 'frame_skp'; did you mean 'frame_skip'",
+            "unknown parameter 'frame_skp' of 'options'; did you mean 'frame_skip'",
         ),
         ("name.first", 1, "'name' is 'x' and has no parameter 'first' below it"),
         ("levels.0.horizon.x", 1, "'levels.0.horizon' is None and has no parameter 'x' below it"),

@@ -164,9 +164,9 @@ def test_what_could_not_come_back_is_refused(value: object, message: str) -> Non
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rat": 1.0}, "unknown field of Leaf in parameters 'rat'; did you mean 'rate'"),
+        ({"rat": 1.0}, "unknown field 'rat' of Leaf in parameters; did you mean 'rate'"),
         ({"$type": "subprocess:Popen"}, "'subprocess:Popen', which is not a frozen dataclass"),
-        ({"$type": "subprocess:Popn"}, "unknown name in module 'subprocess' 'Popn'; did you mean"),
+        ({"$type": "subprocess:Popn"}, "unknown name 'Popn' in module 'subprocess'; did you mean"),
         ({"$type": "no.such.module:X"}, "needs the module 'no.such.module'"),
         ({"$type": "nonsense"}, "expected 'module:QualName'"),
         ({"$type": 5}, "expected 'module:QualName'"),

@@ -54,7 +54,7 @@ def test_files_and_functions() -> None:
     with pytest.raises(ConfigurationError, match=r"pyproject\.toml' is no Python file"):
         find_preset(str(FAKE.parents[2] / "pyproject.toml"))
     with pytest.raises(
-        UnknownNameError, match=r"unknown preset function in .* 'need'; did you mean 'needs'"
+        UnknownNameError, match=r"unknown preset function 'need' in .*; did you mean 'needs'"
     ):
         load(f"{FAKE}:need")
 
@@ -146,7 +146,11 @@ def graph_manager():
         ({"line": "agent = PPOAgentParameters"}, "; write PPOAgentParameters(...)"),
         ({"schedule": "training=2.5"}, "ScheduleParameters.training must be EnvironmentSteps"),
         ({"algorithm": "clip='0.1'"}, "PPOAlgorithmParameters.clip must be float > 0, got '0.1'"),
-        ({"algorithm": "roll_out=5"}, "'roll_out'; did you mean 'rollout'?"),
+        (
+            {"algorithm": "roll_out=5"},
+            "'roll_out' of PPOAlgorithmParameters; did you mean 'rollout'?",
+        ),
+        ({"algorithm": "learning_rate=0.1"}, "(AdamParameters has a parameter of that name)"),
         ({"line": "from coach_rl import Adam"}, "cannot import name 'Adam' from 'coach_rl'"),
     ],
 )
@@ -208,7 +212,7 @@ def test_a_ready_made_graph_manager_gives_a_new_one_each_time() -> None:
         ({"learning_rat": 1}, "unknown parameter 'learning_rat'; did you mean 'learning_rate'"),
         ({"learning_rate": "fast"}, "learning_rate must be float, got 'fast'"),
         ({"signal_at": 1.5}, "signal_at must be int | None, got 1.5"),
-        ({"agent.learning_rat": 1}, "unknown parameter of 'agent' 'learning_rat'"),
+        ({"agent.learning_rat": 1}, "unknown parameter 'learning_rat' of 'agent'"),
         ({"learning_rate": -1}, "learning_rate must be above 0, got -1.0"),
     ],
 )
@@ -219,7 +223,9 @@ def test_wrong_overrides(overrides: dict[str, object], message: str) -> None:
 
 
 def test_unknown_panel_names_and_missing_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"panel argument .* 'step'; did you mean 'steps'"):
+    with pytest.raises(
+        UnknownNameError, match=r"panel argument 'step' of .*; did you mean 'steps'"
+    ):
         load(FAKE).build({"step": 1})
     with pytest.raises(ConfigurationError, match=r'needs level; give it with -cp "level=\.\.\."'):
         load(f"{FAKE}:needs").build()

@@ -81,7 +81,7 @@ def test_runs_of_a_folder_come_in_the_order_they_were_begun(tmp_path: Path) -> N
         write_manifest(folder, manifest | created)
     assert runs_in(tmp_path / "walk") == [folders[index].path for index in (1, 2, 0)]
     assert runs_in(folders[0].path) == runs_in(tmp_path / "nowhere") == []
-    with pytest.raises(ConfigurationError, match="it has runs of the experiments walk"):
+    with pytest.raises(ConfigurationError, match="there are runs of the experiments walk in it"):
         find_run(tmp_path)
 
 

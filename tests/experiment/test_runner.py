@@ -122,6 +122,12 @@ def test_the_final_evaluation_has_starts_of_its_own(tmp_path: Path) -> None:
     assert isinstance(final, int)
 
 
+def test_a_function_in_place_of_what_it_returns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="an experiment is a GraphManager, got <function"):
+        run_experiment(find_preset, name="walk", root=tmp_path)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_final_evaluation_where_none_is_wanted(tmp_path: Path) -> None:
     result = run(tmp_path, RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0)))
     assert result.summary is None

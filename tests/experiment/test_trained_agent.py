@@ -324,11 +324,11 @@ def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(train
     by_path = coach_rl.load(str(run / "checkpoints" / "last"))
     for by_name in (coach_rl.load(run, checkpoint="step_600"), coach_rl.load(run, checkpoint=600)):
         assert by_path.act(np.ones(4)) == by_name.act(np.ones(4))
-    with pytest.raises(CoachError, match=r"unknown checkpoint in .* 'best'"):
+    with pytest.raises(CoachError, match=r"unknown checkpoint 'best' in .*"):
         coach_rl.load(run, checkpoint="best")
     with pytest.raises(CoachError, match="neither a run's folder"):
         coach_rl.load(tmp_path)
-    with pytest.raises(CoachError, match=rf"; it holds the runs .*{run.name}"):
+    with pytest.raises(CoachError, match=rf"; name one of the runs in .*{run.name}"):
         coach_rl.load(run.parent)
     fresh = changed(run, tmp_path)
     shutil.rmtree(fresh / "checkpoints")

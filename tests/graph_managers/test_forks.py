@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from coach_rl import (
+    AgentGroupParameters,
     CertifyParameters,
     CollectionParameters,
     ConfigurationError,
@@ -17,6 +18,8 @@ from coach_rl import (
     GoalWorldParameters,
     GraphAgentParameters,
     GraphParameters,
+    GridPlaces,
+    GroupMember,
     GymnasiumParameters,
     HACAgentParameters,
     HRLGraphManager,
@@ -68,7 +71,7 @@ def planning(certify, environment=MAZE, **options):
     levels = (
         LevelParameters(
             name="graph",
-            agent=GraphAgentParameters(spacing=0.5, exploring=0.0),
+            agent=GraphAgentParameters(places=GridPlaces(spacing=0.5), exploring=0.0),
             goal_space=environment.task.goal_space,
             certify=certify,
         ),
@@ -225,7 +228,7 @@ def test_agents_propose_what_they_would_do_next():
     agent.propose = recorded
     for _ in manager.train_and_act(EnvironmentSteps(4)):
         pass
-    (chosen, others), grid = told[0], agent.graph.grid
+    (chosen, others), grid = told[0], agent.graph.roadmap
     for own, each in zip(chosen, others, strict=True):
         places = grid.nearest(each)
         assert own not in places
@@ -303,6 +306,17 @@ def test_levels_that_could_not_certify_are_refused_in_a_line(parameters, line):
             CertifyParameters(candidates=2, learn=True),
             MASS,
             "learns from what was done, not from tries; leave out learn",
+        ),
+        (
+            AgentGroupParameters(
+                members=tuple(
+                    GroupMember(agent=DDPGAgentParameters(name=name), actions=element)
+                    for name, element in (("x", "0"), ("y", "1"))
+                )
+            ),
+            NO_SCHEDULE,
+            MASS,
+            "has no alternatives to what it decides",
         ),
         (PPOAgentParameters(), NO_SCHEDULE, MASS, "set certify.during='evaluation'"),
         (

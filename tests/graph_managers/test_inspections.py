@@ -126,7 +126,7 @@ def test_levels_are_told_apart_and_one_can_be_chosen():
 
     assert seen("memory:stats") == {"top", "low"}
     assert seen("low.memory:stats") == {"low"}
-    with pytest.raises(UnknownNameError, match=r"unknown level to inspect 'lwo'; did you mean 'lo"):
+    with pytest.raises(UnknownNameError, match=r"level 'lwo' in an inspection; did you mean 'lo"):
         seen("lwo.batch:nan")
 
 
@@ -190,7 +190,7 @@ def test_evaluations_are_not_looked_at():
         ("network:range", r"'network' has no space .* network:range=LOW\.\.HIGH"),
         ("memory:staleness", r"nothing is learned from at 'memory'.* look at 'batch'"),
         ("filter/actn:nan", r"unknown inspection point 'filter/actn'; did you mean 'filter/ac"),
-        ("batch/taret:nan", r"unknown inspected column of 'batch' 'taret'; did you mean 'target'"),
+        ("batch/taret:nan", r"unknown inspected column 'taret' of 'batch'; did you mean 'target'"),
     ],
 )
 def test_what_cannot_be_looked_at_is_refused_in_one_line(text, message):

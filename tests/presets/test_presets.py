@@ -15,6 +15,7 @@ from coach_rl.agents.agent_group import AgentGroupParameters
 from coach_rl.agents.graph_agent import GraphAgentParameters
 from coach_rl.agents.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
+from coach_rl.agents.places import GridPlaces
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
@@ -277,7 +278,7 @@ def test_point_mazes_sub_goals_are_ways_as_long_as_the_time_allows(levels, reach
 def test_a_graph_above_the_point_maze_plans_places():
     panel = {"hierarchy": "graph", "levels": 3, "spacing": 1.0}
     graph, *below = load_graph_manager("PointMaze_HAC", panel).parameters.stack
-    assert graph.agent == GraphAgentParameters(spacing=1.0)
+    assert graph.agent == GraphAgentParameters(places=GridPlaces(spacing=1.0))
     assert [each.goal_space.relative for each in below] == [False, True]
 
 

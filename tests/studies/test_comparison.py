@@ -89,7 +89,7 @@ def test_one_group_and_unknown_baselines_are_refused(tmp_path):
     scored = scored_of(tmp_path, a=[1, 2])
     with pytest.raises(ConfigurationError, match="only one group"):
         compare(scored, "trial", metric="reward_mean")
-    with pytest.raises(UnknownNameError, match="unknown group as baseline 'c'"):
+    with pytest.raises(UnknownNameError, match="unknown group 'c' as baseline"):
         compare(scored, "c", metric="reward_mean")
 
 

@@ -17,6 +17,7 @@ def test_study_takes_a_range_or_a_list_of_seeds():
         ({"variants": (ONE, ONE)}, ParameterError, "has the variant 'one' 2 times; rename"),
         ({"variants": ()}, ParameterError, "variants of 's' must be .* of length >= 1"),
         ({"seeds": ()}, ParameterError, "seeds of 's' must be .* of length >= 1, got ()"),
+        ({"seeds": 5}, ParameterError, r"got 5; write range\(5\) for so many"),
         ({"seeds": (1, 2, 1)}, ParameterError, "has the seed 1 2 times; name it once"),
         ({"seeds": (-1,)}, ParameterError, "seeds of 's' must be"),
         ({"baseline": "tow"}, UnknownNameError, "'tow'.* did you mean 'two'"),

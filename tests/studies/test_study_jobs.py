@@ -70,7 +70,11 @@ def cart_pole(name="a", **given):
             "'a' and 'b' of the study 's' have the same parameters",
         ),
         ([cart_pole()], {"metric": "reward_men"}, "metric .*did you mean 'reward_mean'"),
-        ([cart_pole()], {"metric": "low/goal_share"}, "unknown metric of the study 's'"),
+        (
+            [cart_pole()],
+            {"metric": "low/goal_share"},
+            "'low/goal_share' in the study 's'",
+        ),
     ],
 )
 def test_what_cannot_run_is_said_before_anything_runs(

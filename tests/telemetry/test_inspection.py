@@ -116,7 +116,7 @@ def test_one_column_can_be_looked_at_and_a_wrong_one_is_refused():
     look(one, observation__x=[1.0], observation__y=[2.0], reward=[3.0])
     assert {name.split("/")[-2] for name in found[0].scalars} == {"x", "y"}
     wrong, _ = inspector("stats", column="rewrd")
-    with pytest.raises(UnknownNameError, match=r"column of 'batch' 'rewrd'; did you mean 'reward'"):
+    with pytest.raises(UnknownNameError, match=r"column 'rewrd' of 'batch'; did you mean 'reward'"):
         look(wrong, reward=[1.0])
 
 

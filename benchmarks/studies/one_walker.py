@@ -1,0 +1,89 @@
+"""Walkers that learned in the small U maze find their way through other mazes: a study of each.
+
+    coach study run benchmarks/studies/ant_mazes.py:u12
+    coach study run benchmarks/studies/one_walker.py:u24
+    coach study report benchmarks/studies/one_walker.py:u24
+
+A walker doesn't see where it is, so that what it learned in one maze serves in any other. Here it
+is frozen, and only the graph above it learns, in a maze that the walker has never seen. Each run
+has the walker of another seed of the first study, which took 500,000 steps. A run's score is the
+success at the last step of 100 episodes with the goals of evaluations.
+"""
+
+from pathlib import Path
+
+from coach_rl import Published, Study, Variant
+from coach_rl.core.errors import ConfigurationError
+
+HOME = Path("experiments/graph_ant_maze_u12")
+WALKERS = (100, 101, 102)
+"""Seeds of the walkers; those of their graphs are 100 higher."""
+DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze"
+HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
+
+
+def u24() -> Study:
+    """A U of 24 m by 24 m."""
+    return maze("ant_maze_u24", Published(score=0.911, source=DHRL), steps=200_000)
+
+
+def bottleneck() -> Study:
+    """The same with a gap of 1.6 m."""
+    return maze("ant_maze_bottleneck", Published(score=0.387, source=DHRL), steps=200_000)
+
+
+def complex_maze() -> Study:
+    """The largest, of 56 m by 56 m."""
+    return maze("ant_maze_complex", Published(score=0.401, source=DHRL), steps=400_000)
+
+
+def hiro() -> Study:
+    """HIRO's maze: a U of 24 m by 24 m in 500 steps."""
+    return maze("ant_maze", Published(score=0.99, source=HIRO), steps=200_000)
+
+
+def maze(level: str, published: Published, *, steps: int) -> Study:
+    """The study of a maze.
+
+    Raises:
+        ConfigurationError: A walker is missing.
+    """
+    return Study(
+        name=f"one_walker_{level}",
+        question="Does a walker from the small U maze get to the far end of another maze?",
+        variants=tuple(
+            Variant(
+                name=f"walker {seed}",
+                preset="AntMaze_Graph",
+                level=level,
+                changes={
+                    "levels.1.load": str(walker(seed)),
+                    "levels.1.frozen": True,
+                    "evaluation_interval": steps // 2,
+                },
+                seeds=(seed + 100,),
+                published=published,
+            )
+            for seed in WALKERS
+        ),
+        seeds=(200,),
+        steps=steps,
+        metric="success_rate",
+        episodes=100,
+        device="cpu",
+    )
+
+
+def walker(seed: int) -> Path:
+    """The newest run of the first study with this seed.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    runs = sorted(HOME.glob(f"*_seed{seed}_*"))
+    if not runs:
+        raise ConfigurationError(
+            f"{HOME} has no walker of seed {seed}; train it with "
+            "`coach study run benchmarks/studies/ant_mazes.py:u12`"
+        )
+    return runs[-1]

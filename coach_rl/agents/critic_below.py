@@ -1,0 +1,104 @@
+"""The critic of the level below, asked what it is worth to head from a state for a goal.
+
+Ways are planned by it in HIGL's landmarks and in graphs of way-points.
+"""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.core.agents import LevelPlace
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.filters import InputFilter
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.records import Array, FloatArray, Observation
+
+
+@runtime_checkable
+class CriticalLearner(Protocol):
+    """A learner that has critics."""
+
+    def values(self, observation: Observation, action: Array) -> FloatArray:
+        """Return the lower critic's values [R] of actions in filtered observations."""
+        ...
+
+
+class ValuingAgent(Protocol):
+    """The parts of an agent that its critic is asked by."""
+
+    @property
+    def input_filter(self) -> InputFilter:
+        """Its filter of observations."""
+        ...
+
+    @property
+    def learner(self) -> CriticalLearner:
+        """Its networks."""
+        ...
+
+    def policy_actions(self, observation: Observation) -> Array:
+        """Return the greedy actions of the policy for filtered observations [R, ...] each."""
+        ...
+
+
+class CriticBelow:
+    """Says what heading for goals is worth to the level below.
+
+    Args:
+        goal: The goals of the level below.
+        agent: The agent of that level.
+    """
+
+    def __init__(self, goal: GoalSpace, agent: ValuingAgent) -> None:
+        self._goal, self._agent = goal, agent
+
+    def states(self, observation: Observation) -> Observation:
+        """Observations [R, ...] each of the environment as the agent below sees them, without goal.
+
+        Any goal that stands among them is left out.
+        """
+        rest = {key: values for key, values in observation.items() if key != GOAL_KEY}
+        count = len(next(iter(observation.values())))
+        starts = np.ones(count, np.bool_)
+        rows = np.arange(count)
+        return self._agent.input_filter.observation({}, rows, rest, starts=starts, learn=False)
+
+    def values(self, states: Observation, goals: FloatArray) -> FloatArray:
+        """The lower critic's values of the greedy actions for goals [R, G], float64 [R].
+
+        Args:
+            states: As `states` returns them or the memory of the agent below keeps them, [R, ...].
+            goals: [R, G].
+        """
+        seen = {**states, **self._goal.show(goals, states)}
+        values = self._agent.learner.values(seen, self._agent.policy_actions(seen))
+        return values.astype(np.float64)
+
+
+def require_critic_below(owner: str, place: LevelPlace) -> OffPolicyAgent:
+    """The agent below, whose critic can be asked about what is observed above.
+
+    Args:
+        owner: The agent that asks, for messages.
+        place: Its place in the stack.
+
+    Raises:
+        ConfigurationError: It has no critic, or its filters cannot take observations out of turn.
+    """
+    low = place.agent_below
+    if not isinstance(low, OffPolicyAgent) or not isinstance(low.learner, CriticalLearner):
+        raise ConfigurationError(
+            f"{owner} plans by the critic of the agent below, which must be TD3, DDPG or SAC; "
+            f"got {type(low).__name__}"
+            + (f" '{low.name}', which has none" if isinstance(low, OffPolicyAgent) else "")
+        )
+    assert place.sub_goal is not None
+    changed = low.input_filter.changed_keys & {GOAL_KEY, place.sub_goal.key}
+    if changed or low.input_filter.new_rows(1):
+        raise ConfigurationError(
+            f"{owner} shows its observations to the critic of agent '{low.name}', so that one's "
+            "InputFilter must neither remember them nor change goals; got filters for "
+            f"{', '.join(sorted(changed)) or 'what was before'}"
+        )
+    return low

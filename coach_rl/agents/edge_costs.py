@@ -1,0 +1,158 @@
+"""Costs of a try to pass an edge of a graph: its length, or steps by the critic below.
+
+GraphAgentParameters(places=FarthestPoints(), costs=CriticSteps())
+"""
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from coach_rl.agents.critic_below import CriticBelow, require_critic_below
+from coach_rl.agents.way_points import Roadmap
+from coach_rl.core.agents import LevelPlace
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
+from coach_rl.core.records import FloatArray, IntArray, Observation, take
+
+_DETOUR = 1e6
+"""Added to the cost of an edge that is too long: it is taken only where there is no other way."""
+_NEVER = 1e-6
+"""The smallest power of a discount that is not taken for 0."""
+
+
+class EdgeCosts(Protocol):
+    """Says what edges cost."""
+
+    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
+        """The costs of some edges, above 0.
+
+        Args:
+            roadmap: Places and edges.
+            states: Observations made at the places, [M, ...] each.
+            edges: Which edges are asked for, [E].
+        """
+        ...
+
+
+class EdgeCostsParameters(Protocol):
+    """A frozen description of what edges cost."""
+
+    @property
+    def every(self) -> int | None:
+        """Decisions after which all edges are asked for again; None: costs do not change."""
+        ...
+
+    def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
+        """The costs of edges at a place in a stack.
+
+        Args:
+            owner: The agent that plans, for messages.
+            place: Its place in the stack.
+            besides: What way-points ask of the goal's elements beyond the place.
+
+        Raises:
+            ConfigurationError: It cannot be said at that place.
+        """
+        ...
+
+
+@parameter_class
+class EdgeLengths:
+    """An edge costs its length."""
+
+    @property
+    def every(self) -> int | None:
+        """None."""
+        return None
+
+    def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
+        """Knows lengths."""
+        del owner, place, besides
+        return _Lengths()
+
+
+@parameter_class
+class CriticSteps:
+    """An edge costs the steps that the critic of the level below expects it to take.
+
+    As in SoRB (Eysenbach et al. 2019, arXiv:1906.05253) and DHRL (Lee et al. 2022). The level below
+    must be paid -1 a step until it reaches its goal; SAC's values count entropy as well.
+    """
+
+    every: Positive[int] | None = 500
+    """Decisions after which all edges are asked for again; new ones are at once. None: never."""
+    longest: Positive[float] | None = None
+    """Steps above which an edge is taken only where there is no other way; None: the horizon of the
+    level below."""
+
+    def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
+        """Asks the critic; ConfigurationError where there is none that knows of steps."""
+        low = require_critic_below(f"{owner}: costs=CriticSteps()", place)
+        goal, below = place.sub_goal, place.below
+        assert goal is not None
+        assert below is not None
+        if goal.reward != "sparse" or low.discount <= 0:
+            raise ConfigurationError(
+                f"{owner}: costs=CriticSteps() reads steps off values under rewards of -1 and 0 "
+                f"and a discount above 0; got GoalSpace.reward='{goal.reward}' and a discount of "
+                f"{low.discount} at level '{below.name}'; use costs=EdgeLengths()"
+            )
+        longest = self.longest or below.horizon or math.inf
+        critic = CriticBelow(goal, low)
+        return _Steps(critic, discount=low.discount, longest=longest, besides=besides)
+
+
+def expected_steps(values: FloatArray, discount: float) -> FloatArray:
+    """Steps to a goal of that value: d with V = -(1 - discount ** (d - 1)) / (1 - discount).
+
+    Each step is worth -1 but the last one, which reaches the goal and is worth 0. Lee et al. 2022
+    (DHRL) have d in the place of d - 1, since there it is worth -1 as well.
+
+    Args:
+        values: Of states under goals.
+        discount: Above 0.
+    """
+    lost = np.maximum(-values, 0.0)
+    if discount == 1:
+        return 1 + lost
+    left = np.maximum(1 - (1 - discount) * lost, _NEVER)
+    steps: FloatArray = 1 + np.log(left) / math.log(discount)
+    return steps
+
+
+class _Lengths:
+    """Costs that are lengths."""
+
+    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
+        """Lengths."""
+        del states
+        return roadmap.lengths[edges]
+
+
+class _Steps:
+    """Costs that are steps.
+
+    Args:
+        critic: Knows what the level below expects.
+        discount: The discount of its values.
+        longest: Steps above which an edge is taken only where there is no other way.
+        besides: What way-points ask of the goal's elements beyond the place.
+    """
+
+    def __init__(
+        self, critic: CriticBelow, *, discount: float, longest: float, besides: tuple[float, ...]
+    ) -> None:
+        self._critic, self._discount = critic, discount
+        self._longest, self._besides = longest, besides
+
+    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
+        """Steps from the state that was observed where an edge begins to the place at its end."""
+        if not len(edges):
+            return np.zeros(0)
+        seen = self._critic.states(take(states, roadmap.begins[edges]))
+        besides = np.tile(self._besides, (len(edges), 1))
+        goals = np.hstack([roadmap.places[roadmap.ends[edges]], besides]).astype(np.float32)
+        steps = expected_steps(self._critic.values(seen, goals), self._discount)
+        return steps + _DETOUR * (steps > self._longest)

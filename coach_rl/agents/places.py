@@ -1,0 +1,225 @@
+"""The places of a graph: a grid over all goals, or points that cover those that were visited.
+
+GraphAgentParameters(places=GridPlaces(spacing=0.5))
+GraphAgentParameters(places=FarthestPoints(count=100))
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from coach_rl.agents.way_points import Roadmap, squared_distances
+from coach_rl.core.errors import SpaceError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.records import FloatArray, IntArray, Observation, take
+from coach_rl.core.state import State
+
+
+class Places(Protocol):
+    """Keeps the places of a graph."""
+
+    @property
+    def roadmap(self) -> Roadmap:
+        """The places, and which are joined by edges."""
+        ...
+
+    @property
+    def states(self) -> Observation:
+        """Observations made at each place, [M, ...] each; empty if nobody was there."""
+        ...
+
+    @property
+    def numbers(self) -> int:
+        """Uniform numbers that a goal worth exploring is drawn by."""
+        ...
+
+    def drawn(self, numbers: FloatArray) -> FloatArray:
+        """Goals [..., G] that may be worth exploring, drawn by uniform numbers [..., numbers]."""
+        ...
+
+    def visit(self, goals: FloatArray, states: Observation) -> IntArray:
+        """Take note of goals that were visited.
+
+        Args:
+            goals: [R, G].
+            states: What was observed there, [R, ...] each.
+
+        Returns:
+            The places that are new, or elsewhere now.
+        """
+        ...
+
+    def state_dict(self) -> State:
+        """Everything that changes."""
+        ...
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state; SpaceError for places in other goals."""
+        ...
+
+
+class PlacesParameters(Protocol):
+    """A frozen description of where the places of a graph are."""
+
+    @property
+    def are_visited(self) -> bool:
+        """True if each place was visited, so that it is known what is observed there."""
+        ...
+
+    def build(self, low: FloatArray, high: FloatArray) -> Places:
+        """The places between bounds [G] of goals."""
+        ...
+
+
+@parameter_class
+class GridPlaces:
+    """Places at equal distances over all goals, whether visited or not, as in BEAG.
+
+    Yoon et al. 2024, "Breadth-First Exploration on Adaptive Grid for Reinforcement Learning". For
+    goals of two or three elements: the number of places grows exponentially with theirs.
+    """
+
+    spacing: Positive[float] = 2.0
+    """Distance between neighbouring places along an axis, in units of the goal."""
+
+    @property
+    def are_visited(self) -> bool:
+        """False."""
+        return False
+
+    def build(self, low: FloatArray, high: FloatArray) -> Places:
+        """The grid."""
+        return _Grid(Roadmap.grid(low, high, self.spacing))
+
+
+@parameter_class
+class FarthestPoints:
+    """Visited goals that cover all that were visited, for goals of any number of elements.
+
+    Of the goals visited, the one farthest from all places is the next place (farthest-point
+    sampling, as in HIGL and DHRL; Kim et al. 2021, Lee et al. 2022). They choose anew out of a
+    replay memory from time to time; here places come one by one, and stay, so that what was learned
+    of the edges between them stays as well.
+    """
+
+    count: Positive[int] = 100
+    """Places at most. From then on a goal becomes a place if it is farther from all places than the
+    two closest places are from one another, one of which is given up for it."""
+    spacing: NonNegative[float] = 0.0
+    """Distance from all places, in units of the goal, at which a goal does not become one."""
+    neighbours: Positive[int] = 8
+    """Number of nearest places to which each has edges, in both directions."""
+
+    @property
+    def are_visited(self) -> bool:
+        """True."""
+        return True
+
+    def build(self, low: FloatArray, high: FloatArray) -> Places:
+        """The places; none at the beginning."""
+        return _Cover(self, low, high)
+
+
+class _Grid:
+    """Places that never change.
+
+    Args:
+        roadmap: These.
+    """
+
+    numbers = 1
+
+    def __init__(self, roadmap: Roadmap) -> None:
+        self.roadmap = roadmap
+        self.states: Observation = {}
+
+    def drawn(self, numbers: FloatArray) -> FloatArray:
+        """Goals [..., G] that may be worth exploring: places."""
+        places = self.roadmap.places
+        return places[(numbers[..., 0] * len(places)).astype(np.int64)]
+
+    def visit(self, goals: FloatArray, states: Observation) -> IntArray:
+        """Nothing changes."""
+        return np.zeros(0, np.int64)
+
+    def state_dict(self) -> State:
+        """Nothing changes."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Nothing to load."""
+
+
+class _Cover:
+    """Visited goals, as far from each other as they are.
+
+    Args:
+        params: How many, and how far.
+        low: Lower bounds of goals, [G].
+        high: Upper bounds.
+    """
+
+    def __init__(self, params: FarthestPoints, low: FloatArray, high: FloatArray) -> None:
+        self._params, self._low, self._width = params, low, high - low
+        self.numbers = len(low)
+        self.states: Observation = {}
+        self.roadmap = Roadmap.of_neighbours(np.zeros((0, len(low))), params.neighbours)
+
+    def drawn(self, numbers: FloatArray) -> FloatArray:
+        """Goals [..., G] that may be worth exploring, from anywhere within the bounds.
+
+        The place nearest to such a goal is often at the border of what was visited, since there
+        are most of the goals that have no nearer one (LaValle 1998).
+        """
+        drawn: FloatArray = self._low + numbers * self._width
+        return drawn
+
+    def visit(self, goals: FloatArray, states: Observation) -> IntArray:
+        """Add goals that are far from all places, the farthest first."""
+        places, changed = self.roadmap.places.copy(), set[int]()
+        kept = {key: values.copy() for key, values in self.states.items()}
+        apart, closest = self._closest(places)
+        while True:
+            gaps = squared_distances(goals, places).min(axis=1, initial=np.inf)
+            chosen = int(gaps.argmax())
+            if gaps[chosen] <= apart:
+                break
+            slot = len(places) if closest is None else closest
+            if closest is None:
+                places = np.append(places, goals[[chosen]], axis=0)
+                new = take(states, np.array([chosen]))
+                kept = {key: np.append(kept[key], new[key], axis=0) for key in kept} or new
+            else:
+                places[slot] = goals[chosen]
+                for key, values in kept.items():
+                    values[slot] = states[key][chosen]
+            changed.add(slot)
+            apart, closest = self._closest(places)
+        if changed:
+            self.states = kept
+            self.roadmap = Roadmap.of_neighbours(places, self._params.neighbours)
+        return np.array(sorted(changed), np.int64)
+
+    def _closest(self, places: FloatArray) -> tuple[float, int | None]:
+        """The squared distance from all places that makes a new one, and which it replaces."""
+        apart = self._params.spacing**2
+        if len(places) < self._params.count:
+            return apart, None
+        squares = squared_distances(places, places)
+        np.fill_diagonal(squares, np.inf)
+        _, later = np.unravel_index(squares.argmin(), squares.shape)
+        return max(apart, float(squares.min())), int(later)
+
+    def state_dict(self) -> State:
+        """Places and what was observed there."""
+        states = {key: values.copy() for key, values in self.states.items()}
+        return {"places": self.roadmap.places.copy(), "states": states}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state; SpaceError for goals of another size."""
+        places = state.get("places")
+        if places is None or places.shape[1:] != self.roadmap.places.shape[1:]:
+            raise SpaceError("the places that were saved are goals of another kind")
+        self.states = {key: values.copy() for key, values in state["states"].items()}
+        self.roadmap = Roadmap.of_neighbours(places.copy(), self._params.neighbours)
