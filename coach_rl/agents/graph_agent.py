@@ -105,7 +105,8 @@ class GraphAgentParameters:
             raise ConfigurationError(
                 f"{owner} needs goals that are seen absolutely and, with GraphAgentParameters."
                 f"besides, have as many elements as those of the level below; got {own.size} "
-                f"({own.observed}), besides={self.besides} and {sub_goal.size}"
+                f"({own.observed}), besides={self.besides} and {sub_goal.size}; where goals are "
+                "more than a place, put a level above that learns which place to head for"
             )
         return own, sub_goal
 
@@ -122,8 +123,8 @@ class GraphRows:
     """[N, G] the goal that the row explores instead of its own; nan for none."""
     missed: IntArray
     """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
-    decided: IntArray
-    """[N] how many decisions had been observed when the open one was made."""
+    changes: IntArray
+    """[N] how often places had changed when the open decision was made."""
     noise: RowNoise
     """Uniform numbers for exploring."""
     planned: int = 0
@@ -138,7 +139,7 @@ class GraphRows:
             "way_point": self.way_point.copy(),
             "heading": self.heading.copy(),
             "missed": self.missed.copy(),
-            "decided": self.decided.copy(),
+            "changes": self.changes.copy(),
             "noise": self.noise.state_dict(),
         }
 
@@ -148,7 +149,7 @@ class GraphRows:
         self.way_point[:] = state["way_point"]
         self.heading[:] = state["heading"]
         self.missed[:] = state["missed"]
-        self.decided[:] = state["decided"]
+        self.changes[:] = state["changes"]
         self.noise.load_state_dict(state["noise"])
 
 
@@ -172,7 +173,7 @@ class GraphAgent:
     ) -> None:
         self.name, self._params = params.name, params
         self._own, self._sub_goal, self._costs = own, sub_goal, costs
-        self._decisions = self._reported_at = self._priced_at = 0
+        self._decisions = self._reported_at = self._priced_at = self._changes = 0
         self._take_places(self._new_places())
         self._planning_seconds = 0.0
 
@@ -188,7 +189,7 @@ class GraphAgent:
             way_point=np.full(num_envs, _NOWHERE),
             heading=np.full((num_envs, self._own.size), np.nan),
             missed=np.full(num_envs, _NOWHERE),
-            decided=np.zeros(num_envs, np.int64),
+            changes=np.zeros(num_envs, np.int64),
             noise=RowNoise(
                 num_rows=num_envs,
                 size=1 + _EXPLORING_GOALS * self._places.numbers,
@@ -214,7 +215,7 @@ class GraphAgent:
         arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
         way_points[arrives] = _NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
-        row_state.decided[rows] = self._decisions
+        row_state.changes[rows] = self._changes
         asked = self._asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
@@ -270,7 +271,7 @@ class GraphAgent:
                 others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
         alternatives.place.reshape(-1, count)[rows] = places[:, None]
         alternatives.way_point.reshape(-1, count)[rows] = others
-        alternatives.decided.reshape(-1, count)[rows] = self._decisions
+        alternatives.changes.reshape(-1, count)[rows] = self._changes
         repeated = np.arange(len(rows)).repeat(count)
         seen = take(request.observation, repeated)
         asked = self._asked(others.ravel(), aims[repeated], seen)
@@ -344,6 +345,7 @@ class GraphAgent:
             "decisions": self._decisions,
             "reported_at": self._reported_at,
             "priced_at": self._priced_at,
+            "changes": self._changes,
             "stands_since": self._stands_since.copy(),
         }
 
@@ -353,6 +355,7 @@ class GraphAgent:
         self._decisions = state["decisions"]
         self._reported_at = state["reported_at"]
         self._priced_at = state["priced_at"]
+        self._changes = state["changes"]
         self._stands_since[:] = state["stands_since"]
 
     def policy_state_dict(self) -> State:
@@ -392,8 +395,9 @@ class GraphAgent:
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
-        self._stands_since = np.full(count, self._decisions)
-        """[M] how many decisions had been observed when a place came to where it is."""
+        self._changes += 1
+        self._stands_since = np.full(count, self._changes)
+        """[M] how often places had changed when each came to where it is."""
 
     def _achieved(self, observation: Observation) -> FloatArray:
         """The goals that observations stand for, [R, G]."""
@@ -434,7 +438,8 @@ class GraphAgent:
         self.visits = np.append(self.visits, np.zeros(added, np.int64))
         self.visits[changed] = 0
         self._stands_since = np.append(self._stands_since, np.zeros(added, np.int64))
-        self._stands_since[changed] = self._decisions
+        self._changes += 1
+        self._stands_since[changed] = self._changes
 
     def _price(self, edges: IntArray) -> None:
         """Ask what these edges cost."""
@@ -446,7 +451,7 @@ class GraphAgent:
         """Return where places are where they were when rows made their open decisions, [R]."""
         has_stood = (places >= 0) & (places < len(self._stands_since))
         there = places[has_stood]
-        has_stood[has_stood] = self._stands_since[there] <= row_state.decided[rows[has_stood]]
+        has_stood[has_stood] = self._stands_since[there] <= row_state.changes[rows[has_stood]]
         return has_stood
 
     def _are_at(self, places: IntArray, goals: FloatArray) -> BoolArray:

@@ -81,10 +81,22 @@ class Preset:
         to_panel = {name: value for name, value in overrides.items() if name in self.panel}
         to_parameters = {name: overrides[name] for name in overrides if name not in self.panel}
         graph_manager = self.build(to_panel)
+        self._check_steps(to_panel, graph_manager)
         if not to_parameters:
             return graph_manager
         changed = apply_overrides(graph_manager.parameters, to_parameters, panel=self.panel)
         return type(graph_manager)(changed)
+
+    def _check_steps(self, values: Mapping[str, object], built: GraphManager) -> None:
+        """Refuse steps to train for that are on the panel and that nothing depends on."""
+        if "steps" not in values or self.panel["steps"].default in (REQUIRED, values["steps"]):
+            return
+        usual = self.build({name: values[name] for name in values if name != "steps"})
+        if usual.parameters.schedule == built.parameters.schedule:
+            raise ConfigurationError(
+                f"preset {self.reference.path} does not use its argument 'steps': the schedule is "
+                "the same with any; write training=EnvironmentSteps(steps) into its schedule"
+            )
 
     def _fitted(self, values: Mapping[str, object]) -> dict[str, object]:
         missing = [

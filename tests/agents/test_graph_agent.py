@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from coach_rl import (
     ScriptedAgentParameters,
     TaskParameters,
     TorsoParameters,
+    UniformAgentParameters,
 )
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
@@ -318,7 +320,7 @@ def test_a_try_towards_a_place_that_has_moved_meanwhile_teaches_nothing():
     agent.act(rows, request([[0, 0]] * 2, [[1.1, 0.0]] * 2), clock)
     assert rows.way_point.tolist() == [moved] * 2
     other = agent.new_rows(1, 0)
-    agent.observe(other, outcome([End.TRUNCATED], [[2, 4]]), clock)
+    agent.act(other, request([[2, 4]], [[0, 0]], starts=[True]), clock)
     assert agent.graph.roadmap.places[moved].tolist() == [2, 4]
     agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
     assert agent.graph.tries.sum() == 0
@@ -337,8 +339,11 @@ def test_what_was_learned_of_visited_places_can_be_loaded():
         build(places=FarthestPoints(neighbours=1)).load_policy(agent.policy_state_dict())
 
 
-def test_films_of_a_level_that_plans_show_its_graph():
-    with experiment(800) as manager:
+@pytest.mark.parametrize(
+    "places", [GridPlaces(spacing=0.5), FarthestPoints(count=15)], ids=["grid", "visited"]
+)
+def test_films_of_a_level_that_plans_show_its_graph(places):
+    with experiment(800, places=places) as manager:
         manager.create_graph(TaskParameters(seed=1))
         for _ in manager.improve():
             pass
@@ -366,6 +371,33 @@ def test_what_was_learned_can_be_loaded_into_an_equal_graph_only():
     assert_same_state(other.policy_state_dict(), agent.policy_state_dict())
     with pytest.raises(SpaceError, match="agent 'graph' has another graph than the one"):
         build(places=GridPlaces(spacing=0.5)).load_policy(agent.policy_state_dict())
+
+
+def test_below_a_level_that_learns_a_graph_leads_to_places_where_goals_are_more_than_that():
+    world = GoalWorldParameters(level="ant_key_chest")
+    goals, still = world.task.subgoal_space, ScriptedAgentParameters(policy="still")
+    levels = (
+        LevelParameters(name="top", agent=UniformAgentParameters()),
+        LevelParameters(
+            name="graph",
+            agent=GraphAgentParameters(places=GridPlaces(spacing=4.0)),
+            goal_space=goals,
+            horizon=5,
+        ),
+        LevelParameters(name="low", agent=still, goal_space=goals, horizon=5),
+    )
+    schedule = ScheduleParameters(training=EnvironmentSteps(100), evaluation_interval=None)
+    parameters = GraphParameters(levels=levels, environment=world, num_envs=2, schedule=schedule)
+    with HRLGraphManager(parameters) as manager:
+        manager.create_graph(TaskParameters(seed=1))
+        list(manager.improve())
+        assert manager.graph.agents["graph"].graph.tries.sum() == 20
+    on_top = replace(levels[1], goal_space=world.task.goal_space)
+    with (
+        HRLGraphManager(replace(parameters, levels=(on_top, levels[2]))) as manager,
+        pytest.raises(ConfigurationError, match=r"got 3 .* and 2; .* more than a place, put a"),
+    ):
+        manager.create_graph(TaskParameters(seed=1))
 
 
 @pytest.mark.parametrize(

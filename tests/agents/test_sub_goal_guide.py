@@ -1,10 +1,14 @@
 """Sub-goals that stay adjacent and are led to landmarks: losses, trajectories, saving, errors."""
 
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from coach_rl.agents.adjacency import AdjacencyParameters
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
@@ -21,6 +25,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import (
@@ -86,7 +91,7 @@ def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_leve
             heatup=EnvironmentSteps(30),
             training=EnvironmentSteps(training),
             evaluation_interval=None,
-            progress_interval=EnvironmentSteps(10),
+            progress_interval=EnvironmentSteps(11),  # in the middle of decisions
         ),
     )
 
@@ -248,41 +253,106 @@ def test_adjacency_learns_from_every_step_at_its_own_pace(monkeypatch):
     manager.close()
 
 
-@pytest.mark.parametrize(
-    "top",
-    [
-        top_agent(),
-        top_agent(HIROAgentParameters, guide=HRAC),
-        top_agent(SACAgentParameters),
-        top_agent(DDPGAgentParameters, guide=HRAC),
-    ],
-    ids=["TD3 with landmarks", "HIRO", "SAC with landmarks", "DDPG"],
-)
-def test_it_goes_on_from_a_checkpoint_in_the_middle_of_decisions(top, tmp_path):
+@st.composite
+def guided_stacks(draw):
+    """Any agents with any guide above TD3, in stacks of any size."""
+    kinds = [
+        (TD3AgentParameters, HIGL),
+        (SACAgentParameters, HIGL),
+        (HIROAgentParameters, HRAC),
+        (DDPGAgentParameters, HRAC),
+    ]
+    kind, guide = draw(st.sampled_from(kinds))
+    return stack(
+        top_agent(kind, guide=guide),
+        goals=RELATIVE
+        if kind is HIROAgentParameters
+        else draw(st.sampled_from([RELATIVE, ABSOLUTE])),
+        num_envs=draw(st.integers(1, 4)),
+        horizon=draw(st.integers(3, 9)),
+        training=180,
+    )
+
+
+@settings(max_examples=5, deadline=None, phases=[Phase.generate])
+@given(params=guided_stacks(), moment=st.integers(31, 150))
+def test_any_guided_stack_goes_on_in_the_middle_of_decisions(params, moment):
     def learned(record):
         kept = record.scalars.items()
         return {name: value for name, value in kept if not name.startswith("time/")}
 
-    whole = built(stack(top))
-    saved, later = None, []
+    def is_amid(manager):
+        rows = manager.state_dict()["training"]["top"]["environment"]["rows"]
+        return (rows["open"] & (rows["decisions"] > 0)).any()
+
+    whole, resumed, later = built(params), built(params, seed=1), None
     for record in whole.improve():
-        later.append(learned(record))
-        rows = whole.state_dict()["training"]["top"]["environment"]["rows"]
-        amid = (rows["open"] & (rows["decisions"] > 0)).any()
-        if saved is None and record.environment_steps >= 150 and amid:
-            write_checkpoint(tmp_path / "checkpoint", whole.state_dict(), {})
-            later.clear()
-            saved = float(agents_of(whole)[0].guide.adjacency.trained)
-    assert saved == 1.0
-    resumed = built(stack(top))
-    resumed.load_state_dict(read_checkpoint(tmp_path / "checkpoint").state)
-    resumed_records = [learned(record) for record in resumed.improve()]
-    assert [each for each in resumed_records if "train/actor_loss" in each] == [
+        if later is not None:
+            later.append(learned(record))
+        elif record.environment_steps >= moment and is_amid(whole):
+            later = []
+            with TemporaryDirectory() as folder:
+                write_checkpoint(Path(folder) / "checkpoint", whole.state_dict(), {})
+                resumed.load_state_dict(read_checkpoint(Path(folder) / "checkpoint").state)
+    assert later is not None
+    found = [learned(record) for record in resumed.improve()]
+    assert [each for each in found if "train/actor_loss" in each] == [
         each for each in later if "train/actor_loss" in each
     ]
     assert_same_state(whole.state_dict(), resumed.state_dict())
     whole.close()
     resumed.close()
+
+
+@settings(max_examples=2, deadline=None, phases=[Phase.generate])
+@given(params=guided_stacks())
+def test_a_guide_of_no_weight_changes_nothing(params):
+    top, low = params.levels
+    guide = top.agent.guide
+    landmarks = guide.landmarks and replace(guide.landmarks, weight=0.0)
+    weightless = SubGoalGuideParameters(
+        adjacency=replace(guide.adjacency, weight=0.0), landmarks=landmarks
+    )
+    networks = []
+    for each in (weightless, None):
+        levels = (replace(top, agent=replace(top.agent, guide=each)), low)
+        manager = built(replace(params, levels=levels))
+        manager.run()
+        learners = [agent.learner for agent in agents_of(manager)]
+        networks.append([each.online for one in learners for each in one.networks.values()])
+        manager.close()
+    for mine, other in zip(*networks, strict=True):
+        assert torch.equal(mine, other)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
+@pytest.mark.timeout(280)
+@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
+def test_compiled_equals_eager_to_rounding(ran):
+    before, low_before = agents_of(ran[0])
+
+    def trained(mode):
+        other = built(stack(top_agent(update_mode=mode)))
+        agent, low = agents_of(other)
+        low.load_state_dict(low_before.state_dict())
+        agent.memory.load_state_dict(before.memory.state_dict())
+        agent.guide.load_state_dict(before.guide.state_dict())
+        assert agent.learner.engine.mode == mode
+        adjacency = agent.guide.adjacency
+        adjacency.network.online.mul_(5)  # farther than the margin
+        for number in range(6):
+            adjacency.trained.fill_(number > 1)  # neither may be compiled in
+            if number == 4:
+                adjacency.network.online.mul_(1.5)
+            agent.learn_from_batch(agent.memory.sample(8))
+        other.close()
+        return agent.learner.networks["actor"].online, agent.learner.engine.drain_metrics()
+
+    (found, metrics), (expected, others) = trained("compiled"), trained("eager")
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=2e-5)
+    assert metrics == pytest.approx(others, rel=1e-3, abs=1e-4)
+    assert metrics["landmark_loss"] > 0
 
 
 def test_the_log_tells_of_both(ran):

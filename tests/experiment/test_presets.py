@@ -165,6 +165,14 @@ def test_wrong_types_and_names_in_a_preset_are_reported_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+def test_steps_that_a_preset_does_not_use_are_refused(write: Callable[[str], Path]) -> None:
+    source = PARTS.format(line="", schedule="training=500", algorithm="")
+    preset = load(write(source.replace("graph_manager()", "graph_manager(steps: int = 500)")))
+    assert preset.configure({"steps": 500}).parameters.schedule.training == EnvironmentSteps(500)
+    with pytest.raises(ConfigurationError, match="does not use its argument 'steps'"):
+        preset.configure({"steps": 600})
+
+
 def test_a_class_of_the_preset_is_named_by_its_module(write: Callable[[str], Path]) -> None:
     line = "environment = GymnasiumParameters(level=Own)"
     path = write(PARTS.format(line=line, schedule="", algorithm=""))
