@@ -19,6 +19,7 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Learner
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.angles import wrapped
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -294,7 +295,7 @@ class SubGoalCorrection:
 
     def candidates(self, sent: FloatArray, low: LowSteps) -> FloatArray:
         """Sub-goals to choose from, [K, B, G]: sent, achieved, K - 2 around the latter."""
-        achieved = self._turned(low.observation[GOAL_KEY][low.first] - low.left)
+        achieved = wrapped(low.observation[GOAL_KEY][low.first] - low.left, self.goal.angles)
         noise = self._rng.standard_normal(
             (self._params.candidates - 2, *sent.shape), dtype=np.float32
         )
@@ -317,7 +318,8 @@ class SubGoalCorrection:
         # A goal is kept where it is while the state moves: candidates that lie apart at the first
         # step do so by as much at all others, whatever the level below observes of its state.
         targets = self.goal.target(candidates, seen)
-        left = self._turned(low.observation[GOAL_KEY] + (targets - targets[0])[:, low.decision])
+        moved = low.observation[GOAL_KEY] + (targets - targets[0])[:, low.decision]
+        left = wrapped(moved, self.goal.angles)
         count, steps, size = left.shape
         observation = {
             key: left.reshape(count * steps, size)
@@ -350,14 +352,6 @@ class SubGoalCorrection:
         """Go on bit for bit where the saved one stood."""
         load_generator_state(self._rng, state["generator"])
         self._counts[:] = state["counts"]
-
-    def _turned(self, change: FloatArray) -> FloatArray:
-        """Changes [..., G] with angles within half a turn."""
-        angles = list(self.goal.angles)
-        if angles:
-            turned = change[..., angles]
-            change[..., angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
-        return change
 
 
 def correctable(place: LevelPlace) -> LevelBelow:

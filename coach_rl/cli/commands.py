@@ -6,6 +6,7 @@ from contextlib import closing
 from coach_rl.cli.check import check_environment, level_parameters
 from coach_rl.cli.describe import describe_preset
 from coach_rl.cli.flag_overrides import environment_of, overrides_of
+from coach_rl.cli.resume import fork_command, newest_run, resume_command
 from coach_rl.cli.run_report import console_of, video_parameters
 from coach_rl.cli.settings import (
     CheckEnvironment,
@@ -19,7 +20,7 @@ from coach_rl.cli.settings import (
     Train,
 )
 from coach_rl.cli.shell import short
-from coach_rl.cli.train import configured, fork_command, newest_run, resume_command, train_command
+from coach_rl.cli.train import configured, train_command
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.distributed.torch_processes import is_started_by_torchrun, joined_processes

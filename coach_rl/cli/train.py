@@ -1,10 +1,9 @@
-"""The commands that train: train, resume, fork."""
+"""The command that trains a preset."""
 
 from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 
-from coach_rl.cli.flag_overrides import inspecting, overrides_of, run_changes, tracked, with_flags
+from coach_rl.cli.flag_overrides import overrides_of, tracked
 from coach_rl.cli.run_report import (
     SaysHowToResume,
     audience_of,
@@ -12,21 +11,15 @@ from coach_rl.cli.run_report import (
     console_sink,
     video_parameters,
 )
-from coach_rl.cli.settings import Fork, Output, Resume, Train
-from coach_rl.cli.shell import short
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.cli.settings import Output, Train
 from coach_rl.core.inspection import parse_inspections
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.process_group import ProcessGroup
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.adaptations import inspected
-from coach_rl.experiment.data_parallel import follow_experiment, follow_resumed
-from coach_rl.experiment.finding_runs import runs_in
-from coach_rl.experiment.fork import fork_experiment
+from coach_rl.experiment.data_parallel import follow_experiment
 from coach_rl.experiment.manifest import Origin
-from coach_rl.experiment.override_text import parse_overrides
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.run_settings import RunSettings
 from coach_rl.experiment.runner import DEFAULT_ROOT, run_experiment
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -66,71 +59,11 @@ def train_command(train: Train, command: tuple[str, ...], group: ProcessGroup) -
             name=train.experiment_name or preset.reference.name,
             root=train.experiment_path or DEFAULT_ROOT,
             origin=Origin(preset=preset, panel=preset.panel_values(given), command=command),
-            settings=_run_settings(train.output),
+            settings=run_settings(train.output),
             audience=audience_of(train.output, console, going_on),
             group=group,
         )
     return conclude(train.output, result, group)
-
-
-def resume_command(resume: Resume, command: tuple[str, ...], group: ProcessGroup) -> int:
-    """Continue a run; the exit code."""
-    run = newest_run(resume.run)
-    changes = tracked(run_changes(resume.length, resume.keeping), resume.tracker)
-    changes = inspecting(changes, resume.inspect)
-    if resume.on is not None:
-        changes["collection.on"] = resume.on
-    going_on = SaysHowToResume(group, run)
-    if group.rank > 0:
-        with going_on:
-            follow_resumed(
-                run,
-                changes=changes,
-                **vars(resume.opening),
-                restart_episodes=resume.restart_episodes,
-                group=group,
-                on_start=going_on.note,
-                profile=resume.output.profile,
-            )
-        return 0
-    with going_on, closing(console_sink(resume.output)) as console:
-        result = resume_experiment(
-            run,
-            changes=changes,
-            **vars(resume.opening),
-            drop_later=resume.drop_later,
-            restart_episodes=resume.restart_episodes,
-            command=command,
-            settings=_run_settings(resume.output),
-            audience=audience_of(resume.output, console, going_on),
-            group=group,
-        )
-    return conclude(resume.output, result, group)
-
-
-def fork_command(fork: Fork, command: tuple[str, ...]) -> int:
-    """Begin a run where another one is; the exit code."""
-    if not fork.experiment_name:
-        raise ConfigurationError(
-            "a fork needs a name of its own, for the folder above it: --as NAME"
-        )
-    going_on = SaysHowToResume(ONE_PROCESS)
-    overrides = parse_overrides(fork.custom_parameter)
-    overrides = with_flags(overrides, run_changes(fork.length, fork.keeping))
-    with going_on, closing(console_sink(fork.output)) as console:
-        result = fork_experiment(
-            newest_run(fork.run),
-            name=fork.experiment_name,
-            root=fork.experiment_path,
-            overrides=inspecting(tracked(overrides, fork.tracker), fork.inspect),
-            seed=fork.seed,
-            **vars(fork.opening),
-            restart_episodes=fork.restart_episodes,
-            command=command,
-            settings=_run_settings(fork.output),
-            audience=audience_of(fork.output, console, going_on),
-        )
-    return conclude(fork.output, result, ONE_PROCESS)
 
 
 def configured(
@@ -143,17 +76,8 @@ def configured(
     return inspected(graph_manager, parse_inspections(inspections))
 
 
-def newest_run(run: Path) -> Path:
-    """The newest run of a folder of runs, which is said; any other path as it is."""
-    runs = runs_in(run)
-    if not runs:
-        return run
-    which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
-    print(f"{which} in {short(run.absolute())}: {runs[-1].name}")
-    return runs[-1]
-
-
-def _run_settings(output: Output) -> RunSettings:
+def run_settings(output: Output) -> RunSettings:
+    """The settings of a run, by the flags of its files and films."""
     return RunSettings(
         tensorboard=not output.no_tensorboard,
         histograms=None if output.histograms is None else EnvironmentSteps(output.histograms),

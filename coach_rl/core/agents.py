@@ -32,7 +32,7 @@ class RowState(Stateful, Protocol):
 
 
 Rows = TypeVar("Rows", bound=RowState)
-Drawn = TypeVar("Drawn", bound=RowState, contravariant=True)
+Held = TypeVar("Held", bound=RowState, contravariant=True)
 
 
 @runtime_checkable
@@ -164,16 +164,16 @@ class ExploringAgent(Protocol):
 
 
 @runtime_checkable
-class PlanningAgent(Protocol):
+class PlanningAgent(Protocol[Held]):
     """An agent that plans its decisions."""
 
-    def planning(self, row_state: Any) -> dict[str, float]:
+    def planning(self, row_state: Held) -> dict[str, float]:
         """Return figures of its plans for a stack since the last call; names in docs/metrics.md."""
         ...
 
 
 @runtime_checkable
-class ProposingAgent(Protocol):
+class ProposingAgent(Protocol[Held]):
     """An agent that has alternatives to the decision it has just made.
 
     alternatives = agent.new_rows(num_envs * count, seed)   # rows i * count and on are row i's
@@ -188,7 +188,7 @@ class ProposingAgent(Protocol):
         ...
 
     def propose(
-        self, row_state: Any, alternatives: Any, request: ActionRequest, clock: Clock
+        self, row_state: Held, alternatives: Held, request: ActionRequest, clock: Clock
     ) -> Array:
         """Other actions [R, count, ...] than `act` chose for this request, the best first.
 
@@ -196,16 +196,16 @@ class ProposingAgent(Protocol):
         """
         ...
 
-    def adopt(self, row_state: Any, alternatives: Any, rows: IntArray, numbers: IntArray) -> None:
+    def adopt(self, row_state: Held, alternatives: Held, rows: IntArray, numbers: IntArray) -> None:
         """Let these rows [R] have decided for their alternatives of these numbers [R]."""
         ...
 
 
 @runtime_checkable
-class ForkLearner(Protocol):
+class ForkLearner(Protocol[Held]):
     """An agent that learns from decisions that were only tried, in a fork of the simulator."""
 
-    def observe_fork(self, row_state: Any, rows: IntArray, below: Array) -> None:
+    def observe_fork(self, row_state: Held, rows: IntArray, below: Array) -> None:
         """Learn what came of the decisions that these rows hold.
 
         Args:
@@ -217,11 +217,11 @@ class ForkLearner(Protocol):
 
 
 @runtime_checkable
-class EndingAgent(Protocol):
+class EndingAgent(Protocol[Held]):
     """An agent that decides itself where its option ends."""
 
     def ends(
-        self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock
+        self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
     ) -> BoolArray:
         """Return where the option ends, [R] bool; called before `observe` of the same decisions.
 
@@ -287,13 +287,13 @@ class Learning(Protocol):
 
 
 @runtime_checkable
-class DrawnAgent(Protocol[Drawn]):
+class DrawnAgent(Protocol[Held]):
     """An agent with something to draw into the films of its level, such as the graph it plans on.
 
     It decides on goals of the level below.
     """
 
-    def marks(self, row_state: Drawn, row: int, place: GoalPlace) -> Sequence[Mark]:
+    def marks(self, row_state: Held, row: int, place: GoalPlace) -> Sequence[Mark]:
         """Return what to draw into a frame of a row.
 
         Args:

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.angles import turned_into, wrapped
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
@@ -22,7 +23,7 @@ class Verdict(NamedTuple):
     difference: FloatArray
     """[R, G] what is achieved minus the goal."""
     reward: FloatArray
-    """[R]."""
+    """[R] float64."""
     reached: BoolArray
     """[R]."""
     is_final: BoolArray
@@ -59,7 +60,7 @@ class GoalSpace:
     any bound to the other.
     """
     observed: Literal["absolute", "relative"] = "absolute"
-    """If True, the level's agent sees the goal's position or distance."""
+    """absolute: the level's agent sees the goal's position. relative: what is left to go."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
     reached_within: Literal["elements", "ball"] = "elements"
@@ -70,7 +71,7 @@ class GoalSpace:
     def __post_init__(self) -> None:
         sizes = {len(self.low), len(self.high), len(self.threshold)}
         require(
-            len(sizes) == 1 and len(self.low) > 0,
+            len(sizes) == 1,
             f"GoalSpace needs as many low, high and threshold elements, got {len(self.low)}, "
             f"{len(self.high)} and {len(self.threshold)}",
         )
@@ -89,9 +90,8 @@ class GoalSpace:
             f"got {self.angles}",
         )
         require(
-            self.reach is None
-            or (self.relative and len(self.reach) == len(self.low) and min(self.reach) > 0),
-            "GoalSpace.reach says for relative goals how far each element may go, above 0; "
+            self.reach is None or (self.relative and len(self.reach) == len(self.low)),
+            "GoalSpace.reach says for relative goals how far each element may go; "
             f"got {self.reach} for {len(self.low)} elements, relative={self.relative}",
         )
         require(
@@ -199,20 +199,8 @@ class GoalSpace:
         return self.asked_by(self.achieved(next_observation), observation)
 
     def turned(self, goal: FloatArray) -> FloatArray:
-        """The same goals [..., G]: angles out of bounds within half a turn of the bounds' middle.
-
-        Elements that are within the bounds, or no angles, stay as they are to the bit.
-        """
-        if not self.angles:
-            return goal
-        angles = list(self.angles)
-        low, high = (bound[angles] for bound in self._bounds)
-        values = goal[..., angles]
-        turns = np.round((values - (low + high) / 2) / (2 * np.pi))
-        within = (low <= values) & (values <= high)
-        goal = goal.copy()
-        goal[..., angles] = np.where(within, values, values - 2 * np.pi * turns)
-        return goal
+        """The same goals [..., G], angles out of bounds within them; see `angles.turned_into`."""
+        return turned_into(goal, self.angles, self._bounds)
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
         """Return the goals as the level's agent sees them, by observation key, float32 [R, G]."""
@@ -228,7 +216,7 @@ class GoalSpace:
 
     def difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Return achieved minus goal, angles within half a turn, [R, G]."""
-        return self._wrapped(self.achieved(observation) - goal)
+        return wrapped(self.achieved(observation) - goal, self.angles)
 
     def reached_at(self, difference: FloatArray) -> BoolArray:
         """Return which rows have a `difference` [R, G] that is small enough, [R] bool."""
@@ -252,31 +240,12 @@ class GoalSpace:
         """Judge the states of R rows by their goals."""
         difference = self.difference(goal, observation)
         reached = self.reached_at(difference)
-        return Verdict(difference, self.reward_at(difference, reached), reached, reached)
+        reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
+        return Verdict(difference, reward, reached, reached)
 
     def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Euclidean distance to the goal, float64 [R]."""
         return length_of(self.difference(goal, observation))
-
-    def reward_at(self, difference: FloatArray, reached: BoolArray) -> FloatArray:
-        """Return the reward of states with these differences, float64 [R].
-
-        Args:
-            difference: [R, G].
-            reached: What `reached_at` says of it, [R].
-        """
-        return -length_of(difference) if self.reward == "dense" else reached - 1.0
-
-    def goal_reward(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """Return the reward of a state under a goal, float64 [R]."""
-        return self.verdict(goal, observation).reward
-
-    def _wrapped(self, values: FloatArray) -> FloatArray:
-        """The values [..., G], their angles brought within half a turn of 0 in place."""
-        if self.angles:
-            turned = values[..., self.angles]
-            values[..., self.angles] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
-        return values
 
     @cached_property
     def _columns(self) -> slice | list[int]:

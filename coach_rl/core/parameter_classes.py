@@ -116,7 +116,7 @@ def _narrows(inherited: object, own: object) -> bool:
 
 
 @cache
-def _types(cls: Any) -> dict[str, tuple[object, ...]]:
+def _types(cls: type) -> dict[str, tuple[object, ...]]:
     """The declared types of every field: its own, then others with a range that it overrides."""
     bases = [declared_types(base) for base in cls.__mro__[1:] if _is_parameter_class(base)]
     return {

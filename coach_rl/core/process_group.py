@@ -8,7 +8,9 @@ others, who *follow*, before each tick what comes next.
 """
 
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+Value = TypeVar("Value")
 
 
 class Order(IntEnum):
@@ -68,7 +70,7 @@ class ProcessGroup(Protocol):
         """Wait for what the leading process announces."""
         ...
 
-    def gather(self, value: object) -> list[Any]:
+    def gather(self, value: Value) -> list[Value]:
         """Every process's value, by rank."""
         ...
 
@@ -89,7 +91,7 @@ class OneProcess:
         """Nobody leads."""
         raise AssertionError("a process on its own follows nobody")
 
-    def gather(self, value: object) -> list[Any]:
+    def gather(self, value: Value) -> list[Value]:
         """The value."""
         return [value]
 

@@ -1,8 +1,7 @@
 """The records that pass between the rooms: records of arrays, with one row per environment.
 
 Downwards goes a `Directive`, upwards an `EnvResponse`; a level passes its agent the `Outcome` of
-each decision; the agent answers an observation with an `ActionInfo`, and its memory keeps
-`Transition`s.
+each decision. What the agent keeps of it is in `transitions`.
 
 `rows` is always an index array: the environments that the other arrays belong to, in
 the same order. numpy up to the memory or the network's door, torch behind it.
@@ -168,16 +167,8 @@ class EnvResponse:
     ) -> "EnvResponse":
         """A simulator's answer to one step of these rows; works out `end` and `duration`.
 
-        Args:
-            rows: [R].
-            observation: [R, ...] each.
-            first_observation: [R, ...] each.
-            reward: [R].
-            terminated: [R].
-            truncated: [R].
-            info: [R, ...] each.
-            faults: Failures of simulators.
-            lost: [R] whether the row's simulator failed before the step was done; None: nowhere.
+        Rows that are `lost`, [R], had a simulator that failed before the step was done; None:
+        nowhere. The other arguments are the fields.
         """
         end = np.zeros(len(rows), np.uint8)
         if np.count_nonzero(terminated) or np.count_nonzero(truncated):  # rarely

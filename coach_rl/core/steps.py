@@ -97,7 +97,7 @@ class StepUnit(ABC):
         return other.count
 
 
-def require_unit(length: object, unit: type[StepUnit], name: str) -> None:
+def require_unit(length: object, unit: type[object], name: str) -> None:
     """Raise `ParameterError` where a length is a plain number, or of another unit."""
     example = EnvironmentSteps if unit is StepUnit else unit
     require(

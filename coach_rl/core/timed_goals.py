@@ -99,7 +99,7 @@ class TimedGoalSpace(GoalSpace):
     ) -> FloatArray:
         """The action [R, G + 1] that would have asked for what was achieved, when it was.
 
-        Any time in (duration - 1, duration] asks for that; this is the middle.
+        All times in (duration - 1, duration] ask for that; this is the middle.
         """
         goal = super().asked_in_hindsight(observation, next_observation, duration)
         time = np.minimum(duration, self.longest)[:, None] - 0.5

@@ -12,14 +12,13 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from coach_rl.core.errors import RunError
-from coach_rl.core.process_group import ONE_PROCESS, Announcement, Order, ProcessGroup
+from coach_rl.core.process_group import ONE_PROCESS, Announcement, Order, ProcessGroup, Value
 
 PATIENCE = timedelta(days=365)
 """Time that a process waits for the others; one that has ended is not waited for."""
@@ -55,7 +54,7 @@ class TorchProcesses:
             self._broadcast(text)
         return Announcement(Order(int(order)), seconds, bytes(text.tolist()).decode())
 
-    def gather(self, value: object) -> list[Any]:
+    def gather(self, value: Value) -> list[Value]:
         """Every process's value, by rank; usually in one exchange, as most are of a size."""
         data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         size = len(data).to_bytes(HEADER, "little")

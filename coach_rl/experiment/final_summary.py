@@ -1,5 +1,6 @@
 """The summary of a finished run: its final evaluation, its checkpoints, and what went wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.experiment.best_evaluation import Best
@@ -9,7 +10,7 @@ from coach_rl.experiment.provenance import now
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.telemetry.records import Evaluation
+from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 from coach_rl.telemetry.summary import Summary
 
 
@@ -60,3 +61,10 @@ def write_summary(folder: RunFolder, summary: Summary, best: Best | None, *, see
         "evaluated_episodes": evaluation_json(summary.evaluation)["episodes"],
     }
     write_json(folder.summary, plain_json(document))
+
+
+def as_final(record: LogRecord) -> LogRecord:
+    """A record of the final evaluation under names of its own: its starts are not those before."""
+    kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
+    scalars = {f"final_{name}": value for name, value in record.scalars.items()}
+    return replace(record, kind=kind, scalars=scalars)

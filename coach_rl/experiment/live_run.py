@@ -7,28 +7,27 @@ experiment's `divergence` says.
 """
 
 import signal
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CheckpointError, CoachWarning, DivergedError, RunError
-from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.core.errors import CheckpointError, DivergedError, RunError
+from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import final_evaluation
 from coach_rl.experiment.evaluation_process import EvaluationProcess
 from coach_rl.experiment.evidence import write_columns, write_evidence
-from coach_rl.experiment.final_summary import summary_of, write_summary
-from coach_rl.experiment.new_streams import with_new_streams
+from coach_rl.experiment.final_summary import as_final, summary_of, write_summary
+from coach_rl.experiment.rolling_back import can_roll_back, roll_back
 from coach_rl.experiment.run_files import file_sinks, service_sinks
 from coach_rl.experiment.run_folder import RunFolder
-from coach_rl.experiment.run_logs import planned_cuts
 from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
-from coach_rl.experiment.run_sinks import RunSinks, trouble
+from coach_rl.experiment.run_sinks import RunSinks
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.experiment.videos import Videos
+from coach_rl.experiment.write_failures import WriteFailures
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
@@ -53,8 +52,6 @@ class LiveRun:
     videos: Videos | None
     saved_at: int | None
     """Environment steps of the newest checkpoint; None where there is none."""
-    failures: dict[str, int] = field(default_factory=dict)
-    """Number of times that something could not be written, by what it was."""
     trust: tuple[str, ...] = ()
     """Modules whose code the run may use, besides those of the user's own runs."""
     evaluator: EvaluationProcess | None = None
@@ -63,6 +60,10 @@ class LiveRun:
     """Reason why the last attempt at a checkpoint failed; None if it did not."""
     profile: Profile | None = None
     """The profile, once the run is over; None where none was asked for."""
+
+    def __post_init__(self) -> None:
+        self.failures = WriteFailures(self.folder.path)
+        """The count of what could not be written."""
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""
@@ -126,52 +127,30 @@ class LiveRun:
                 try:
                     timed.write(self.profile, self.folder.path)
                 except OSError as error:
-                    what = f"the profile: {trouble(error, self.folder.path)}"
-                    self._note_failure("profiles", what)
+                    self.failures.note("profiles", "the profile", error)
 
     def _is_trained(self, sinks: RunSinks) -> bool:
         """Train to the end or to a stop; False if the run diverged and has been rolled back."""
         try:
             self._train(sinks)
         except DivergedError as error:
-            most = self.graph_manager.parameters.divergence.most_roll_backs
-            is_left = self.graph_manager.clock.roll_backs < most
-            can_go_back = is_left and list_checkpoints(self.folder.checkpoints)
-            if not (self._rolls_back and can_go_back):
+            if not (self._rolls_back and can_roll_back(self.graph_manager, self.folder)):
                 raise
-            self._roll_back(sinks, error)
+            done = self.graph_manager.clock.environment_steps
+            sinks.close()
+            if self.evaluator is not None:
+                self.evaluator.forget()
+            times = roll_back(
+                self.graph_manager, self.folder, self.keeper, self.task.seed, error=error
+            )
+            scalars = {"divergence/environment_steps": float(done), "divergence/roll_backs": times}
+            sinks.write(self._record("roll_back", scalars))
             return False
         return True
 
     @property
     def _rolls_back(self) -> bool:
         return self.graph_manager.parameters.divergence.response == "roll_back"
-
-    def _roll_back(self, sinks: RunSinks, error: DivergedError) -> None:
-        """Go back to the last checkpoint, as a resumed run does, with other random numbers."""
-        graph_manager, clock = self.graph_manager, self.graph_manager.clock
-        attempt, done = clock.roll_backs + 1, clock.environment_steps
-        checkpoint = read_checkpoint(find_checkpoint(self.folder.checkpoints))
-        sinks.close()
-        cuts = planned_cuts(self.folder.path, checkpoint)
-        self.keeper.restore(checkpoint)
-        for cut in cuts:
-            cut.make()
-        if self.evaluator is not None:
-            self.evaluator.forget()
-        names = ("roll back", attempt)
-        state = with_new_streams(checkpoint.state, seed=self.task.seed, names=names)
-        graph_manager.load_state_dict(state)
-        clock.roll_backs = attempt
-        most = graph_manager.parameters.divergence.most_roll_backs
-        warnings.warn(
-            f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
-            f"new random numbers ({attempt} of {most} times)",
-            CoachWarning,
-            stacklevel=2,
-        )
-        scalars = {"divergence/environment_steps": float(done), "divergence/roll_backs": attempt}
-        sinks.write(self._record("roll_back", scalars))
 
     def _train(self, sinks: RunSinks) -> None:
         resources, stop = ResourceSampler(), self.stop
@@ -241,9 +220,8 @@ class LiveRun:
                 raise CheckpointError("the run's folder has lost its manifest")
             self.keeper.save(reasons, record)
         except CheckpointError as error:
-            why = trouble(error, self.folder.path)
-            self.unsaved = f"the checkpoint at {steps:,} environment steps: {why}"
-            self._note_failure("checkpoints", self.unsaved)
+            what = f"the checkpoint at {steps:,} environment steps"
+            self.unsaved = self.failures.note("checkpoints", what, error)
             sinks.write(replace(said, kind="checkpoint_failed"))
             if is_there and not list_checkpoints(self.folder.checkpoints):
                 self.keeper.begin(record.environment_steps)  # that line may find no room either
@@ -254,19 +232,9 @@ class LiveRun:
         self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False
     ) -> None:
         """Write what was filmed until a record; a run continues without what fails."""
-        name = f"step_{record.environment_steps}"
-        if record.kind == "episode" or is_final:
-            path = self.folder.videos / f"{name}_training"
-            videos.write_training(path, is_last=is_final)
-        if record.kind == "evaluation":
-            videos.write(self.folder.videos / (f"{name}_final" if is_final else name))
-        if is_final:
-            videos.close()
+        videos.write_until(record, self.folder.videos, is_final=is_final)
         for path, error in videos.failures():
-            assert isinstance(error, Exception)
-            self._note_failure(
-                "videos", f"the video {path.name}: {trouble(error, self.folder.path)}"
-            )
+            self.failures.note("videos", f"the video {path.name}", error)
         for file in videos.written():
             name = str(file.relative_to(self.folder.path))
             sinks.write(replace(self._record("video"), text=name))
@@ -277,21 +245,14 @@ class LiveRun:
             try:
                 write_columns(self.folder.inspections / f"{record.name}.npz", record.columns)
             except OSError as error:
-                what = f"what was inspected: {trouble(error, self.folder.path)}"
-                self._note_failure("files of inspections", what)
-
-    def _note_failure(self, what: str, message: str) -> None:
-        """Count what could not be written; the first of a kind is said."""
-        if what not in self.failures:
-            warnings.warn(f"cannot write {message}; the run continues", CoachWarning, stacklevel=2)
-        self.failures[what] = self.failures.get(what, 0) + 1
+                self.failures.note("files of inspections", "what was inspected", error)
 
     def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
         clock = self.graph_manager.clock
         counted = {
             "updates skipped, for numbers that were not finite": clock.skipped_updates,
             "roll-backs, after the run had diverged": clock.roll_backs,
-            **{f"{what} that could not be written": count for what, count in self.failures.items()},
+            **self.failures.counted(),
         }
         return (*(f"{what}: {n:,}" for what, n in counted.items() if n), *sinks.incidents)
 
@@ -325,7 +286,7 @@ class LiveRun:
         except EvaluationStopped:
             return None
         for record in (*evaluation.levels, evaluation):
-            sinks.write(_as_final(record))
+            sinks.write(as_final(record))
         if self.videos is not None:
             self._film(self.videos, evaluation, sinks, is_final=True)
         summary = summary_of(
@@ -338,7 +299,7 @@ class LiveRun:
         try:
             write_summary(self.folder, summary, self.keeper.best, seed=self.task.seed)
         except OSError as error:
-            self._note_failure("summaries", f"the summary: {trouble(error, self.folder.path)}")
+            self.failures.note("summaries", "the summary", error)
         return summary
 
 
@@ -349,10 +310,3 @@ def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
     if not (taken := resources.sample_if_due()):
         return record
     return replace(record, scalars={**record.scalars, **taken})
-
-
-def _as_final(record: LogRecord) -> LogRecord:
-    """A record of the final evaluation under names of its own: its starts are not those before."""
-    kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
-    scalars = {f"final_{name}": value for name, value in record.scalars.items()}
-    return replace(record, kind=kind, scalars=scalars)

@@ -135,7 +135,7 @@ def _resolved(name: str, path: str) -> Any:
     return thing
 
 
-def constructor_fields(dataclass_type: Any) -> tuple[Field[object], ...]:
+def constructor_fields(dataclass_type: type) -> tuple[Field[object], ...]:
     """The fields a dataclass's constructor takes."""
     return tuple(field for field in fields(dataclass_type) if field.init)
 

@@ -31,7 +31,7 @@ class RunSinks:
         folder: The run's folder.
         files: What makes each sink that writes into it, by the file's name for people.
         audience: Further sinks, closed by whoever made them.
-        services: What makes each of the experiment's own sinks, by its name for people. Any error
+        services: What makes each of the experiment's own sinks, by its name for people. An error
             of theirs is one of writing.
     """
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, TrainingRecorder
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.video import VideoParameters
 from coach_rl.telemetry.video_writer import VideoWriter
 
@@ -55,6 +56,22 @@ class Videos:
         films = () if self._training is None else self._training.take_films(is_last=is_last)
         for film in films:
             self._writer.write(film, path)
+
+    def write_until(self, record: LogRecord, folder: Path, *, is_final: bool) -> None:
+        """Begin to write what was filmed until a record of the run.
+
+        Args:
+            record: An evaluation, the end of an episode, or another, for which there is nothing.
+            folder: Where to.
+            is_final: Whether the record is the last of the run; then all is written on return.
+        """
+        name = f"step_{record.environment_steps}"
+        if record.kind == "episode" or is_final:
+            self.write_training(folder / f"{name}_training", is_last=is_final)
+        if record.kind == "evaluation":
+            self.write(folder / (f"{name}_final" if is_final else name))
+        if is_final:
+            self.close()
 
     def written(self) -> list[Path]:
         """Return the files that have been written since the last call."""

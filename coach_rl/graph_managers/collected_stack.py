@@ -6,20 +6,27 @@ What is left out is choosing actions and stepping simulators.
 """
 
 import pickle
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from coach_rl.core.agents import HoldingAgent, PacedAgent
-from coach_rl.core.clock import Phase
+from coach_rl.core.activity import OnActivity
+from coach_rl.core.agents import AnyAgent, HoldingAgent, PacedAgent
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import EnvResponse
+from coach_rl.core.signals import SignalChannel
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.graph_managers.stacking import AgentSource, build_stack
+from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.graph_managers.worker_blocks import Blocks
 
 
@@ -86,7 +93,59 @@ class CollectedStack(Stack):
         return min([collection.ticks, *(-(-pace // self.num_envs) for pace in paces)])
 
 
-def check_collection(stack: CollectedStack) -> None:
+def build_collected_stack(
+    parameters: GraphParameters,
+    task: TaskParameters,
+    *,
+    agents: AgentSource,
+    clock: Clock,
+    channel: SignalChannel,
+    opened: ExitStack,
+    on_activity: OnActivity,
+) -> CollectedStack:
+    """Start workers, and build the levels that learn from what they collect.
+
+    Args:
+        parameters: The experiment.
+        task: What is known only when a run starts.
+        agents: Where each level's agent comes from.
+        clock: Phase and counters of training.
+        channel: What carries the agents' signals.
+        opened: Ends the workers.
+        on_activity: Called with what takes long.
+
+    Raises:
+        ConfigurationError: Workers cannot collect for an agent as they are asked to.
+    """
+    on_activity(f"starting {parameters.collection.workers:,} workers")
+    blocks = Blocks(parameters, task)
+    on_activity("")
+    opened.callback(blocks.close)
+
+    def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
+        agent = agents(index, spaces)
+        if isinstance(agent, HoldingAgent):
+            agent.hold_statistics()
+        return agent
+
+    stack = build_stack(
+        parameters.levels,
+        blocks,
+        agent=holding,
+        clock=clock,
+        seed=task.seed,
+        purpose="training",
+        signals=StackSignals(params=parameters.signals, channel=channel, num_envs=blocks.num_envs),
+        discount=parameters.reward_discount,
+    )
+    collected = CollectedStack(
+        levels=stack.levels, clock=clock, signals=stack.signals, parameters=parameters
+    )
+    _check_collection(collected)
+    return collected
+
+
+def _check_collection(stack: CollectedStack) -> None:
     """Raise `ConfigurationError` where workers cannot collect for an agent as they are asked to."""
     collection: CollectionParameters = stack.parameters.collection
     for level in stack.levels:

@@ -10,6 +10,7 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.level_manager import LevelManager
+from coach_rl.levels.spaces import agent_spaces
 
 
 def describe_stack(
@@ -28,7 +29,7 @@ def describe_stack(
     """
     lines: list[str] = []
     for depth, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
-        spaces = level.agent_spaces()
+        spaces = agent_spaces(level.environment.spaces, params.goal_space)
         below = described[depth + 1] if depth + 1 < len(described) else None
         about = [
             f"level {level.name}: {params.agent.name}",

@@ -8,24 +8,15 @@ graph.agents["main"]                            # by the level's name
 graph.close()
 """
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.agents import AnyAgent, ExploringAgent
+from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import (
-    CheckpointError,
-    CoachWarning,
-    ConfigurationError,
-    EnvironmentFault,
-    SpaceError,
-)
-from coach_rl.core.interfaces import (
-    ReplayedEnvironment,
-)
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.seeding import integer_seed
@@ -37,7 +28,8 @@ from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpis
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
-from coach_rl.graph_managers.restoring import obstacle_to_restoring
+from coach_rl.graph_managers.restoring import OpenEpisodes
+from coach_rl.graph_managers.sampling import require_exploring
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_builder import StackBuilder
 from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
@@ -104,8 +96,6 @@ class Graph:
             parameters, self.task, group=group, on_activity=on_activity, channel=channel
         )
         self._training: Stack | None = None
-        self._obstacle: str | None = None
-        self._has_probed = False
         with ExitStack() as opened, torch_settings(self.task):
             builder = StackBuilder(
                 parameters,
@@ -155,6 +145,17 @@ class Graph:
             )
         return self._training
 
+    @cached_property
+    def _episodes(self) -> OpenEpisodes:
+        return OpenEpisodes(
+            self.training,
+            self.tracker,
+            environment=self._parameters.environment,
+            seed=self.task.seed,
+            processes=self._group.size,
+            on_activity=self.on_activity,
+        )
+
     @property
     def stacks(self) -> tuple[Stack, ...]:
         """The stack that trains, where there is one, and that of evaluations."""
@@ -175,7 +176,8 @@ class Graph:
             CoachWarning: Some agents do not.
         """
         if sampling:
-            self._require_exploring()
+            agents = [self._agents.built[level.name] for level in self.levels]
+            require_exploring(self.levels, agents, self.clock)
         self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
         self.evaluation.clock.samples = sampling
 
@@ -217,56 +219,22 @@ class Graph:
 
     @property
     def obstacle_to_restoring(self) -> str | None:
-        """Reason why open training episodes cannot be saved; None where nothing is found.
-
-        Where there is something, states are saved without them, and a run that continues from such
-        a state begins them anew. Found out once, which may take a second or two.
-        """
-        if not self._has_probed:
-            simulators = self.training.simulators
-            self._obstacle = obstacle_to_restoring(simulators, self._parameters.environment)
-            self._has_probed = True
-        return self._obstacle
+        """See `OpenEpisodes.obstacle`."""
+        return self._episodes.obstacle
 
     def state_dict(self) -> State:
         """Agents, training environments, counters and open episodes."""
-        obstacle = self.obstacle_to_restoring
         return {
             "agents": {name: agent.state_dict() for name, agent in self.agents.items()},
-            "training": self.training.state_dict(with_simulators=obstacle is None),
-            "tracker": self.tracker.state_dict(),
-            "obstacle_to_restoring": obstacle,
+            **self._episodes.state_dict(),
             "level_phases": self.phases.state_dict(),
-            **({"processes": self._group.size} if self._group.size > 1 else {}),
         }
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
-        """Go on from a state of an equally built graph.
-
-        Where open episodes were not saved they begin anew, which a `CoachWarning` says.
-
-        Args:
-            state: What `state_dict` returned.
-            restart_episodes: Whether to begin open episodes anew where they were saved, too.
-
-        Raises:
-            CheckpointError: The environments could not be led back to where they were saved.
-        """
-        training = self.training
-        if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
-            self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
+        """Go on from a state of an equally built graph; see `OpenEpisodes.load_state_dict`."""
         self.load_agents(state)
-        self.tracker.load_state_dict(state["tracker"])
-        self.phases.load_state_dict(state.get("level_phases", {}))  # nor is this
-        reason, saved_by = self._obstacle, state.get("processes", 1)
-        if reason is None and saved_by != self._group.size:
-            reason = f"{saved_by} processes shared them out when they were saved, now "
-            reason += "one has them all" if self._group.size == 1 else f"{self._group.size} do"
-        if restart_episodes or reason is not None:
-            training.load_state_dict(state["training"], with_simulators=False)
-            self._restart_episodes(reason or "as asked for")
-        else:
-            self._restore(state["training"])
+        self.phases.load_state_dict(state.get("level_phases", {}))  # not in earlier versions
+        self._episodes.load_state_dict(state, restart_episodes=restart_episodes)
 
     def load_agents(self, state: State) -> None:
         """Load agents, with their filters, and counters of a saved state; no environments."""
@@ -277,55 +245,6 @@ class Graph:
     def close(self) -> None:
         """Close the environments; harmless when repeated."""
         self._opened.close()
-
-    def _require_exploring(self) -> None:
-        still = []
-        for level in self.levels:
-            agent = self._agents.built[level.name]
-            is_frozen = level.frozen or self.clock.levels.get(level.name) is Phase.TEST
-            if is_frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
-                still.append(f"agent '{level.agent.name}' of level '{level.name}'")
-        if len(still) == len(self.levels):
-            raise ConfigurationError(
-                f"there is nothing to sample: {' and '.join(still)} explored nothing in training, "
-                "and act the same greedily; evaluate without sampling"
-            )
-        if still:
-            warnings.warn(
-                f"{' and '.join(still)} explored nothing in training, and act greedily here, too",
-                CoachWarning,
-                stacklevel=4,
-            )
-
-    def _restore(self, state: State) -> None:
-        """Lead levels and training environments back to where they were saved."""
-        steps = int(self.tracker.lengths.sum())
-        if steps and isinstance(self.training.simulators, ReplayedEnvironment):
-            self.on_activity(f"replaying {steps:,} steps of open episodes")
-        try:
-            self.training.load_state_dict(state)
-        except (CheckpointError, EnvironmentFault) as error:
-            raise CheckpointError(
-                f"the open training episodes cannot be restored: {error}; resume with "
-                "--restart_episodes (restart_episodes=True) to begin them anew: agents, memories "
-                "and counters continue as they were saved"
-            ) from error
-        finally:
-            self.on_activity("")
-
-    def _restart_episodes(self, reason: str) -> None:
-        """Begin the training episodes anew, from seeds that belong to this point of the run."""
-        steps, count = int(self.tracker.lengths.sum()), self.training.num_envs
-        warnings.warn(
-            f"the {count:,} open training episodes ({steps:,} steps) begin anew, so the numbers "
-            f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "
-            "exploration and counters continue exactly",
-            CoachWarning,
-            stacklevel=4,
-        )
-        place = f"restart at {self.clock.environment_steps}"
-        self.training.restart(integer_seed(self.task.seed, "training", "environment", place))
-        self.tracker.restart()
 
 
 def _check_same_spaces(training: Stack, evaluation: Stack) -> None:

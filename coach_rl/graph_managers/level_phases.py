@@ -6,6 +6,8 @@ it warms up, in TEST while it is frozen.
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
@@ -75,7 +77,8 @@ class LevelPhases:
         changed = {name: phase for name, phase in now.items() if phase is not before[name]}
         for name, phase in changed.items():
             if phase is Phase.TEST:
-                named[name].freeze()
+                level = named[name]  # what it does later does not go on from what it did before
+                level.agent.cut_off(level.agent_rows, np.arange(level.num_envs), clock)
         return changed
 
     def metrics(self, clock: Clock) -> dict[str, float]:

@@ -1,7 +1,19 @@
-"""The test of whether open episodes can be saved and restored."""
+"""Open training episodes, as they are saved and restored, or begun anew where that cannot be."""
 
-from coach_rl.core.errors import CheckpointError
-from coach_rl.core.interfaces import Environment, EnvironmentParameters, ProbedParameters
+import warnings
+
+from coach_rl.core.activity import OnActivity
+from coach_rl.core.errors import CheckpointError, CoachWarning, EnvironmentFault
+from coach_rl.core.interfaces import (
+    Environment,
+    EnvironmentParameters,
+    ProbedParameters,
+    ReplayedEnvironment,
+)
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.state import State
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker
+from coach_rl.graph_managers.stack import Stack
 
 
 def obstacle_to_restoring(
@@ -20,3 +32,108 @@ def obstacle_to_restoring(
     except CheckpointError as error:
         return str(error)
     return parameters.obstacle_to_restoring() if isinstance(parameters, ProbedParameters) else None
+
+
+class OpenEpisodes:
+    """The open training episodes of a graph.
+
+    Args:
+        training: The stack that trains.
+        tracker: What counts its episodes.
+        environment: The parameters of its environment.
+        seed: The run's.
+        processes: Number of processes that share out the rows.
+        on_activity: Called with what takes long.
+    """
+
+    def __init__(
+        self,
+        training: Stack,
+        tracker: EpisodeTracker,
+        *,
+        environment: EnvironmentParameters,
+        seed: int,
+        processes: int,
+        on_activity: OnActivity,
+    ) -> None:
+        self._training, self._tracker, self._environment = training, tracker, environment
+        self._seed, self._processes, self._on_activity = seed, processes, on_activity
+        self._obstacle: str | None = None
+        self._has_probed = False
+
+    @property
+    def obstacle(self) -> str | None:
+        """Reason why open training episodes cannot be saved; None where nothing is found.
+
+        Where there is something, states are saved without them, and a run that continues from such
+        a state begins them anew. Found out once, which may take a second or two.
+        """
+        if not self._has_probed:
+            self._obstacle = obstacle_to_restoring(self._training.simulators, self._environment)
+            self._has_probed = True
+        return self._obstacle
+
+    def state_dict(self) -> State:
+        """Training environments, their levels and their episodes."""
+        obstacle = self.obstacle
+        return {
+            "training": self._training.state_dict(with_simulators=obstacle is None),
+            "tracker": self._tracker.state_dict(),
+            "obstacle_to_restoring": obstacle,
+            **({"processes": self._processes} if self._processes > 1 else {}),
+        }
+
+    def load_state_dict(self, state: State, *, restart_episodes: bool) -> None:
+        """Go on from a saved state.
+
+        Where open episodes were not saved they begin anew, which a `CoachWarning` says.
+
+        Args:
+            state: What `state_dict` returned.
+            restart_episodes: Whether to begin open episodes anew where they were saved, too.
+
+        Raises:
+            CheckpointError: The environments could not be led back to where they were saved.
+        """
+        if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
+            self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
+        self._tracker.load_state_dict(state["tracker"])
+        reason, saved_by = self._obstacle, state.get("processes", 1)
+        if reason is None and saved_by != self._processes:
+            reason = f"{saved_by} processes shared them out when they were saved, now "
+            reason += "one has them all" if self._processes == 1 else f"{self._processes} do"
+        if restart_episodes or reason is not None:
+            self._training.load_state_dict(state["training"], with_simulators=False)
+            self._restart(reason or "as asked for")
+        else:
+            self._restore(state["training"])
+
+    def _restore(self, state: State) -> None:
+        """Lead levels and training environments back to where they were saved."""
+        steps = int(self._tracker.lengths.sum())
+        if steps and isinstance(self._training.simulators, ReplayedEnvironment):
+            self._on_activity(f"replaying {steps:,} steps of open episodes")
+        try:
+            self._training.load_state_dict(state)
+        except (CheckpointError, EnvironmentFault) as error:
+            raise CheckpointError(
+                f"the open training episodes cannot be restored: {error}; resume with "
+                "--restart_episodes (restart_episodes=True) to begin them anew: agents, memories "
+                "and counters continue as they were saved"
+            ) from error
+        finally:
+            self._on_activity("")
+
+    def _restart(self, reason: str) -> None:
+        """Begin the training episodes anew, from seeds that belong to this point of the run."""
+        steps, count = int(self._tracker.lengths.sum()), self._training.num_envs
+        warnings.warn(
+            f"the {count:,} open training episodes ({steps:,} steps) begin anew, so the numbers "
+            f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "
+            "exploration and counters continue exactly",
+            CoachWarning,
+            stacklevel=5,
+        )
+        place = f"restart at {self._training.clock.environment_steps}"
+        self._training.restart(integer_seed(self._seed, "training", "environment", place))
+        self._tracker.restart()

@@ -6,7 +6,7 @@ process. Processes answer together: what one has heard, all have.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -103,7 +103,8 @@ class SharedEnvironment:
             answer = ask()
         except CoachError as raised:
             error = raised
-        answers = self._group.gather((answer, None if error is None else str(error)))
+        said = None if error is None else str(error)
+        answers: list[tuple[Any, str | None]] = self._group.gather((answer, said))
         if error is not None:
             raise error
         for rank, (_, message) in enumerate(answers):

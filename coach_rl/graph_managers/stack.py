@@ -1,4 +1,4 @@
-"""Building the levels of an experiment on top of one set of environments."""
+"""Levels above one set of environments, which make their ticks together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -117,7 +117,7 @@ class Stack:
     def restart(self, seed: int) -> None:
         """Give up all open episodes and begin others, with these seeds; the rest continues."""
         for level in self.levels:
-            level.restart()
+            level.agent.restart_rows(level.agent_rows)
         self.reset(seed)
 
     def close(self) -> None:

@@ -3,14 +3,12 @@
 from contextlib import ExitStack
 
 from coach_rl.core.activity import OnActivity
-from coach_rl.core.agents import AnyAgent, HoldingAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import DrawableParameters, EnvironmentParameters
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.signals import SignalChannel
-from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.graph_managers.collected_stack import CollectedStack, check_collection
+from coach_rl.graph_managers.collected_stack import build_collected_stack
 from coach_rl.graph_managers.forks import Forks
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
@@ -18,7 +16,6 @@ from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.graph_managers.stacking import AgentSource, build_stack
 from coach_rl.graph_managers.task import TaskParameters
-from coach_rl.graph_managers.worker_blocks import Blocks
 
 
 class StackBuilder:
@@ -54,7 +51,20 @@ class StackBuilder:
         """The stack that trains, on environments of this process or on what workers collect."""
         parameters = self._parameters
         if parameters.collection.workers:
-            return self._collected(clock)
+            if self._group.size > 1:
+                raise ConfigurationError(
+                    "a run that learns in several processes collects in each of them; leave out "
+                    "--workers (collection.workers), or torchrun"
+                )
+            return build_collected_stack(
+                parameters,
+                self._task,
+                agents=self._agents,
+                clock=clock,
+                channel=self._channel,
+                opened=self._opened,
+                on_activity=self._on_activity,
+            )
         environment = _drawn(parameters.environment, is_drawn=is_drawn)
         return self._stack("training", environment, parameters.num_envs, clock, self._group)
 
@@ -92,41 +102,6 @@ class StackBuilder:
             discount=self._parameters.reward_discount,
             forks=Forks(environment=environment, opened=self._opened, channel=self._channel),
         )
-
-    def _collected(self, clock: Clock) -> CollectedStack:
-        """The levels that train, on what workers collect."""
-        parameters = self._parameters
-        if self._group.size > 1:
-            raise ConfigurationError(
-                "a run that learns in several processes collects in each of them; leave out "
-                "--workers (collection.workers), or torchrun"
-            )
-        self._on_activity(f"starting {parameters.collection.workers:,} workers")
-        blocks = Blocks(parameters, self._task)
-        self._on_activity("")
-        self._opened.callback(blocks.close)
-
-        def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
-            agent = self._agents(index, spaces)
-            if isinstance(agent, HoldingAgent):
-                agent.hold_statistics()
-            return agent
-
-        stack = build_stack(
-            parameters.levels,
-            blocks,
-            agent=holding,
-            clock=clock,
-            seed=self._task.seed,
-            purpose="training",
-            signals=self._signals(blocks.num_envs),
-            discount=parameters.reward_discount,
-        )
-        collected = CollectedStack(
-            levels=stack.levels, clock=clock, signals=stack.signals, parameters=parameters
-        )
-        check_collection(collected)
-        return collected
 
     def _signals(self, num_envs: int) -> StackSignals:
         return StackSignals(

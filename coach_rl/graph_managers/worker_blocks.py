@@ -13,7 +13,15 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
 from coach_rl.core.profiling import TimedCall
-from coach_rl.core.records import Action, BoolArray, Directive, EnvResponse, Fault, IntArray
+from coach_rl.core.records import (
+    Action,
+    BoolArray,
+    Directive,
+    EnvResponse,
+    Fault,
+    IntArray,
+    Observation,
+)
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -52,7 +60,7 @@ class Block:
     """Times it was lost since it last replied."""
     replaced: int = 0
     """Times it was replaced in the whole run."""
-    shown: dict[str, Any] = field(default_factory=dict)
+    shown: Observation = field(default_factory=dict)
     """The last observation of its rows, [R, ...] each."""
 
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 
 from coach_rl.core.errors import (
     CheckpointError,
@@ -57,7 +57,7 @@ class WorkerTraceback(Exception):
 class Reply:
     """The result of a call; can be sent from any process."""
 
-    result: Any = None
+    result: object = None
     warnings: tuple[str, ...] = ()
     failure: tuple[type[CoachError], str, str] | None = None
     """Kind, message and traceback of an error; None where there was none."""
@@ -92,7 +92,7 @@ class Served:
     def __init__(self) -> None:
         self._worker: BlockWorker | None = None
 
-    def answer(self, verb: str, arguments: tuple[Any, ...]) -> Reply:
+    def answer(self, verb: str, arguments: tuple[object, ...]) -> Reply:
         """Call a method, `begin` first; errors and warnings are part of the reply."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CoachWarning)
@@ -107,9 +107,10 @@ class Served:
         said = (str(each.message) for each in caught if issubclass(each.category, CoachWarning))
         return Reply(result=result, warnings=tuple(said), failure=failure)
 
-    def _call(self, verb: str, arguments: tuple[Any, ...]) -> object:
+    def _call(self, verb: str, arguments: tuple[object, ...]) -> object:
         if verb == "begin":
             (luggage,) = arguments
+            assert isinstance(luggage, Luggage)
             self._worker = BlockWorker(_unpacked(luggage))
             return os.getpid(), self._worker.spaces
         assert self._worker is not None
@@ -165,7 +166,7 @@ class LocalWorker:
         self._pool.shutdown()
 
     def _note_process(self, future: "Future[Reply]") -> None:
-        if future.exception() is None and (begun := future.result().result) is not None:
+        if future.exception() is None and isinstance(begun := future.result().result, tuple):
             self.process = begun[0]
 
 
@@ -214,9 +215,9 @@ def handles(place: str, workers: int) -> Callable[[], Handle]:
     return RayWorker
 
 
-def _join(ray: Any, address: str, workers: int) -> None:
+def _join(ray: ModuleType, address: str, workers: int) -> None:
     """Join a cluster; without an address the one that is found, else one of this machine alone."""
-    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    settings: dict[str, object] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if address:
             _require_open(address)
@@ -290,7 +291,7 @@ def _begin_process() -> None:
     _served = Served()
 
 
-def _answer(verb: str, arguments: tuple[Any, ...]) -> Reply:
+def _answer(verb: str, arguments: tuple[object, ...]) -> Reply:
     assert _served is not None
     return _served.answer(verb, arguments)
 
@@ -302,7 +303,7 @@ def _end_with_the_run() -> None:
     os._exit(1)
 
 
-def _ray() -> Any:
+def _ray() -> ModuleType:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it tells nobody unless asked to
     try:
         return importlib.import_module("ray")

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coach_rl.core.agents import ForkLearner, ProposingAgent, RowState
+from coach_rl.core.agents import AnyAgent, ForkLearner, ProposingAgent, RowState
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
@@ -144,7 +144,7 @@ class Certifier:
         self,
         level: LevelDescription,
         *,
-        agent: Any,
+        agent: AnyAgent,
         fork: Fork,
         clock: Clock,
         num_envs: int,

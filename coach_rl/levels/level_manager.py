@@ -1,18 +1,11 @@
 """One level: tells its agent what there is to see, tells its environment what to do."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coach_rl.core.agents import (
-    AnyAgent,
-    DrawnAgent,
-    EndingAgent,
-    PlanningAgent,
-    following,
-)
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, PlanningAgent, following
+from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
@@ -23,40 +16,26 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
     Action,
     ActionRequest,
-    Array,
     BoolArray,
     Directive,
     EnvResponse,
-    FloatArray,
     IntArray,
     Observation,
     Outcome,
     missed,
     take,
 )
-from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.state import State
+from coach_rl.core.state import State, Stateful
 from coach_rl.levels.certifier import Certifier
-from coach_rl.levels.judging import Judgement, judged, moved_goals, with_failures
+from coach_rl.levels.failures import stops_on_failure, with_failures
+from coach_rl.levels.judging import Judgement, judged, moved_goals
+from coach_rl.levels.level_clock import LevelClock
+from coach_rl.levels.level_goals import LevelGoals
 from coach_rl.levels.rows import LevelRows, RowIndex
-from coach_rl.levels.spaces import agent_spaces, check_level
+from coach_rl.levels.spaces import check_level
 from coach_rl.levels.sub_episodes import SubEpisodes
-
-
-@dataclass(frozen=True, kw_only=True)
-class LevelGoals:
-    """The current goals of a level, row by row; read only."""
-
-    goal_space: GoalSpace
-    goal: FloatArray
-    """[N, G] the goal given last; with the time left in steps behind it where goals have one."""
-    given: BoolArray
-    """[N] a goal was given since the last reset."""
-    open: BoolArray
-    """[N] the level is still after it."""
-    decisions: IntArray
-    """[N] decisions of the level since it was given."""
+from coach_rl.levels.sub_goal_testing import SubGoalTesting
 
 
 class LevelManager:
@@ -70,11 +49,10 @@ class LevelManager:
         params: What the level is like.
         agent: Who decides here.
         environment: A simulator or the level below. The level closes it.
-        clock: Phase and counters of the stack this level belongs to; read only.
+        clock: Phase and counters of the stack; read only.
         seed: Seed of the rows' random streams.
         above: The levels above, top first.
-        discount: Discount of rewards per simulator step, when they are added up for the level
-            above; the same for the whole stack.
+        discount: Of rewards per simulator step, when they are added up for the level above.
         certifier: Tries the agent's decisions before they are sent; None sends them untried.
 
     Raises:
@@ -96,37 +74,24 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
         self.certifier = certifier
-        space = params.goal_space
-        self._options = space if isinstance(space, OptionSpace) else None
-        self._ending = agent if isinstance(agent, EndingAgent) else None
-        self.sub_episodes = SubEpisodes(
-            options=0 if self._options is None else self._options.count,
-            stops_on_failure=params.stops_on_failure != "never",
-        )
+        self.sub_episodes = SubEpisodes.of_level(params)
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
         """Called with what the agent saw and its actions, [R, ...] each; None for nobody."""
-        self._is_top, self._clock = not above, clock
-        self._discount = discount if above else None  # nothing goes up from the top
-        # A frozen level's agent lives in TEST: it neither explores nor learns nor remembers.
-        self._frozen_clock = Clock(phase=Phase.TEST) if params.frozen else None
-        self._may_freeze = params.may_freeze
+        n, is_on_options = environment.num_envs, isinstance(params.goal_space, OptionSpace)
+        self._ending = agent if is_on_options and isinstance(agent, EndingAgent) else None
         spaces_above = [each.goal_space for each in above]
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
-        self._timed_outer = [
-            depth for depth, each in enumerate(self._outer_spaces) if each.sent_size > each.size
-        ]
-        self._is_timed = space is not None and space.sent_size > space.size
-        n = environment.num_envs
-        self._agent_rows = agent.new_rows(n, seed)
-        self._testing = RowNoise(num_rows=n, size=1, kind="uniform", seed=seed, name="testing")
-        self._followed: BoolArray | None = None
-        """[N] which decisions made elsewhere are tested; None where the level makes its own."""
+        self._clock = LevelClock(clock, params)
+        self.agent_rows = agent.new_rows(n, seed)
+        """The agent's state of the rows, which it alone looks into."""
+        self._testing = SubGoalTesting(params, clock, num_envs=n, seed=seed)
         self._rows = LevelRows.new(
             n,
-            goal_size=0 if space is None else space.size,
-            sent_size=0 if space is None else space.sent_size,
-            outer_sizes=[each.sent_size for each in self._outer_spaces],
+            space=params.goal_space,
+            outer_spaces=self._outer_spaces,
+            is_top=not above,
+            discount=discount,
         )
 
     @property
@@ -143,29 +108,23 @@ class LevelManager:
     def spaces(self) -> EnvironmentSpaces:
         """The level above sees the simulator's observations and acts in our goal space."""
         below, space = self.environment.spaces, self.params.goal_space
-        action = below.action if self._is_top or space is None else space.space
+        action = below.action if self._rows.is_top or space is None else space.space
         return EnvironmentSpaces(observation=below.observation, action=action)
 
     @property
     def goals(self) -> LevelGoals | None:
         """The goals the level above gives, as they stand; None at the top and under options."""
         rows, space = self._rows, self.params.goal_space
-        if self._is_top or not isinstance(space, GoalSpace):
+        if rows.is_top or not isinstance(space, GoalSpace):
             return None
-        return LevelGoals(
-            goal_space=space,
-            goal=_read_only(rows.goal),
-            given=_read_only(rows.open | (rows.decisions > 0)),
-            open=_read_only(rows.open),
-            decisions=_read_only(rows.decisions),
-        )
+        return LevelGoals.of(rows, space)
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; see `core.interfaces.Environment.reset`."""
         response = self.environment.reset(seed)
         if self.certifier is not None:
             self.certifier.reset(seed)
-        self._rows.reset(response, waiting=self._is_top)
+        self._rows.reset(response)
         return response
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
@@ -174,7 +133,7 @@ class LevelManager:
         if not isinstance(directive, Directive):
             directive = Directive(action=directive)
         space = self.params.goal_space
-        if self._is_top or space is None or isinstance(directive.action, dict):
+        if self._rows.is_top or space is None or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
         is_open = self._rows.open[rows]
         if np.count_nonzero(is_open):
@@ -199,10 +158,10 @@ class LevelManager:
         if not len(waiting):
             return
         shown = seen = take(rows.observation, waiting)
-        starts, tested = rows.starts[waiting], rows.tested[waiting]
+        starts, greedy = rows.starts[waiting], rows.tested[waiting]
         outer_goals = [goal.take(waiting, axis=0) for goal in rows.outer_goals]
         if space is not None:
-            if self._is_top:
+            if rows.is_top:
                 rows.goal[waiting] = seen[GOAL_KEY].reshape(len(waiting), -1)
             goal = rows.goal.take(waiting, axis=0)
             shown = seen | space.show(goal, seen)
@@ -216,19 +175,17 @@ class LevelManager:
             observation=shown,
             starts=starts,
             episode_start=rows.episode_start[waiting],
-            greedy=tested,
+            greedy=greedy,
         )
-        agent_clock = self._agent_clock
-        action = self.agent.act(self._agent_rows, request, agent_clock)
-        rows.decision_tested[waiting] = tested = self._tested(waiting, tested)
-        if self._may_freeze:
-            rows.decision_frozen[waiting] = agent_clock.phase is Phase.TEST
+        clock = self._clock.now()
+        action = self.agent.act(self.agent_rows, request, clock)
+        tested = rows.decision_tested[waiting] = self._testing.of(waiting, greedy)
+        self._clock.note_decisions(rows, waiting, clock)
         rows.waiting[waiting] = False
         directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
         if self.certifier is not None:
-            directive = self.certifier.certified(
-                self._agent_rows, request, directive, self.environment
-            )
+            environment = self.environment
+            directive = self.certifier.certified(self.agent_rows, request, directive, environment)
         if self.on_decision is not None:
             self.on_decision(shown, directive.action)
         self.environment.send(directive, waiting)
@@ -240,50 +197,52 @@ class LevelManager:
         """
         if not len(answer):
             return answer
+        rows = self._rows
         if answer.faults and (lost := answer.lost).any():
             upwards = self.take_in(answer.rows_of(~lost)), self._end_lost(answer.rows_of(lost))
-            return answer if self._is_top else joined(upwards, faults=answer.faults)
-        rows = self._rows
+            return answer if rows.is_top else joined(upwards, faults=answer.faults)
         index = rows.index(answer.rows)
-        rows.add(answer, index, self._discount)
-        if self._is_timed or self._timed_outer:
-            rows.let_time_pass(answer, index, own=self._is_timed, outer=self._timed_outer)
-        judgement = self._judged(answer, index, self._stopped(answer))
-        outcome = self._outcome(answer, judgement)
-        self._tell(outcome)
-        self._note(answer, index, judgement)
-        rows.go_on(answer, index, judgement.is_over, waits_at_end=self._is_top)
-        return answer if self._is_top else self._upwards(answer, judgement)
-
-    def freeze(self) -> None:
-        """The agent is frozen from here on: later transitions do not go on from those before."""
-        self.agent.cut_off(self._agent_rows, np.arange(self.num_envs), self._clock)
+        rows.add(answer, index)
+        shown = self._shown(answer)
+        judgement = self._judged(answer, index, self._stopped(answer.rows, shown))
+        outcome = self._outcome(answer, judgement, shown)
+        for part, clock in self._clock.parts(rows, outcome):
+            self.agent.observe(self.agent_rows, part, clock)
+        rows.own_return[index] += judgement.reward
+        if self._testing.is_on:
+            self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed(answer.end))
+        (over,) = judgement.is_over.nonzero()  # places in the answer
+        self.sub_episodes.note(rows, answer.rows, over, judgement)
+        rows.go_on(answer, index, judgement.is_over)
+        return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes, plans and forks since the last call."""
         agent = self.agent
-        plans = agent.planning(self._agent_rows) if isinstance(agent, PlanningAgent) else {}
+        plans = agent.planning(self.agent_rows) if isinstance(agent, PlanningAgent) else {}
         forks = {} if self.certifier is None else self.certifier.drain()
         return self.sub_episodes.drain() | plans | forks
 
+    def count_only(self, rows: BoolArray) -> None:
+        """Leave out the statistics of other rows than these, [N], until they are drained."""
+        self.sub_episodes.count_only(rows)
+        if self.certifier is not None:
+            self.certifier.count_only(rows)
+
     def decisions(self) -> State:
         """Return the decision that each row made last, as a level elsewhere can `follow` it."""
-        agent = following(self._agent_rows, self.name)
+        agent = following(self.agent_rows, self.name)
         return {"tested": self._rows.decision_tested, "agent": agent.decisions()}
 
     def follow(self, decisions: State) -> None:
         """Let the next decisions be those that an equal level made elsewhere, arrays [N, ...]."""
-        self._followed = decisions["tested"]
-        following(self._agent_rows, self.name).follow(decisions["agent"])
+        self._testing.followed = decisions["tested"]
+        following(self.agent_rows, self.name).follow(decisions["agent"])
 
     def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
         """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`."""
         agent = self.agent
-        return agent.marks(self._agent_rows, row, place) if isinstance(agent, DrawnAgent) else ()
-
-    def restart(self) -> None:
-        """Give up the open sub-episodes of all rows after a gap; `reset` begins them anew."""
-        self.agent.restart_rows(self._agent_rows)
+        return agent.marks(self.agent_rows, row, place) if isinstance(agent, DrawnAgent) else ()
 
     def state_dict(self) -> State:
         """Everything of this level and of what is below it, but the agent's parameters."""
@@ -296,61 +255,28 @@ class LevelManager:
 
     def own_state_dict(self) -> State:
         """Everything of this level alone, but the agent's parameters."""
-        return {
-            "agent_rows": self._agent_rows.state_dict(),
-            "rows": self._rows.state_dict(),
-            "testing": self._testing.state_dict(),
-            "sub_episodes": self.sub_episodes.state_dict(),
-            **({"certifier": self.certifier.state_dict()} if self.certifier is not None else {}),
-        }
+        return {name: part.state_dict() for name, part in self._saved.items()}
 
     def load_own_state_dict(self, state: State) -> None:
         """Load this level's part of a saved state, and nothing into what is below it."""
-        self._agent_rows.load_state_dict(state["agent_rows"])
-        self._rows.load_state_dict(state["rows"])
-        self._testing.load_state_dict(state["testing"])
-        self.sub_episodes.load_state_dict(state["sub_episodes"])
-        if self.certifier is not None and "certifier" in state:  # not where it is a new setting
-            self.certifier.load_state_dict(state["certifier"])
-
-    def count_only(self, rows: BoolArray) -> None:
-        """Leave out the statistics of other rows than these, [N], until they are drained."""
-        self.sub_episodes.count_only(rows)
-        if self.certifier is not None:
-            self.certifier.count_only(rows)
+        for name, part in self._saved.items():
+            if name != "certifier" or name in state:  # not where it is a new setting
+                part.load_state_dict(state[name])
 
     def close(self) -> None:
         """Close the environment, and so everything below."""
         self.environment.close()
 
-    def agent_spaces(self) -> EnvironmentSpaces:
-        """The observation space (with the goal) and action space of this level's agent."""
-        return agent_spaces(self.environment.spaces, self.params.goal_space)
-
     @property
-    def _agent_clock(self) -> Clock:
-        """The clock that the agent reads."""
-        return self._frozen_clock or self._clock.of_level(self.params.name)
-
-    @property
-    def _tests_now(self) -> bool:
-        """True if the level tests some of its decisions of its own accord; random ones it doesn't.
-
-        That a frozen level does makes no difference to it.
-        """
-        clock = self._clock
-        if not self.params.testing_rate or clock.phase is not Phase.TRAIN:
-            return False
-        return clock.levels.get(self.params.name) is not Phase.HEATUP
-
-    def _tested(self, rows: IntArray, from_above: BoolArray) -> BoolArray:
-        """[R] which of the rows' decisions are tested: where they are from above, and some more."""
-        if self._followed is not None:
-            return self._followed[rows]
-        if not self._tests_now:
-            return from_above
-        tested: BoolArray = self._testing.draw(rows)[:, 0] < (self.params.testing_rate or 0)
-        return tested | from_above
+    def _saved(self) -> dict[str, Stateful]:
+        """The saved parts of this level, by name."""
+        parts: dict[str, Stateful] = {
+            "agent_rows": self.agent_rows,
+            "rows": self._rows,
+            "testing": self._testing,
+            "sub_episodes": self.sub_episodes,
+        }
+        return parts if self.certifier is None else {**parts, "certifier": self.certifier}
 
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
         """End sub-episodes before the decisions that the simulator's failure made nothing of.
@@ -358,27 +284,32 @@ class LevelManager:
         The level above has a decision that lasted as long as the ones before took, and that came to
         nothing as well where there were none.
         """
-        rows = self._rows
-        judgement = self._judged(answer, answer.rows)
-        self.agent.cut_off(self._agent_rows, answer.rows, self._agent_clock)
+        rows, judgement = self._rows, self._judged(answer, answer.rows)
+        self.agent.cut_off(self.agent_rows, answer.rows, self._clock.now())
         (lived,) = rows.decisions[answer.rows].nonzero()  # places in the answer
-        self._note_ends(answer.rows, lived, judgement)
-        rows.go_on(answer, answer.rows, judgement.is_over, waits_at_end=self._is_top)
-        return answer if self._is_top else self._upwards(answer, judgement)
+        self.sub_episodes.note(rows, answer.rows, lived, judgement)
+        rows.go_on(answer, answer.rows, judgement.is_over)
+        (over,) = judgement.is_over.nonzero()
+        return answer if rows.is_top else self._upwards(answer, judgement, over)
 
-    def _stopped(self, answer: EnvResponse) -> BoolArray | None:
+    def _shown(self, answer: EnvResponse) -> Observation:
+        """The agent's view of an answer: with the level's goal or option, if it has one."""
+        seen, space = answer.observation, self.params.goal_space
+        if space is None:
+            return seen
+        return seen | space.show(self._rows.goal.take(answer.rows, axis=0), seen)
+
+    def _stopped(self, rows: IntArray, shown: Observation) -> BoolArray | None:
         """[R] whether the agent ends its option here; None where it doesn't decide that."""
-        if self._ending is None or self._options is None:
+        if self._ending is None:
             return None
-        option = self._rows.goal.take(answer.rows, axis=0)
-        shown = answer.observation | self._options.show(option, answer.observation)
-        return self._ending.ends(self._agent_rows, answer.rows, shown, self._agent_clock)
+        return self._ending.ends(self.agent_rows, rows, shown, self._clock.now())
 
     def _judged(
         self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None
     ) -> Judgement:
-        rows, options = self._rows, self._options
-        has_rewards = options is not None and options.rewards
+        rows, options = self._rows, self.params.goal_space
+        has_rewards = isinstance(options, OptionSpace) and options.rewards
         judgement = judged(
             answer,
             level=self.params,
@@ -389,20 +320,17 @@ class LevelManager:
             before=take(rows.observation, answer.rows) if has_rewards else None,
             stopped=stopped,
         )
-        stops = self.params.stops_on_failure
-        if stops == "never" or (stops == "training" and self._clock.phase is Phase.TEST):
-            return judgement
-        return with_failures(judgement, answer, level=self.params)
+        if stops_on_failure(self.params, self._clock.stack.phase):
+            return with_failures(judgement, answer, level=self.params)
+        return judgement
 
-    def _outcome(self, answer: EnvResponse, judgement: Judgement) -> Outcome:
+    def _outcome(self, answer: EnvResponse, judgement: Judgement, shown: Observation) -> Outcome:
         """Build the outcome that the agent learns from."""
         next_goal: Observation = {}
-        shown, space = answer.observation, self.params.goal_space
-        if space is not None:
+        space = self.params.goal_space
+        if self._rows.is_top and isinstance(space, GoalSpace):  # the environment may move its goals
             goal = self._rows.goal.take(answer.rows, axis=0)
-            shown = shown | space.show(goal, shown)
-            if self._is_top and isinstance(space, GoalSpace):  # the environment may move its goals
-                next_goal = moved_goals(answer, goal_space=space, goal=goal, end=judgement.end)
+            next_goal = moved_goals(answer, goal_space=space, goal=goal, end=judgement.end)
         return Outcome(
             rows=answer.rows,
             observation=shown,
@@ -417,72 +345,22 @@ class LevelManager:
             info=answer.info,
         )
 
-    def _tell(self, outcome: Outcome) -> None:
-        """Tell the agent; it learns nothing of decisions that it made while it was frozen."""
-        clock = self._agent_clock
-        if self._may_freeze and clock.learns:
-            frozen = self._rows.decision_frozen[outcome.rows]
-            if np.count_nonzero(frozen):
-                silent = replace(clock, phase=Phase.TEST)
-                self.agent.observe(self._agent_rows, outcome.rows_of(frozen), silent)
-                outcome = outcome.rows_of(~frozen)
-                if not len(outcome.rows):
-                    return
-        self.agent.observe(self._agent_rows, outcome, clock)
-
-    def _note(self, answer: EnvResponse, index: RowIndex, judgement: Judgement) -> None:
-        """Take in what there is to log."""
-        rows = self._rows
-        rows.own_return[index] += judgement.reward
-        if self._tests_now:
-            self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed(answer.end))
-        (over,) = judgement.is_over.nonzero()  # places in the answer
-        self._note_ends(answer.rows, over, judgement)
-
-    def _note_ends(self, answered: IntArray, over: IntArray, judgement: Judgement) -> None:
-        """Take in the sub-episodes that are over at these places of an answer."""
-        rows = self._rows
-        if not len(over):
-            return
-        ended, differences = answered[over], None
-        if judgement.difference is not None:
-            at_end = judgement.difference.take(over, axis=0)
-            differences = rows.difference_at_start[ended], at_end
-        self.sub_episodes.note_ends(
-            ended,
-            judgement.end[over],
-            differences=differences,
-            decisions=rows.decisions[ended],
-            steps=rows.duration[ended],
-            returns=rows.own_return[ended],
-            options=None if self._options is None else rows.goal[ended].argmax(axis=1),
-        )
-
-    def _upwards(self, answer: EnvResponse, judgement: Judgement) -> EnvResponse:
-        """Close the rows whose sub-episodes are over: the answer to the level above."""
-        (over,) = judgement.is_over.nonzero()
+    def _upwards(self, answer: EnvResponse, judgement: Judgement, over: IntArray) -> EnvResponse:
+        """Close the rows of the places `over` in an answer: the answer to the level above."""
         places = over if len(over) else slice(0, 0)
-        rows = answer.rows[places]
-        self._rows.open[rows] = False
+        rows, sums = answer.rows[places], self._rows
+        sums.open[rows] = False
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, places),
             first_observation=take(answer.first_observation, places),
-            reward=self._rows.reward[rows],
+            reward=sums.reward[rows],
             terminated=answer.terminated[places],
             truncated=answer.truncated[places],
             end=judgement.end[places],
-            duration=self._rows.duration[rows],
+            duration=sums.duration[rows],
             info={
-                key: self._rows.agent_rewards[key][rows]
-                if key in self._rows.agent_rewards
-                else values[places]
+                key: sums.agent_rewards[key][rows] if key in sums.agent_rewards else values[places]
                 for key, values in answer.info.items()
             },
         )
-
-
-def _read_only(values: Array) -> Array:
-    view = values.view()
-    view.flags.writeable = False
-    return view

@@ -9,12 +9,16 @@ from typing import Self
 import numpy as np
 
 from coach_rl.core.agent_info import is_agent_reward
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import LevelSpace
 from coach_rl.core.records import Array, BoolArray, Directive, EnvResponse, FloatArray, IntArray
 from coach_rl.core.state import State
 
 EVERY_ROW = slice(None)
 RowIndex = IntArray | slice
 """Index of rows: their numbers, or `EVERY_ROW`, the faster index of all."""
+_OF_THE_LEVEL = ("is_top", "discount", "own_time", "outer_times")
+"""The fields that do not change, and are not saved."""
 
 
 @dataclass(kw_only=True)
@@ -59,18 +63,36 @@ class LevelRows:
     """[N] each: the same as `reward` of every agent's own, by the info's name; empty at the top and
     where the environment reports none."""
 
+    is_top: bool
+    """The level is the top: its rows begin without a goal from above, and nothing goes up."""
+    discount: float
+    """Discount of rewards per simulator step, when they are added up for the level above."""
+    own_time: bool
+    """The level's own goals have a time."""
+    outer_times: tuple[int, ...]
+    """The places of the outer goals that have one."""
+
     @classmethod
     def new(
-        cls, num_envs: int, *, goal_size: int, sent_size: int, outer_sizes: Sequence[int]
+        cls,
+        num_envs: int,
+        *,
+        space: LevelSpace | None,
+        outer_spaces: Sequence[GoalSpace],
+        is_top: bool,
+        discount: float,
     ) -> Self:
         """Rows that have not been reset yet.
 
         Args:
             num_envs: N.
-            goal_size: Elements of the level's own goal, G.
-            sent_size: The same with its time, if it has one.
-            outer_sizes: The same of the levels above, top first.
+            space: Of the level's own goals or options; None where it has none.
+            outer_spaces: Of the goals of the levels above, top first.
+            is_top: Whether no level is above.
+            discount: Of rewards per simulator step, for the level above.
         """
+        goal_size, sent_size = (0, 0) if space is None else (space.size, space.sent_size)
+        sent = [each.sent_size for each in outer_spaces]
 
         def nowhere() -> BoolArray:
             return np.zeros(num_envs, np.bool_)
@@ -79,7 +101,7 @@ class LevelRows:
             row=np.arange(num_envs),
             observation={},
             goal=np.zeros((num_envs, sent_size), np.float32),
-            outer_goals=[np.zeros((num_envs, size), np.float32) for size in outer_sizes],
+            outer_goals=[np.zeros((num_envs, size), np.float32) for size in sent],
             difference_at_start=np.zeros((num_envs, goal_size), np.float64),
             open=nowhere(),
             waiting=nowhere(),
@@ -92,6 +114,12 @@ class LevelRows:
             own_return=np.zeros(num_envs, np.float64),
             reward=np.zeros(num_envs, np.float64),
             duration=np.zeros(num_envs, np.int64),
+            is_top=is_top,
+            discount=discount,
+            own_time=sent_size > goal_size,
+            outer_times=tuple(
+                depth for depth, each in enumerate(outer_spaces) if each.sent_size > each.size
+            ),
         )
 
     def index(self, rows: IntArray) -> RowIndex:
@@ -101,16 +129,11 @@ class LevelRows:
             return EVERY_ROW
         return rows
 
-    def reset(self, response: EnvResponse, *, waiting: bool) -> None:
-        """Start every row anew.
-
-        Args:
-            response: What the environment's reset returned.
-            waiting: Whether the rows wait for a decision at once, as at the top, or for a goal.
-        """
+    def reset(self, response: EnvResponse) -> None:
+        """Start every row anew, from what the environment's reset returned."""
         self.observation = copy.deepcopy(response.first_observation)
         self.open[:] = False
-        self.waiting[:] = waiting
+        self.waiting[:] = self.is_top
         self.starts[:] = True
         self.episode_start[:] = True
         self.restart(EVERY_ROW)
@@ -124,51 +147,38 @@ class LevelRows:
         self.open[rows] = self.waiting[rows] = self.starts[rows] = True
         self.restart(rows)
 
-    def add(self, answer: EnvResponse, index: RowIndex, discount: float | None) -> None:
-        """Count a decision, and add up what goes upwards: discount ** duration * answer.reward.
+    def add(self, answer: EnvResponse, index: RowIndex) -> None:
+        """Count a decision: its steps, what goes upwards, and the times that goals have left.
 
         Args:
             answer: What the decision led to, of R rows.
             index: These rows.
-            discount: Discount of rewards per simulator step; None at the top: nothing goes up.
         """
         self.decisions[index] += 1
-        if discount is not None:
-            self._add_rewards(answer, index, discount)
+        if not self.is_top:
+            self._add_rewards(answer, index)
         self.duration[index] += answer.duration
+        if self.own_time:
+            self.goal[index, -1] -= answer.duration
+        for depth in self.outer_times:
+            self.outer_goals[depth][index, -1] -= answer.duration
 
-    def let_time_pass(
-        self, answer: EnvResponse, index: RowIndex, *, own: bool, outer: Sequence[int]
-    ) -> None:
-        """Count down the times left of goals.
-
-        Args:
-            answer: Of R rows, with the steps it took.
-            index: These rows.
-            own: Whether the level's own goals have a time.
-            outer: Which of the outer goals have one.
-        """
-        for goal in [self.goal] * own + [self.outer_goals[depth] for depth in outer]:
-            goal[index, -1] -= answer.duration
-
-    def go_on(
-        self, answer: EnvResponse, index: RowIndex, is_over: BoolArray, *, waits_at_end: bool
-    ) -> None:
+    def go_on(self, answer: EnvResponse, index: RowIndex, is_over: BoolArray) -> None:
         """Go on from what an answer showed.
+
+        At the top the next sub-episode begins at once, elsewhere with a goal from above.
 
         Args:
             answer: Of R rows.
             index: These rows.
             is_over: [R] the sub-episode is over.
-            waits_at_end: Whether the next sub-episode begins at once, as at the top, or with a goal
-                from above.
         """
         for key, values in answer.first_observation.items():
             self.observation[key][index] = values
         self.starts[index] = is_over
         self.episode_start[index] = answer.terminated | answer.truncated
-        self.waiting[index] = waits_at_end or ~is_over
-        if waits_at_end and np.count_nonzero(is_over):
+        self.waiting[index] = self.is_top or ~is_over
+        if self.is_top and np.count_nonzero(is_over):
             self.restart(answer.rows[is_over])
 
     def restart(self, rows: RowIndex) -> None:
@@ -181,8 +191,12 @@ class LevelRows:
             sums[rows] = 0.0
 
     def state_dict(self) -> State:
-        """Every field."""
-        return dataclasses.asdict(self)
+        """Every array."""
+        return {
+            name: value
+            for name, value in dataclasses.asdict(self).items()
+            if name not in _OF_THE_LEVEL
+        }
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
@@ -190,8 +204,9 @@ class LevelRows:
             if each.name in state:  # earlier versions lack some
                 setattr(self, each.name, copy.deepcopy(state[each.name]))
 
-    def _add_rewards(self, answer: EnvResponse, index: RowIndex, discount: float) -> None:
-        """Add up the rewards that go upwards, each agent's own among them."""
+    def _add_rewards(self, answer: EnvResponse, index: RowIndex) -> None:
+        """Add up discount ** duration * answer.reward, and so each agent's own rewards."""
+        discount = self.discount
         factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
         self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
         for key, values in answer.info.items():

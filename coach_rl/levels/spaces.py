@@ -6,7 +6,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.levels import LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.levels.judging import failure_reward
+from coach_rl.levels.failures import failure_reward
 
 
 def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:

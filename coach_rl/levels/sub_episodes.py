@@ -1,12 +1,17 @@
 """Statistics of a level's sub-episodes, for the log."""
 
 from collections import deque
+from typing import Self
 
 import numpy as np
 
 from coach_rl.core.goals import length_of
+from coach_rl.core.levels import LevelDescription
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray
 from coach_rl.core.state import State
+from coach_rl.levels.judging import Judgement
+from coach_rl.levels.rows import LevelRows
 
 _ENDS = {
     "goal": End.GOAL,
@@ -56,6 +61,15 @@ class SubEpisodes:
         self._last: deque[bool] = deque(maxlen=0)
         """True for each of the last sub-episodes that reached its goal."""
 
+    @classmethod
+    def of_level(cls, level: LevelDescription) -> Self:
+        """The statistics of a level."""
+        space = level.goal_space
+        return cls(
+            options=space.count if isinstance(space, OptionSpace) else 0,
+            stops_on_failure=level.stops_on_failure != "never",
+        )
+
     def remember(self, count: int) -> None:
         """Remember so many of the last sub-episodes from now on, for `success_rate`."""
         self._last = deque(self._last, maxlen=count)
@@ -72,6 +86,33 @@ class SubEpisodes:
         An evaluation counts the episodes that are each row's share of it.
         """
         self._counted = rows.copy()
+
+    def note(
+        self, rows: LevelRows, answered: IntArray, ended: IntArray, judgement: Judgement
+    ) -> None:
+        """Take in the sub-episodes that an answer ended.
+
+        Args:
+            rows: The level's, with what is added up in them.
+            answered: Rows of the answer, [R].
+            ended: Places of those that ended, [E].
+            judgement: Of the R rows.
+        """
+        if not len(ended):
+            return
+        where, differences = answered[ended], None
+        if judgement.difference is not None:
+            at_end = judgement.difference.take(ended, axis=0)
+            differences = rows.difference_at_start[where], at_end
+        self.note_ends(
+            where,
+            judgement.end[ended],
+            differences=differences,
+            decisions=rows.decisions[where],
+            steps=rows.duration[where],
+            returns=rows.own_return[where],
+            options=rows.goal[where].argmax(axis=1) if len(self._of_options) else None,
+        )
 
     def note_ends(
         self,

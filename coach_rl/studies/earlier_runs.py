@@ -4,8 +4,7 @@ A manifest of an earlier version of the code may lack fields that its classes ha
 for their defaults, and name classes of coach_rl by the modules where they were then.
 """
 
-from dataclasses import MISSING, is_dataclass
-from typing import Any
+from dataclasses import MISSING, Field, is_dataclass
 
 from coach_rl.experiment.parameters_json import TYPE_TAG, constructor_fields, encode, reference
 from coach_rl.experiment.strict_json import Json
@@ -83,7 +82,7 @@ def _is_same_class(recorded: object, kind: type) -> bool:
     return now.partition(":")[2] == _NAMES_THEN.get(name, name)
 
 
-def _default(field: Any) -> object:
+def _default(field: Field[object]) -> object:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 

@@ -16,7 +16,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
-from typing import Any
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, require
 from coach_rl.studies.executors import LostJob
@@ -154,7 +153,9 @@ def _ended(exit_code: int | None) -> str:
 def _serve(connection: Connection) -> None:
     """Run the jobs that come in, until the pool is closed or its process is gone."""
 
-    def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    def show_warning(
+        message: Warning | str, category: type[Warning], *_: object, **__: object
+    ) -> None:
         is_ours = issubclass(category, CoachWarning)
         connection.send(str(message) if is_ours else f"{category.__name__}: {message}")
 

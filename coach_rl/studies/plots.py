@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coach_rl.core.errors import ConfigurationError, how_to_install
-from coach_rl.core.records import FloatArray
+from coach_rl.core.records import Array, FloatArray
 from coach_rl.experiment.strict_json import write_text
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.studies.curves import Axis, GroupCurve, group_curve
@@ -407,7 +407,7 @@ def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def _cells(values: Any) -> list[float | str]:
+def _cells(values: Array) -> list[float | str]:
     """Numbers, and nothing where there is none."""
     return ["" if value != value else value for value in values.tolist()]
 

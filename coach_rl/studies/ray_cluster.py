@@ -12,6 +12,7 @@ import uuid
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # has no types
@@ -59,9 +60,9 @@ class RayCluster:
             _connect(self._ray, address)
         self.slots = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._homes: dict[Path, _Home] = {}
-        self._parcels: dict[str, Any] = {}
+        self._parcels: dict[str, object] = {}
         """Ray's handles of the presets' folders, by the text that names the preset."""
-        self._given: dict[str, tuple[Job, Future[JobResult], Any]] = {}
+        self._given: dict[str, tuple[Job, Future[JobResult], object]] = {}
         self._lock = threading.Lock()
         self._over = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -187,7 +188,7 @@ class RayCluster:
         )
 
 
-def _imported() -> Any:
+def _imported() -> ModuleType:
     """Ray, which sends nothing about its use to anybody unless the user has asked for it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -201,7 +202,7 @@ def _imported() -> Any:
     return ray
 
 
-def _connect(ray: Any, address: str | None) -> None:
+def _connect(ray: ModuleType, address: str | None) -> None:
     """Join a cluster, or start one of this machine alone."""
     advice = "docs/cluster.md tells how to bring one up"
     if address is not None and address.startswith("ray://"):
@@ -239,7 +240,7 @@ def _remove_marks(root: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _options(needs: Needs) -> dict[str, Any]:
+def _options(needs: Needs) -> dict[str, object]:
     """Options of a task of Ray's: a job's needs, and its threads."""
     threads = os.environ.get("OMP_NUM_THREADS", str(needs.cores))
     return {

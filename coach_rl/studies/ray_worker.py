@@ -91,7 +91,7 @@ class HomeStore:
         self._call("end", self._attempt, listing)
 
 
-def run_errand(errand: Errand, parcel: PresetParcel | None, store: Any) -> JobResult:
+def run_errand(errand: Errand, parcel: PresetParcel | None, store: object) -> JobResult:
     """Run a job on this machine.
 
     Args:
@@ -101,7 +101,7 @@ def run_errand(errand: Errand, parcel: PresetParcel | None, store: Any) -> JobRe
     """
     import ray
 
-    def call(method: str, *arguments: object) -> Any:
+    def call(method: str, *arguments: object) -> object:
         return ray.get(getattr(store, method).remote(*arguments))
 
     return run_for(errand, parcel, call)

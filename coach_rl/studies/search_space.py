@@ -32,6 +32,10 @@ _MOST_COMBINATIONS = 200
 _HINT = "write log(1e-4, 1e-2), uniform(0, 1), int(1, 8) or choice(64, 128)"
 
 
+Drawn = float | str
+"""A value as Optuna draws it: a number, or the text of a choice."""
+
+
 class Dimension(ABC):
     """The values that a sweep may give one setting."""
 
@@ -40,11 +44,11 @@ class Dimension(ABC):
         """The same for Optuna, whose values can all be written to its journal."""
 
     @abstractmethod
-    def value(self, drawn: Any) -> object:
+    def value(self, drawn: Drawn) -> object:
         """The setting's value for a value that Optuna drew."""
 
     @abstractmethod
-    def rounded(self, drawn: Any) -> Any:
+    def rounded(self, drawn: Drawn) -> Drawn:
         """The value that Optuna drew, with no more digits than are of use."""
 
     @abstractmethod
@@ -52,7 +56,7 @@ class Dimension(ABC):
         """Values that stand for all of them, to be tried on a preset."""
 
     @abstractmethod
-    def grid(self) -> tuple[Any, ...] | None:
+    def grid(self) -> tuple[Drawn, ...] | None:
         """Every value as Optuna has it; None where there are too many to count."""
 
 
@@ -84,16 +88,16 @@ class Numbers(Dimension):
             return IntDistribution(low, high, log=self.is_log, step=step)
         return FloatDistribution(self.low, self.high, log=self.is_log, step=self.step)
 
-    def value(self, drawn: Any) -> object:
+    def value(self, drawn: Drawn) -> float:
         """The number itself."""
         return int(drawn) if self.is_whole else float(drawn)
 
-    def rounded(self, drawn: Any) -> Any:
+    def rounded(self, drawn: Drawn) -> Drawn:
         """Four digits, relative to the number on a logarithmic scale and to the range elsewhere."""
         if self.is_whole or self.step is not None:
             return drawn
-        size = abs(drawn) if self.is_log else self.high - self.low
-        number = round(drawn, _DIGITS - 1 - math.floor(math.log10(size)))
+        size = abs(float(drawn)) if self.is_log else self.high - self.low
+        number = round(float(drawn), _DIGITS - 1 - math.floor(math.log10(size)))
         return min(max(number, self.low), self.high)
 
     def probes(self) -> tuple[object, ...]:
@@ -103,7 +107,7 @@ class Numbers(Dimension):
         between = self.low + (self.high - self.low) * 0.381966
         return self.low, self.high, self.low + self.step if self.step else between
 
-    def grid(self) -> tuple[Any, ...] | None:
+    def grid(self) -> tuple[Drawn, ...] | None:
         """The numbers a step apart."""
         step = 1 if self.is_whole and not self.is_log and self.step is None else self.step
         if step is None:
@@ -129,11 +133,11 @@ class Choice(Dimension):
 
         return CategoricalDistribution(list(self.values))
 
-    def value(self, drawn: Any) -> object:
+    def value(self, drawn: Drawn) -> object:
         """The value of that text."""
-        return self.values[drawn]
+        return self.values[str(drawn)]
 
-    def rounded(self, drawn: Any) -> Any:
+    def rounded(self, drawn: Drawn) -> Drawn:
         """The text."""
         return drawn
 
@@ -141,7 +145,7 @@ class Choice(Dimension):
         """All of them."""
         return tuple(self.values.values())
 
-    def grid(self) -> tuple[Any, ...] | None:
+    def grid(self) -> tuple[Drawn, ...] | None:
         """All texts."""
         return tuple(self.values)
 

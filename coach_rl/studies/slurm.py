@@ -14,7 +14,7 @@ import threading
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, Literal
 
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
@@ -68,7 +68,7 @@ class SubmittedJob:
             raise SystemExit(128 + signal.SIGTERM)  # without a result: Slurm may start it again
         return result
 
-    def checkpoint(self) -> Any:
+    def checkpoint(self) -> object:
         """The call by which the job is started again: the same, for its run has been saved."""
         from submitit.helpers import DelayedSubmission
 
@@ -217,7 +217,7 @@ class Slurm:
                 future.set_exception(RunError(f"its process failed: {_one_line(error)}"))
 
 
-def _imported() -> Any:
+def _imported() -> ModuleType:
     """The package submitit."""
     try:
         import submitit

@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 from coach_rl.core.errors import (
     CheckpointError,
@@ -32,7 +32,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.seeding import integer_seed
 from coach_rl.experiment.run_lock import RunInUseError, locked
 from coach_rl.experiment.strict_json import Json
-from coach_rl.studies.search_space import Overrides, SearchSpace
+from coach_rl.studies.search_space import Drawn, Overrides, SearchSpace
 
 if TYPE_CHECKING:
     from optuna.pruners import BasePruner
@@ -269,7 +269,7 @@ class Trials:
             error=frozen.user_attrs.get("error", ""),
         )
 
-    def _drawn(self, before: list["FrozenTrial"], number: int) -> dict[str, Any]:
+    def _drawn(self, before: list["FrozenTrial"], number: int) -> dict[str, Drawn]:
         """The values that a trial tries: by the seed, its number and the trials before it."""
         study = self._new_study(number)
         study.add_trials(before)
@@ -413,7 +413,7 @@ def _settings_json(settings: SweepSettings) -> dict[str, Json]:
     return {**names, "best": best}
 
 
-def _grid(space: SearchSpace) -> dict[str, tuple[Any, ...]]:
+def _grid(space: SearchSpace) -> dict[str, tuple[Drawn, ...]]:
     grid = {}
     for name, dimension in space.items():
         values = dimension.grid()
@@ -427,7 +427,7 @@ def _grid(space: SearchSpace) -> dict[str, tuple[Any, ...]]:
     return grid
 
 
-def _size(grid: Mapping[str, tuple[Any, ...]]) -> int:
+def _size(grid: Mapping[str, tuple[Drawn, ...]]) -> int:
     return math.prod(map(len, grid.values()))
 
 

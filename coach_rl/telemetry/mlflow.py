@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 from coach_rl.telemetry.records import LogRecord
@@ -28,8 +29,8 @@ class MlflowSink:
 
         self._tracked, self._sent = tracked, tracked.videos()
         self._client: Any = MlflowClient()
-        self._make_metric: Any = Metric
-        self._metrics: list[Any] = []
+        self._make_metric: Callable[..., object] = Metric
+        self._metrics: list[object] = []
         self._flushed = time.monotonic()
         known = tracked.remembered_id()
         if known is None:

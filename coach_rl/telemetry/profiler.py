@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -282,12 +281,12 @@ class Profiler:
             last=tuple(self._last),
         )
 
-    def _timed(self, call: Callable[..., Any], path: tuple[str, ...]) -> Callable[..., Any]:
+    def _timed(self, call: Callable[..., object], path: tuple[str, ...]) -> Callable[..., object]:
         """The call, timed; what it costs is paid for every call, so it does little."""
         clock, name = self._clock, path[-1]
         nodes: dict[Node, Node] = {}  # by their parents
 
-        def timed(*args: object, **named: object) -> Any:
+        def timed(*args: object, **named: object) -> object:
             parent = self._open
             node = nodes.get(parent)
             if node is None:

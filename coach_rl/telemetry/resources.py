@@ -2,7 +2,7 @@
 
 import time
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
 
 import psutil  # type: ignore[import-untyped]  # has no types
 import torch
@@ -79,7 +79,7 @@ def _nvml() -> ModuleType | None:
     return cast(ModuleType, pynvml)
 
 
-def _gpu_usage(nvml: Any, processes: set[int]) -> dict[str, float]:
+def _gpu_usage(nvml: ModuleType, processes: set[int]) -> dict[str, float]:
     """Load and memory of the GPUs on which these processes are; empty if none of them is on any.
 
     A driver that doesn't tell who uses its GPUs, as in some containers, shows nobody there.

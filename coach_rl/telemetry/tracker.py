@@ -85,7 +85,7 @@ class TrackedRun:
     """The experiment's name."""
     tags: tuple[str, ...]
     """Tags."""
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     """Seed, panel and resolved parameters, by dotted path."""
 
     def remembered_id(self) -> str | None:
@@ -128,7 +128,7 @@ def _described(run: SinkRun, tracker: TrackerParameters) -> dict[str, Any]:
     }
 
 
-def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _flat(value: object, path: str) -> Iterator[tuple[str, object]]:
     """The values of a JSON tree by dotted path; a tagged object also by the name of its class."""
     match value:
         case dict():

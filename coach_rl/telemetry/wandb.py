@@ -3,6 +3,7 @@
 import importlib
 import os
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from coach_rl.core.errors import ConfigurationError
@@ -79,7 +80,7 @@ class WandbSink:
             config={**tracked.config, "tags": list(tracked.tags)},
         )
 
-    def _log(self, values: dict[str, Any], step: int) -> None:
+    def _log(self, values: Mapping[str, object], step: int) -> None:
         if self._tracked.service == "wandb":
             self._run.log({**values, STEP: step})
         else:

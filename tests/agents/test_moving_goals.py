@@ -160,7 +160,7 @@ def check(stored, space=PLACES):
         seen, after = one.observation, one.next_observation
         np.testing.assert_array_equal(seen[GOAL_KEY], seen["target"].astype(np.float32))
         np.testing.assert_array_equal(after[GOAL_KEY], seen[GOAL_KEY])
-        np.testing.assert_allclose(one.reward, space.goal_reward(seen[GOAL_KEY], after))
+        np.testing.assert_allclose(one.reward, space.verdict(seen[GOAL_KEY], after).reward)
         reached = space.reached(seen[GOAL_KEY], after)
         np.testing.assert_array_equal(one.terminated, reached)
         differs = (seen["target"] != after["target"]).any(axis=1)

@@ -19,7 +19,7 @@ def test_no_rows_achieve_no_goals():
     none = {"observation": np.zeros((0, 3))}
     assert PLANE.achieved(none).shape == (0, 2)
     assert PLANE.reached(np.zeros((0, 2)), none).shape == (0,)
-    assert PLANE.goal_reward(np.zeros((0, 2)), none).shape == (0,)
+    assert PLANE.verdict(np.zeros((0, 2)), none).reward.shape == (0,)
 
 
 def test_without_names_the_whole_flattened_key_is_the_goal():
@@ -43,12 +43,12 @@ def test_a_goal_may_be_reached_within_a_ball():
     # every element is within its threshold
     seen = {"observation": np.array([[0.25, 0.0], [0.15, 0.4], [0.25, 0.25], [0.2, 0.4]])}
     np.testing.assert_array_equal(ball.reached(goal, seen), [True, True, False, False])
-    np.testing.assert_array_equal(ball.goal_reward(goal, seen), [0.0, 0.0, -1.0, -1.0])
+    np.testing.assert_array_equal(ball.verdict(goal, seen).reward, [0.0, 0.0, -1.0, -1.0])
 
 
 def test_sparse_reward_is_minus_one_until_the_goal_is_reached():
     goal = np.array([[0.5, 1.0], [0.25, -0.25]])
-    np.testing.assert_array_equal(PLANE.goal_reward(goal, SEEN), [0.0, -1.0])
+    np.testing.assert_array_equal(PLANE.verdict(goal, SEEN).reward, [0.0, -1.0])
 
 
 def test_dense_reward_is_minus_the_euclidean_distance():
@@ -56,8 +56,8 @@ def test_dense_reward_is_minus_the_euclidean_distance():
     seen = {"observation": np.array([[1.0, 1.0], [2.0, 2.0]], np.float32)}
     goal = np.array([[4.0, 5.0], [2.0, 2.0]], np.float32)
     np.testing.assert_array_equal(space.distance(goal, seen), [5.0, 0.0])
-    np.testing.assert_array_equal(space.goal_reward(goal, seen), [-5.0, 0.0])
-    assert space.goal_reward(goal, seen).dtype == np.float64
+    np.testing.assert_array_equal(space.verdict(goal, seen).reward, [-5.0, 0.0])
+    assert space.verdict(goal, seen).reward.dtype == np.float64
 
 
 def test_an_absolute_goal_is_the_action_clipped_to_the_bounds():

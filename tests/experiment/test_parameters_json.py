@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coach_rl.core.clock import Phase
@@ -134,6 +134,8 @@ trees = st.recursive(
 )
 
 
+# The first text takes Hypothesis seconds: it makes a table of all characters.
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(trees)
 def test_round_trip_of_any_tree(value: object) -> None:
     assert round_trip(value) == value

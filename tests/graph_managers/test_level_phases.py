@@ -389,7 +389,7 @@ def test_a_level_that_is_frozen_now_is_not_sampled_in_evaluations():
         ({"top": {"turn": 60}, "low": {"turn": 600}}, "take 600 environment steps, so that it wou"),
         (
             {"low": {"warmup": SuccessRate(rate=0.9, level="lwo")}},
-            "success rate of level 'lwo', which there is not; levels with goals: top, low",
+            "success rate of level 'lwo', which does not exist; levels with goals: top, low",
         ),
         (
             {"low": {"goal_space": OptionSpace(count=3), "warmup": SuccessRate(rate=0.9)}},

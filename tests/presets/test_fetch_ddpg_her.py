@@ -66,7 +66,7 @@ def test_goals_are_the_tasks_own(level):
         answer = plain.recv()
         seen = answer.observation
         np.testing.assert_array_equal(goal.achieved(seen), seen["achieved_goal"])
-        expected = goal.goal_reward(seen[GOAL_KEY], seen)
+        expected = goal.verdict(seen[GOAL_KEY], seen).reward
         np.testing.assert_allclose(answer.reward, expected, rtol=1e-6, err_msg=f"step {step}")
         rewards.append(answer.reward)
     plain.close()
