@@ -1,10 +1,11 @@
-"""Success with and without certified plans after equal environment steps, and what forks cost.
+"""Success with and without certified plans, after equal steps outside and inside forks.
 
     python benchmarks/certified_plans.py
 
 A graph of way-points leads a ball through the medium point maze, above a script that walks straight
 to its sub-goal and knows nothing of walls. Prints a table: success over evaluation episodes, means
-over seeds with each seed's rate, the steps in forks of training, and those of an evaluation.
+over seeds with each seed's rate, all simulator steps of training, and those of an evaluation's
+forks. Seeds 0 to 2 were looked at while the feature was written.
 """
 
 import argparse
@@ -31,10 +32,8 @@ from coach_rl import (
 
 VARIANTS: dict[str, CertifyParameters | None] = {
     "no forks": None,
-    "in evaluations": CertifyParameters(candidates=4, during="evaluation"),
-    "always": CertifyParameters(candidates=4),
-    "always, `learn`": CertifyParameters(candidates=4, learn=True),
     "in training, `learn`": CertifyParameters(candidates=4, learn=True, during="training"),
+    "in evaluations": CertifyParameters(candidates=4, during="evaluation"),
 }
 
 
@@ -77,7 +76,7 @@ def experiment(certify: CertifyParameters | None, steps: int) -> HRLGraphManager
 def figures(
     certify: CertifyParameters | None, seed: int, stops: list[int], episodes: int
 ) -> list[tuple[float, int, float]]:
-    """Success, steps in forks of training so far, and of an evaluation, at some steps of a run.
+    """Success, simulator steps of training, and in an evaluation's forks, at steps of a run.
 
     Args:
         certify: How the graph's way-points are tried.
@@ -98,7 +97,7 @@ def figures(
             found.append(
                 (
                     evaluation.scalars["evaluation/success_rate"],
-                    manager.fork_steps or 0,
+                    stop + (manager.fork_steps or 0),
                     top.get("evaluation_level/fork_steps", 0.0),
                 )
             )
@@ -108,15 +107,15 @@ def figures(
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--episodes", type=int, default=16)
-    parser.add_argument("--steps", type=int, nargs="+", default=[1_000])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[100, 101, 102, 103, 104])
+    parser.add_argument("--episodes", type=int, default=32)
+    parser.add_argument("--steps", type=int, nargs="+", default=[250, 1_000, 4_000])
     asked = parser.parse_args()
     head = ("forks", "environment steps", "success", "each seed")
-    print(f"| {' | '.join(head)} | steps in forks of training | of an evaluation |")
+    print(f"| {' | '.join(head)} | simulator steps | in an evaluation's forks |")
     print("| --- | ---: | ---: | --- | ---: | ---: |")
     for name, certify in VARIANTS.items():
-        runs = [figures(certify, seed, asked.steps, asked.episodes) for seed in range(asked.seeds)]
+        runs = [figures(certify, seed, asked.steps, asked.episodes) for seed in asked.seeds]
         for steps, point in zip(asked.steps, zip(*runs, strict=True), strict=True):
             success, training, evaluation = zip(*point, strict=True)
             each = " ".join(f"{100 * rate:.0f}" for rate in success)

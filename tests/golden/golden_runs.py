@@ -227,6 +227,9 @@ RUNS = {
         for skills in ("own", "one", "option_critic")
     },
     "PointMaze_HAC": GoldenRun(preset="PointMaze_HAC", steps=400, changes=HAC),
+    "PointMaze_HAC, certified": GoldenRun(
+        preset="PointMaze_HAC", steps=400, changes=HAC + "certify=3; "
+    ),
     "PointMaze_HAC, flat, repeated actions": GoldenRun(
         preset="PointMaze_HAC",
         steps=400,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from coach_rl import (
+    AgentGroupParameters,
     CertifyParameters,
     CollectionParameters,
     ConfigurationError,
@@ -18,6 +19,7 @@ from coach_rl import (
     GraphAgentParameters,
     GraphParameters,
     GridPlaces,
+    GroupMember,
     GymnasiumParameters,
     HACAgentParameters,
     HRLGraphManager,
@@ -304,6 +306,17 @@ def test_levels_that_could_not_certify_are_refused_in_a_line(parameters, line):
             CertifyParameters(candidates=2, learn=True),
             MASS,
             "learns from what was done, not from tries; leave out learn",
+        ),
+        (
+            AgentGroupParameters(
+                members=tuple(
+                    GroupMember(agent=DDPGAgentParameters(name=name), actions=element)
+                    for name, element in (("x", "0"), ("y", "1"))
+                )
+            ),
+            NO_SCHEDULE,
+            MASS,
+            "has no alternatives to what it decides",
         ),
         (PPOAgentParameters(), NO_SCHEDULE, MASS, "set certify.during='evaluation'"),
         (
