@@ -51,7 +51,7 @@ class Panel(HACPanel):
     level: str = "point_maze_medium"
     min_path: int | None = None
     """Steps from cell to cell between start and goal at least; None takes the maze's own."""
-    hierarchy: Literal["hac", "graph", "none"] = "hac"
+    hierarchy: Literal["hac", "graph", "none"] = "hac"  # type: ignore[assignment] # one more choice
     """hac: levels. graph: the top one plans way-points. none: one agent acts alone, all else
     equal."""
     spacing: float = 0.5

@@ -274,8 +274,8 @@ def guided_stacks(draw):
     )
 
 
-@settings(max_examples=5, deadline=None, phases=[Phase.generate])
-@given(params=guided_stacks(), moment=st.integers(31, 150))
+@settings(max_examples=4, deadline=None, phases=[Phase.generate])
+@given(params=guided_stacks(), moment=st.integers(100, 150))
 def test_any_guided_stack_goes_on_in_the_middle_of_decisions(params, moment):
     def learned(record):
         kept = record.scalars.items()
