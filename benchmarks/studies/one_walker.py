@@ -27,11 +27,6 @@ def u24() -> Study:
     return maze("ant_maze_u24", Published(score=0.911, source=DHRL), steps=200_000)
 
 
-def bottleneck() -> Study:
-    """The same with a gap of 1.6 m."""
-    return maze("ant_maze_bottleneck", Published(score=0.387, source=DHRL), steps=200_000)
-
-
 def complex_maze() -> Study:
     """The largest, of 56 m by 56 m."""
     return maze("ant_maze_complex", Published(score=0.401, source=DHRL), steps=400_000)
@@ -71,6 +66,7 @@ def maze(level: str, published: Published, *, steps: int) -> Study:
         metric="success_rate",
         episodes=100,
         device="cpu",
+        pages=("../results/ant_mazes.md",),
     )
 
 
