@@ -3,7 +3,7 @@
 Ways are planned by it in HIGL's landmarks and in graphs of way-points.
 """
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +26,11 @@ class CriticalLearner(Protocol):
 
 class ValuingAgent(Protocol):
     """The parts of an agent that its critic is asked by."""
+
+    @property
+    def discount(self) -> float:
+        """The discount of its values."""
+        ...
 
     @property
     def input_filter(self) -> InputFilter:
@@ -76,7 +81,7 @@ class CriticBelow:
         return values.astype(np.float64)
 
 
-def require_critic_below(owner: str, place: LevelPlace) -> OffPolicyAgent:
+def require_critic_below(owner: str, place: LevelPlace) -> ValuingAgent:
     """The agent below, whose critic can be asked about what is observed above.
 
     Args:
@@ -101,4 +106,4 @@ def require_critic_below(owner: str, place: LevelPlace) -> OffPolicyAgent:
             "InputFilter must neither remember them nor change goals; got filters for "
             f"{', '.join(sorted(changed)) or 'what was before'}"
         )
-    return low
+    return cast(ValuingAgent, low)  # its learner's kind is known by now

@@ -19,7 +19,7 @@ from coach_rl.agents.places import GridPlaces
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
-from coach_rl.core.errors import UnknownNameError
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import SHORT_NAMES
@@ -170,7 +170,7 @@ def test_levels_of_a_preset_can_be_built(name):
             continue
         assert preset.build({"level": level}).parameters.environment.level.endswith(level)
     if preset.levels:
-        with pytest.raises(UnknownNameError, match=f"did you mean .*'{preset.levels[0]}'"):
+        with pytest.raises(ConfigurationError, match=f"did you mean .*'{preset.levels[0]}'"):
             preset.build({"level": f"{preset.levels[0]}x"})
 
 
