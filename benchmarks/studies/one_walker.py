@@ -37,7 +37,22 @@ def hiro() -> Study:
     return maze("ant_maze", Published(score=0.99, source=HIRO), steps=200_000)
 
 
-def maze(level: str, published: Published, *, steps: int) -> Study:
+def s() -> Study:
+    """BEAG's mazes of 40 m by 40 m, of which there are only curves: an S."""
+    return maze("ant_maze_s", None, steps=300_000)
+
+
+def w() -> Study:
+    """A W."""
+    return maze("ant_maze_w", None, steps=300_000)
+
+
+def pi() -> Study:
+    """A Pi."""
+    return maze("ant_maze_pi", None, steps=300_000)
+
+
+def maze(level: str, published: Published | None, *, steps: int) -> Study:
     """The study of a maze.
 
     Raises:
