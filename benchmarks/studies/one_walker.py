@@ -27,11 +27,6 @@ def u24() -> Study:
     return maze("ant_maze_u24", Published(score=0.911, source=DHRL), steps=200_000)
 
 
-def bottleneck() -> Study:
-    """The same with a gap of 1.6 m."""
-    return maze("ant_maze_bottleneck", Published(score=0.387, source=DHRL), steps=200_000)
-
-
 def complex_maze() -> Study:
     """The largest, of 56 m by 56 m."""
     return maze("ant_maze_complex", Published(score=0.401, source=DHRL), steps=400_000)
@@ -42,7 +37,22 @@ def hiro() -> Study:
     return maze("ant_maze", Published(score=0.99, source=HIRO), steps=200_000)
 
 
-def maze(level: str, published: Published, *, steps: int) -> Study:
+def s() -> Study:
+    """BEAG's mazes of 40 m by 40 m, of which there are only curves: an S."""
+    return maze("ant_maze_s", None, steps=300_000)
+
+
+def w() -> Study:
+    """A W."""
+    return maze("ant_maze_w", None, steps=300_000)
+
+
+def pi() -> Study:
+    """A Pi."""
+    return maze("ant_maze_pi", None, steps=300_000)
+
+
+def maze(level: str, published: Published | None, *, steps: int) -> Study:
     """The study of a maze.
 
     Raises:
@@ -71,6 +81,7 @@ def maze(level: str, published: Published, *, steps: int) -> Study:
         metric="success_rate",
         episodes=100,
         device="cpu",
+        pages=("../results/ant_mazes.md",),
     )
 
 

@@ -12,7 +12,7 @@ from coach_rl.core.errors import RunError
 from coach_rl.core.level_name import shown_level
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import check_name
+from coach_rl.experiment.run_creation import check_name
 from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.graph_managers.task import TaskParameters, resolved_device
 from coach_rl.studies.conduct import conduct

@@ -1,7 +1,11 @@
 """Names of environments: `module:Class`, which manifests hold and other processes can import."""
 
+import re
 import sys
 from pathlib import Path
+
+_LEVEL_LENGTH = 40
+"""Characters of a level's name in a folder's at most."""
 
 
 def name_of_class(level: object) -> str:
@@ -25,3 +29,9 @@ def shown_level(level: str) -> str:
     if not (colon and file and module.startswith("coach_preset_")):
         return level
     return f"{Path(file).name}:{name}"
+
+
+def folder_name(level: str) -> str:
+    """The level's name as part of a folder's: `MyEnv` of `my_module:MyEnv`, `ALE_Pong-v5`."""
+    name = re.sub(r"[^\w.-]+", "_", level.rpartition(":")[2]).strip("._-")
+    return name[:_LEVEL_LENGTH] or "level"

@@ -29,7 +29,7 @@ from coach_rl.experiment.opened_run import (
 )
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
 from coach_rl.experiment.resume_conditions import require_work
-from coach_rl.experiment.run_folder import check_name, create_run_folder
+from coach_rl.experiment.run_creation import check_name, create_run_folder
 from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.runner import check_room, check_sinks, follow_with, policy_of, videos_of

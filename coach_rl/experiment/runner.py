@@ -19,7 +19,7 @@ from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import Origin, make_manifest, remember_code
-from coach_rl.experiment.run_folder import check_name, create_run_folder
+from coach_rl.experiment.run_creation import check_name, create_run_folder
 from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.spaces_json import spaces_to_json

@@ -22,7 +22,8 @@ from coach_rl.experiment.parameters_json import encode, reference
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.resuming import resume_experiment
-from coach_rl.experiment.run_folder import MANIFEST, RunFolder, check_name, read_manifest
+from coach_rl.experiment.run_creation import check_name
+from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.experiment.run_lock import (
     GONE_AFTER_SECONDS,
     RENEWED_EVERY_SECONDS,

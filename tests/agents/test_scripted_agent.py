@@ -80,7 +80,9 @@ def test_a_script_can_be_named(tmp_path, monkeypatch):
         act(build("gaits_of_mine:half"), SEEN)[:, 0], np.float32([0.05, 0.45, -0.1])
     )
     assert build("gaits_of_mine:half").description() == "script: 'gaits_of_mine:half'"
-    with pytest.raises(UnknownNameError, match=r"function of 'gaits_of_mine' 'halve'.*'half'"):
+    with pytest.raises(
+        UnknownNameError, match=r"function 'halve' in module 'gaits_of_mine'.*'half'"
+    ):
         build("gaits_of_mine:halve")
 
 

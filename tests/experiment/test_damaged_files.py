@@ -21,7 +21,7 @@ from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.resuming import resume_experiment
-from coach_rl.experiment.run_folder import create_run_folder
+from coach_rl.experiment.run_creation import create_run_folder
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.experiment.strict_json import sealed
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters

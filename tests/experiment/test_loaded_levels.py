@@ -222,8 +222,8 @@ def test_an_evaluation_before_training_plays_the_loaded_level(trained):
     [
         ({"load": "nowhere"}, "nowhere is neither a run's folder"),
         ({"load": "nowhere:low"}, "nowhere is neither a run's folder"),
-        ({"load": "RUN:lwo"}, "unknown level there 'lwo'; did you mean 'low'"),
-        ({"load": "RUN", "name": "legs"}, "unknown level there 'legs'; .*(name it as RUN:LEVEL)"),
+        ({"load": "RUN:lwo"}, "unknown level 'lwo' there; did you mean 'low'"),
+        ({"load": "RUN", "name": "legs"}, "unknown level 'legs' there; .*(name it as RUN:LEVEL)"),
         ({"load": "RUN:top"}, "what was saved has no 'networks': it is another kind of agent"),
         ({"load": "RUN", "low": ppo(input_filter=None)}, "has no 'network'"),
         (
@@ -373,7 +373,7 @@ def test_a_load_from_the_command_line_reports_once_what_it_took(flat_run, tmp_pa
     assert main(["-crd", str(folder.parent), "--steps", "80", *words[:3]]) == 0
     assert "loaded:" not in capsys.readouterr().out
     assert main(["-p", str(preset), "-cp", f"load={flat_run}:lower", *words]) == 2
-    assert "unknown level there 'lower'" in capsys.readouterr().err
+    assert "unknown level 'lower' there" in capsys.readouterr().err
 
 
 PUSH = """

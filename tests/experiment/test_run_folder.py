@@ -17,7 +17,8 @@ from coach_rl.experiment.manifest import Origin, make_manifest
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.rebuilding import rebuild
-from coach_rl.experiment.run_folder import RunFolder, create_run_folder, write_manifest
+from coach_rl.experiment.run_creation import create_run_folder
+from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.experiment.trust import remember_own_code
 from coach_rl.graph_managers.task import TaskParameters, resolved_device

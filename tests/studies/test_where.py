@@ -14,7 +14,7 @@ def test_places_are_known(place):
 
 @pytest.mark.parametrize("place", ["moon", "local:2", "ray:", "slurm:", ""])
 def test_other_places_are_refused(place):
-    with pytest.raises(UnknownNameError, match="place to run on"):
+    with pytest.raises(UnknownNameError, match="place to run"):
         check_place(place)
 
 
