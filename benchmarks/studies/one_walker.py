@@ -38,18 +38,13 @@ def hiro() -> Study:
 
 
 def s() -> Study:
-    """BEAG's mazes of 40 m by 40 m, of which there are only curves: an S."""
+    """BEAG's S of 40 m by 40 m, of which there are only published curves."""
     return maze("ant_maze_s", None, steps=300_000)
 
 
 def w() -> Study:
-    """A W."""
+    """BEAG's W."""
     return maze("ant_maze_w", None, steps=300_000)
-
-
-def pi() -> Study:
-    """A Pi."""
-    return maze("ant_maze_pi", None, steps=300_000)
 
 
 def maze(level: str, published: Published | None, *, steps: int) -> Study:
