@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from coach_rl import (
-    ANT_OBSERVED,
     ActorParameters,
     AdamParameters,
     ConstantSchedule,
@@ -24,18 +23,16 @@ from coach_rl import (
     GridPlaces,
     HACAgentParameters,
     HRLGraphManager,
-    InputFilter,
     LearningParameters,
     LevelParameters,
     LinearSchedule,
-    ObservationReductionBySubPartsNameFilter,
     ReplayMemoryParameters,
     TargetSync,
     TD3AgentParameters,
     TD3AlgorithmParameters,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import GoalPanel
+from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, GoalPanel
 
 PUBLISHED = {
     "ant_maze_u12": (0.951, 1_000_000),
@@ -44,16 +41,6 @@ PUBLISHED = {
     "ant_maze_complex": (0.401, 4_000_000),
 }
 """DHRL's success rates and environment steps (Lee et al. 2022), by world."""
-WITHOUT_POSITION = InputFilter(
-    observation={
-        "observation": (
-            ObservationReductionBySubPartsNameFilter(
-                names=ANT_OBSERVED, sub_parts=("x", "y"), method="discard"
-            ),
-        ),
-    }
-)
-"""Hides from the lower level where it is."""
 UPRIGHT = 1.0
 """Upward part of the ant's own axis at a way-point."""
 

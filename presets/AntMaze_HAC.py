@@ -8,26 +8,18 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from coach_rl import (
-    ANT_OBSERVED,
     GraphManager,
-    InputFilter,
-    ObservationReductionBySubPartsNameFilter,
     TorsoParameters,
 )
-from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
+from coach_rl.presets.goal_hierarchies import (
+    WITHOUT_POSITION,
+    HACPanel,
+    SubGoalLearning,
+    hac_experiment,
+)
 
 HORIZONS = {2: (24, 25), 3: (10, 8, 8)}
 """Decisions of a level for one of the level above, top first, by number of levels."""
-WITHOUT_POSITION = InputFilter(
-    observation={
-        "observation": (
-            ObservationReductionBySubPartsNameFilter(
-                names=ANT_OBSERVED, sub_parts=("x", "y"), method="discard"
-            ),
-        )
-    }
-)
-"""Hides from the lowest level where it is; its memory keeps `achieved_goal`, unseen by networks."""
 
 
 @dataclass(frozen=True, kw_only=True)

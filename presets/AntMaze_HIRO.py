@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from coach_rl import (
-    ANT_OBSERVED,
     ActorParameters,
     AdamParameters,
     AntMaze,
@@ -21,26 +20,21 @@ from coach_rl import (
     LearningParameters,
     LinearBoxToBoxMap,
     ObservationClippingFilter,
-    ObservationReductionBySubPartsNameFilter,
     OutputFilter,
     ReplayMemoryParameters,
     TD3AgentParameters,
     TD3AlgorithmParameters,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import HIROPanel, hiro_experiment
+from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, HIROPanel, hiro_experiment
 
-WITHOUT_POSITION = InputFilter(
+WITHOUT_ANY_POSITION = InputFilter(
     observation={
-        "observation": (
-            ObservationReductionBySubPartsNameFilter(
-                names=ANT_OBSERVED, sub_parts=("x", "y"), method="discard"
-            ),
-        ),
+        **WITHOUT_POSITION.observation,
         "achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),),
     }
 )
-"""Hides from the lower level where it is: a step to the left is the same everywhere."""
+"""Hides from the lower level where it is, in `achieved_goal` as well."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +91,7 @@ def graph_manager(panel: Panel) -> GraphManager:
         ),
         actor_optimizer=AdamParameters(learning_rate=panel.actor_learning_rate),
         critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        input_filter=WITHOUT_POSITION,
+        input_filter=WITHOUT_ANY_POSITION,
         # Actions in newton metres; the world's lie between -1 and 1.
         output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-task.gear, high=task.gear),)),
     )

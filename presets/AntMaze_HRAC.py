@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from coach_rl import (
-    ANT_OBSERVED,
     ActorParameters,
     AdamParameters,
     AdjacencyParameters,
@@ -17,18 +16,16 @@ from coach_rl import (
     EnvironmentSteps,
     GaussianNoise,
     GraphManager,
-    InputFilter,
     LandmarkParameters,
     LearningParameters,
     LinearBoxToBoxMap,
-    ObservationReductionBySubPartsNameFilter,
     OutputFilter,
     ReplayMemoryParameters,
     TD3AgentParameters,
     TD3AlgorithmParameters,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import HIROPanel, hiro_experiment
+from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, HIROPanel, hiro_experiment
 
 PUBLISHED = {
     ("hrac", "ant_maze_u12"): 0.884,
@@ -38,16 +35,6 @@ PUBLISHED = {
 """Success rates after a million steps in DHRL's tables (Lee et al. 2022), by method and world."""
 TORQUE = 30.0
 """A full action in newton metres, the unit of the programs; the worlds' lie between -1 and 1."""
-WITHOUT_POSITION = InputFilter(
-    observation={
-        "observation": (
-            ObservationReductionBySubPartsNameFilter(
-                names=ANT_OBSERVED, sub_parts=("x", "y"), method="discard"
-            ),
-        )
-    }
-)
-"""Hides from the lower level where it is; its memory keeps `achieved_goal`, unseen by networks."""
 
 
 @dataclass(frozen=True, kw_only=True)

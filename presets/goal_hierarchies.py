@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal
 
 from coach_rl import (
+    ANT_OBSERVED,
     ActorParameters,
     AdamParameters,
     AdjacencyParameters,
@@ -35,6 +36,7 @@ from coach_rl import (
     LearningParameters,
     LevelParameters,
     LinearSchedule,
+    ObservationReductionBySubPartsNameFilter,
     ReplayMemoryParameters,
     RewardRescaleFilter,
     SACAgentParameters,
@@ -48,6 +50,18 @@ from coach_rl import (
     UnknownNameError,
     ValidationParameters,
 )
+
+WITHOUT_POSITION = InputFilter(
+    observation={
+        "observation": (
+            ObservationReductionBySubPartsNameFilter(
+                names=ANT_OBSERVED, sub_parts=("x", "y"), method="discard"
+            ),
+        )
+    }
+)
+"""Hides from the lowest level of an ant where it is: a step to the left is the same everywhere. Its
+memory keeps `achieved_goal`, which its networks may leave out."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -235,7 +235,14 @@ class HindsightRewards(SamplerUnit):
     """Rewards and ends of the window as the new goals have them."""
 
     name = "hindsight_rewards"
-    inputs = (POSITIONS, WINDOW_STEPS, WINDOW_REWARDS, WINDOW_TERMINATED, GOALS, RELABELLED)
+    inputs: tuple[str, ...] = (
+        POSITIONS,
+        WINDOW_STEPS,
+        WINDOW_REWARDS,
+        WINDOW_TERMINATED,
+        GOALS,
+        RELABELLED,
+    )
     outputs = (WINDOW_REWARDS, WINDOW_TERMINATED)
 
     def __init__(self, store: RingStore, params: Hindsight) -> None:
@@ -250,22 +257,38 @@ class HindsightRewards(SamplerUnit):
         terminated = batch[WINDOW_TERMINATED].numpy().copy()
         rows = self._store.rows_of(batch[POSITIONS].numpy()[chosen])
         where = self._store.positions_of(rows[:, None], batch[WINDOW_STEPS].numpy()[chosen])
-        ledger, before = self._store.ledger, rewards[chosen]
-        rewards[chosen], terminated[chosen], reached = relabelled(
-            self._goal,
-            goals=batch[GOALS].numpy()[chosen],
-            achieved=ledger[ACHIEVED].take(where, axis=0),
-            terminated=terminated[chosen],
-            reached=ledger[REACHED].take(where),
-            goal_ends_episode=self._goal_ends_episode,
+        before = rewards[chosen]
+        rewards[chosen], terminated[chosen], reached = self._judged(
+            batch, chosen, where, terminated[chosen]
         )
         if self._stops_on_failure:
-            fails = ledger[FAILED].take(where) & ~reached
+            fails = self._store.ledger[FAILED].take(where) & ~reached
             rewards[chosen] = np.where(fails, before, rewards[chosen])
         return {
             WINDOW_REWARDS: torch.from_numpy(rewards),
             WINDOW_TERMINATED: torch.from_numpy(terminated),
         }
+
+    def _judged(
+        self, batch: Columns, chosen: BoolArray, where: IntArray, terminated: BoolArray
+    ) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Rewards and ends under the new goals, and whether these are reached, [C, n] each.
+
+        Args:
+            batch: What the unit was given.
+            chosen: Which of its samples are relabelled, [B], C of them.
+            where: Positions of their transitions, [C, n].
+            terminated: Their ends under the old goals, [C, n].
+        """
+        ledger = self._store.ledger
+        return relabelled(
+            self._goal,
+            goals=batch[GOALS].numpy()[chosen],
+            achieved=ledger[ACHIEVED].take(where, axis=0),
+            terminated=terminated,
+            reached=ledger[REACHED].take(where),
+            goal_ends_episode=self._goal_ends_episode,
+        )
 
 
 class HindsightObservations(SamplerUnit):

@@ -11,13 +11,12 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.records import Array, BoolArray, IntArray, Observation
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.memories.columns import (
     ACHIEVED,
     DURATIONS,
     ENDS,
-    FAILED,
     GOALS,
     OBSERVED_GOALS,
     OBSERVED_TIMES,
@@ -26,20 +25,17 @@ from coach_rl.memories.columns import (
     RELABELLED,
     TIMES,
     TIMES_LEFT,
-    WINDOW_REWARDS,
-    WINDOW_STEPS,
-    WINDOW_TERMINATED,
     Columns,
 )
 from coach_rl.memories.hindsight import (
     Hindsight,
     HindsightGoals,
     HindsightObservations,
+    HindsightRewards,
     HindsightUnits,
     bare,
 )
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
 
 
@@ -127,43 +123,31 @@ class TimedHindsightGoals(HindsightGoals):
         }
 
 
-class TimedHindsightRewards(SamplerUnit):
+class TimedHindsightRewards(HindsightRewards):
     """Rewards and ends of the window as the new goals and times have them."""
 
-    name = "hindsight_rewards"
-    inputs = (POSITIONS, WINDOW_STEPS, WINDOW_REWARDS, WINDOW_TERMINATED, GOALS, RELABELLED, TIMES)
-    outputs = (WINDOW_REWARDS, WINDOW_TERMINATED)
+    inputs = (*HindsightRewards.inputs, TIMES)
 
     def __init__(self, store: RingStore, params: TimedHindsight) -> None:
-        self._store, self._goal = store, bare(params.timed_goal)
-        self._stops_on_failure = params.stops_on_failure
+        super().__init__(store, params)
+        self._goal = bare(params.timed_goal)
 
-    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        """Rewards and ends, [B, n] each."""
-        chosen, ledger = batch[RELABELLED].numpy(), self._store.ledger
-        rewards = batch[WINDOW_REWARDS].numpy().copy()
-        terminated = batch[WINDOW_TERMINATED].numpy().copy()
-        positions = batch[POSITIONS].numpy()[chosen]
-        rows = self._store.rows_of(positions)
-        where = self._store.positions_of(rows[:, None], batch[WINDOW_STEPS].numpy()[chosen])
-        left = _left_at(self._store, where, positions, batch[TIMES].numpy()[chosen])
+    def _judged(
+        self, batch: Columns, chosen: BoolArray, where: IntArray, terminated: BoolArray
+    ) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Rewards and ends under the new goals, and whether their times are up, [C, n] each."""
+        ledger = self._store.ledger
+        positions, times = batch[POSITIONS].numpy()[chosen], batch[TIMES].numpy()[chosen]
+        left = _left_at(self._store, where, positions, times)
         goals = np.repeat(batch[GOALS].numpy()[chosen], where.shape[1], axis=0)
         achieved = ledger[ACHIEVED].take(where.ravel(), axis=0)
         verdict = self._goal.verdict(
             np.concatenate([goals, left.reshape(-1, 1)], axis=1), {ACHIEVED: achieved}
         )
         is_up = verdict.is_final.reshape(where.shape)
-        before = rewards[chosen]
-        rewards[chosen] = verdict.reward.reshape(where.shape)
         # An end that came from the old goal's time doesn't count, one from anything else does.
-        terminated[chosen] = is_up | (terminated[chosen] & ~ledger[REACHED].take(where))
-        if self._stops_on_failure:
-            fails = ledger[FAILED].take(where) & ~is_up
-            rewards[chosen] = np.where(fails, before, rewards[chosen])
-        return {
-            WINDOW_REWARDS: torch.from_numpy(rewards),
-            WINDOW_TERMINATED: torch.from_numpy(terminated),
-        }
+        terminated = is_up | (terminated & ~ledger[REACHED].take(where))
+        return verdict.reward.reshape(where.shape), terminated, is_up
 
 
 class TimedHindsightObservations(HindsightObservations):
