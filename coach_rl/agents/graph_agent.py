@@ -57,8 +57,9 @@ class GraphAgentParameters:
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     besides: tuple[float, ...] = ()
-    """Values that way-points ask of the goal's elements beyond the place, where the level below has
-    goals with more elements than this level's."""
+    """Values that way-points ask of the last elements of the goals of the level below, which places
+    don't have. Where places have more elements than the others, way-points ask for the first; one
+    is passed only if the rest of the place is met as well, such as keys that were taken."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
     report_every: Positive[int] = 1000
@@ -101,12 +102,12 @@ class GraphAgentParameters:
                 f"{owner} plans ways to its level's goals along goals of the level below; both need"
                 " a goal_space"
             )
-        if own.observed != "absolute" or own.size + len(self.besides) != sub_goal.size:
+        asked = sub_goal.size - len(self.besides)
+        if own.observed != "absolute" or not 0 < asked <= own.size:
             raise ConfigurationError(
-                f"{owner} needs goals that are seen absolutely and, with GraphAgentParameters."
-                f"besides, have as many elements as those of the level below; got {own.size} "
-                f"({own.observed}), besides={self.besides} and {sub_goal.size}; where goals are "
-                "more than a place, put a level above that learns which place to head for"
+                f"{owner} needs goals that are seen absolutely and that, with GraphAgentParameters."
+                f"besides, have at least as many elements as those of the level below; got "
+                f"{own.size} ({own.observed}), besides={self.besides} and {sub_goal.size}"
             )
         return own, sub_goal
 
@@ -173,6 +174,8 @@ class GraphAgent:
     ) -> None:
         self.name, self._params = params.name, params
         self._own, self._sub_goal, self._costs = own, sub_goal, costs
+        self._asked_size = sub_goal.size - len(params.besides)
+        """Elements of a place that the level below is asked for: the first ones."""
         self._decisions = self._reported_at = self._priced_at = self._changes = 0
         self._take_places(self._new_places())
         self._planning_seconds = 0.0
@@ -226,31 +229,24 @@ class GraphAgent:
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
         """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
-        rows, below = outcome.rows, outcome.below
-        missed = _is_missed(below)
+        rows, passed, missed = outcome.rows, *self._came_of(row_state, outcome)
         row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
         if clock.phase is Phase.TEST:
             return
         self._decisions += len(rows)
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
-        self.observe_fork(row_state, rows, below)
+        self._note(row_state, rows, passed, missed)
         self._visit(outcome.observation)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
-        reached = (below & int(End.GOAL)) > 0
-        begins, ends = row_state.place[rows], row_state.way_point[rows]
-        known = (reached | _is_missed(below)) & (ends != _NOWHERE)
-        known &= self._has_stood(row_state, begins, rows)
-        known &= self._has_stood(row_state, ends, rows)
-        for place in known.nonzero()[0]:
-            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+        self._note(row_state, rows, *_came_of(below))
 
     @property
     def proposes(self) -> bool:
-        """True: there are other ways."""
-        return True
+        """True: there are other ways; not where a fork can't say whether a place was met."""
+        return self._asked_size == self._own.size
 
     def propose(
         self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
@@ -384,14 +380,17 @@ class GraphAgent:
 
     def _new_places(self) -> Places:
         """The places as they are at the beginning."""
-        size = self._own.size
-        low, high = np.array(self._sub_goal.low)[:size], np.array(self._sub_goal.high)[:size]
-        return self._params.places.build(low, high)
+        return self._params.places.build(np.array(self._own.low), np.array(self._own.high))
 
     def _take_places(self, places: Places) -> None:
         """Plan on these, of which nothing is known yet."""
         self._places, params = places, self._params
-        self.graph = WayPointGraph(places.roadmap, forgetting=params.forgetting, worst=params.worst)
+        self.graph = WayPointGraph(
+            places.roadmap,
+            forgetting=params.forgetting,
+            worst=params.worst,
+            missed=self._costs.missed,
+        )
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
@@ -401,7 +400,7 @@ class GraphAgent:
 
     def _achieved(self, observation: Observation) -> FloatArray:
         """The goals that observations stand for, [R, G]."""
-        return self._sub_goal.achieved(observation)[:, : self._own.size]
+        return self._own.achieved(observation)
 
     def _ways(
         self, places: IntArray, targets: IntArray, missed: IntArray, observation: Observation
@@ -413,16 +412,44 @@ class GraphAgent:
         while True:
             asked = self._with_besides(self.graph.roadmap.places[way_points])
             reached = (places != targets) & self._sub_goal.reached(asked, observation)
+            reached &= self._are_alike(places, way_points)
             if not reached.any():
                 return places, way_points
             places = np.where(reached, way_points, places)
             onward = self.graph.next_places(places, targets)
             way_points = np.where(reached, onward, way_points)
 
+    def _came_of(self, row_state: GraphRows, outcome: Outcome) -> tuple[BoolArray, BoolArray]:
+        """Which rows have passed to their way-points, and which have missed them, [R] each."""
+        passed, missed = _came_of(outcome.below)
+        way_points = row_state.way_point[outcome.rows]
+        if self._asked_size < self._own.size and (way_points != _NOWHERE).any():
+            ends = self.graph.roadmap.nearest(self._achieved(outcome.observation))
+            elsewhere = passed & (way_points != _NOWHERE) & ~self._are_alike(ends, way_points)
+            passed, missed = passed & ~elsewhere, missed | elsewhere
+        return passed, missed
+
+    def _note(
+        self, row_state: GraphRows, rows: IntArray, passed: BoolArray, missed: BoolArray
+    ) -> None:
+        """Learn which edges were passed by rows [R], and which were missed."""
+        begins, ends = row_state.place[rows], row_state.way_point[rows]
+        known = (passed | missed) & (ends != _NOWHERE)
+        known &= self._has_stood(row_state, begins, rows)
+        known &= self._has_stood(row_state, ends, rows)
+        for row in known.nonzero()[0]:
+            self.graph.note(int(begins[row]), int(ends[row]), passed=bool(passed[row]))
+
+    def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
+        """Return which places [R] agree with others in what way-points don't ask for."""
+        rest = self.graph.roadmap.places[:, self._asked_size :]
+        alike: BoolArray = (rest[places] == rest[others]).all(axis=1)
+        return alike
+
     def _with_besides(self, goals: FloatArray) -> FloatArray:
         """Goals [R, G] of this level as goals of the level below, float32."""
         besides = np.tile(self._params.besides, (len(goals), 1))
-        return np.hstack([goals, besides]).astype(np.float32)
+        return np.hstack([goals[:, : self._asked_size], besides]).astype(np.float32)
 
     def _visit(self, observation: Observation) -> None:
         """Take note of where rows are; the graph may get other places there."""
@@ -502,7 +529,8 @@ class GraphAgent:
         row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
 
 
-def _is_missed(below: Array) -> BoolArray:
-    """[R] the level below used up its horizon, and did not reach the way-point."""
-    missed: BoolArray = ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)
-    return missed
+def _came_of(below: Array) -> tuple[BoolArray, BoolArray]:
+    """[R] the level below reached its goal; [R] it used up its horizon, and did not."""
+    passed: BoolArray = (below & int(End.GOAL)) > 0
+    missed: BoolArray = ~passed & ((below & int(End.HORIZON)) > 0)
+    return passed, missed
