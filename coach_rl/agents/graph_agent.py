@@ -420,7 +420,7 @@ class GraphAgent:
             way_points = np.where(reached, onward, way_points)
 
     def _came_of(self, row_state: GraphRows, outcome: Outcome) -> tuple[BoolArray, BoolArray]:
-        """Which rows have passed to their way-points, and which have missed them, [R] each."""
+        """Return which rows have reached their way-points, and which have missed them, [R] each."""
         passed, missed = _came_of(outcome.below)
         way_points = row_state.way_point[outcome.rows]
         if self._asked_size < self._own.size and (way_points != _NOWHERE).any():
