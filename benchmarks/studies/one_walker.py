@@ -88,7 +88,7 @@ def maze(level: str, source: str = "", score: float = 0.0, *, steps: int) -> Stu
                     "levels.1.frozen": True,
                     "levels.1.horizon": 50,
                     "levels.0.agent.forgetting": 0.4,
-                    "evaluation_interval": steps,
+                    "evaluation_interval": 2 * steps,  # only at the end
                 },
                 seeds=(seed + 100,),
                 published=published,
