@@ -14,7 +14,7 @@ import numpy as np
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
-from coach_rl.agents.way_points import WayPointGraph
+from coach_rl.agents.way_points import Roadmap, WayPointGraph
 from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
@@ -404,6 +404,7 @@ class GraphAgent:
             forgetting=params.forgetting,
             worst=params.worst,
             missed=self._costs.missed,
+            kinds=self._kinds(places.roadmap),
         )
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
@@ -411,6 +412,16 @@ class GraphAgent:
         self._changes += 1
         self._stands_since = np.full(count, self._changes)
         """[M] how often places had changed when each came to where it is."""
+
+    def _kinds(self, roadmap: Roadmap) -> IntArray:
+        """The kinds of edges, by what they change beyond what way-points ask for, [E].
+
+        That a place is seldom entered by taking a key there says nothing about those who have one.
+        """
+        rest = roadmap.places[:, self._asked_size :]
+        changes = np.sign(rest[roadmap.ends] - rest[roadmap.begins])
+        kinds: IntArray = np.unique(changes, axis=0, return_inverse=True)[1].reshape(-1)
+        return kinds
 
     def _achieved(self, observation: Observation) -> FloatArray:
         """The goals that observations stand for, [R, G]."""

@@ -129,23 +129,32 @@ class WayPointGraph:
     An edge that is passed with probability p is missed (1 - p) / p times before it is, so it counts
     as the cost of a try that passes and that of so many that miss. All places begin with p = 1. A
     try moves p of its edge, and that of the place it leads to, towards 1 or 0; an edge has the p of
-    its place until it is tried.
+    its place until it is tried. A place has a p for each kind of edges that lead to it.
 
     Args:
         roadmap: Places and edges.
         forgetting: Share of p that a new try replaces.
         worst: The lowest p, so that no edge is given up for ever.
         missed: Cost of a try that misses; None: as much as one that passes.
+        kinds: [E] the kind of each edge, from 0 on; None: all are of one. Roadmaps that change have
+            one kind.
     """
 
     def __init__(
-        self, roadmap: Roadmap, *, forgetting: float, worst: float, missed: float | None = None
+        self,
+        roadmap: Roadmap,
+        *,
+        forgetting: float,
+        worst: float,
+        missed: float | None = None,
+        kinds: IntArray | None = None,
     ) -> None:
         self.roadmap = roadmap
+        self._kinds = np.zeros(len(roadmap.begins), np.int64) if kinds is None else kinds
         self._forgetting, self._worst, self._missed = forgetting, worst, missed
         self._try_costs = roadmap.lengths
         self._edge_passed = np.ones(len(roadmap.begins))
-        self._place_passed = np.ones(len(roadmap.places))
+        self._place_passed = np.ones((self._kinds.max(initial=0) + 1, len(roadmap.places)))
         self.tries = np.zeros(len(roadmap.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
         self._ways: dict[int, tuple[FloatArray, IntArray]] = {}
@@ -154,7 +163,7 @@ class WayPointGraph:
     @property
     def passed(self) -> FloatArray:
         """[E] the estimated probability that the level below passes each edge at a try."""
-        unknown = self._place_passed[self.roadmap.ends]
+        unknown = self._place_passed[self._kinds, self.roadmap.ends]
         return np.where(self.tries > 0, self._edge_passed, unknown)
 
     @property
@@ -192,10 +201,10 @@ class WayPointGraph:
         self._try_costs = carried(self._try_costs, roadmap.lengths)
         self._edge_passed = carried(self._edge_passed, np.ones(len(keys)))
         self.tries = carried(self.tries, np.zeros(len(keys), np.int64))
-        self._place_passed = np.append(
-            self._place_passed, np.ones(len(roadmap.places) - len(old.places))
-        )
-        self._place_passed[changed] = 1.0
+        self._kinds = np.zeros(len(keys), np.int64)
+        fresh = np.ones((1, len(roadmap.places) - len(old.places)))
+        self._place_passed = np.hstack([self._place_passed, fresh])
+        self._place_passed[:, changed] = 1.0
         self.roadmap = roadmap
         self._ways.clear()
         new: IntArray = (~here).nonzero()[0]
@@ -206,10 +215,11 @@ class WayPointGraph:
         edge = self.roadmap.edge(begin, end)
         if edge is None:
             return
+        of_place = self._place_passed[self._kinds[edge]]
         if not self.tries[edge]:
-            self._edge_passed[edge] = self._place_passed[end]
+            self._edge_passed[edge] = of_place[end]
         self.tries[edge] += 1
-        for estimate, index in ((self._edge_passed, edge), (self._place_passed, end)):
+        for estimate, index in ((self._edge_passed, edge), (of_place, end)):
             moved = estimate[index] + self._forgetting * (float(passed) - estimate[index])
             estimate[index] = max(self._worst, moved)
         self._ways.clear()
