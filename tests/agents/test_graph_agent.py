@@ -1,5 +1,6 @@
 """The agent that plans: way-points through a maze, what it learns of them, saving in mid-plan."""
 
+import copy
 import importlib.util
 import itertools
 from dataclasses import replace
@@ -339,12 +340,58 @@ def test_a_try_towards_a_place_that_has_moved_meanwhile_teaches_nothing():
     assert rows.way_point.tolist() == [moved] * 2
     other = agent.new_rows(1, 0)
     agent.act(other, request([[2, 4]], [[0, 0]], starts=[True]), clock)
+    agent.observe(other, outcome([End.GOAL], [[0, 0]]), clock)
     assert agent.graph.roadmap.places[moved].tolist() == [2, 4]
     agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
     assert agent.graph.tries.sum() == 0
     agent.act(rows, request([[0, 0]] * 2, [[2.0, 4.0]] * 2), clock)
     agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
     assert agent.graph.tries.sum() == 2
+
+
+def copied(agent):
+    """An equal agent elsewhere, on a copy of the graph."""
+    other = build(places=FarthestPoints(count=len(agent.graph.roadmap.places)))
+    other.load_policy(agent.policy_state_dict())
+    return other
+
+
+def test_a_plan_made_elsewhere_is_followed_and_learned_from_where_its_places_still_stand():
+    agent, clock = visited([0, 0], [1, 0], [4, 0]), Clock(phase=Phase.TRAIN)
+    worker = copied(agent)
+    made, rows = worker.new_rows(2, 0), agent.new_rows(2, 0)
+    seen = request([[0, 0]] * 2, [[1.1, 0.0], [4.0, 0.5]])
+    asked = worker.act(made, seen, replace(clock, collects=True))
+    agent.observe(agent.new_rows(1, 0), outcome([End.GOAL], [[2, 4]]), clock)
+    assert [1, 0] not in agent.graph.roadmap.places.tolist(), "it has moved meanwhile"
+    rows.follow(made.decisions())
+    assert agent.act(rows, seen, clock).tolist() == asked.tolist() == [[1, 0], [4, 0]]
+    agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
+    edge = agent.graph.roadmap.edge(number(agent, [0, 0]), number(agent, [4, 0]))
+    assert agent.graph.tries.nonzero()[0].tolist() == [edge]
+    assert not agent.planning(rows).get("planning_seconds")
+
+
+def test_a_worker_learns_nothing_of_the_graph_itself():
+    worker = copied(visited([0, 0], [2, 0], [2, 2]))
+    before, clock = copy.deepcopy(worker.state_dict()), Clock(phase=Phase.TRAIN, collects=True)
+    rows = worker.new_rows(2, 0)
+    worker.act(rows, request([[0, 4]] * 2, [[2, 0]] * 2, starts=[True] * 2), clock)
+    worker.observe(rows, outcome([End.HORIZON] * 2, [[4, 4]] * 2), clock)
+    assert_same_state(worker.state_dict(), before)
+    assert (rows.missed == rows.way_point).all()
+
+
+def test_where_an_episode_starts_is_a_place_from_the_next_outcome_on_also_after_a_stop():
+    agent, clock = build(places=FarthestPoints()), Clock(phase=Phase.TRAIN)
+    rows = agent.new_rows(1, 0)
+    agent.act(rows, request([[0.5, 0.5]], [[3.5, 3.5]], starts=[True]), clock)
+    other, others = build(places=FarthestPoints()), agent.new_rows(1, 9)
+    other.load_state_dict(agent.state_dict())
+    others.load_state_dict(rows.state_dict())
+    for each, of in ((agent, rows), (other, others)):
+        each.observe(of, outcome([End.GOAL], [[2.5, 0.5]]), clock)
+        assert each.graph.roadmap.places.tolist() == [[0.5, 0.5], [2.5, 0.5]]
 
 
 def test_what_was_learned_of_visited_places_can_be_loaded():
