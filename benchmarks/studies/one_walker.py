@@ -59,12 +59,12 @@ def fall() -> Study:
 
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    return maze("ant_key_chest", steps=400_000)
+    return maze("ant_key_chest", steps=1_500_000)
 
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
-    return maze("ant_double_key_chest", steps=600_000)
+    return maze("ant_double_key_chest", steps=1_500_000)
 
 
 def maze(level: str, source: str = "", score: float = 0.0, *, steps: int) -> Study:
@@ -87,7 +87,8 @@ def maze(level: str, source: str = "", score: float = 0.0, *, steps: int) -> Stu
                     "levels.1.load_partly": True,  # a statistic of goals of another size
                     "levels.1.frozen": True,
                     "levels.1.horizon": 50,
-                    "evaluation_interval": steps // 2,
+                    "levels.0.agent.forgetting": 0.4,
+                    "evaluation_interval": 2 * steps,  # only at the end
                 },
                 seeds=(seed + 100,),
                 published=published,

@@ -112,6 +112,12 @@ class GraphAgentParameters:
                 f"besides, have at least as many elements as those of the level below; got "
                 f"{own.size} ({own.observed}), besides={self.besides} and {sub_goal.size}"
             )
+        if asked < own.size and self.places.are_visited:
+            raise ConfigurationError(
+                f"{owner}: way-points ask for the first {asked} elements of a place and the other "
+                f"{own.size - asked} must be met, which no two visited places share; got "
+                f"places={self.places}; set places=GridPlaces(spacing=...)"
+            )
         return own, sub_goal
 
 
