@@ -4,8 +4,8 @@ It neither has networks nor takes gradient steps. What it learns is how often th
 from one place to the next, see `way_points`; `places` says where these are, `edge_costs` what a try
 costs. docs/algorithms/graph.md lists every detail and its source.
 
-The graph changes only where an outcome is observed, never while it is planned on. So workers that
-collect for a run plan on a copy of its graph, and the run learns from what came of their plans.
+All plans of a tick are made before the graph changes. So workers that collect for a run plan on a
+copy of its graph, and the run learns from what came of their plans.
 """
 
 import importlib.util
@@ -202,8 +202,6 @@ class GraphAgent:
         self._decisions = self._reported_at = self._priced_at = 0
         self._changes = 1
         """How often places have changed."""
-        self._starts: list[Observation] = []
-        """What was seen where episodes started, before the next outcome."""
         self._take_places(self._new_places())
         self._planning_seconds = 0.0
 
@@ -232,12 +230,12 @@ class GraphAgent:
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
         """The next way-points [R, S], as the level below is to be asked for them."""
-        if clock.learns and request.episode_start.any():
-            self._starts.append(take(request.observation, request.episode_start))
         if row_state.followed is None:
             self._plan(row_state, request, clock)
         else:
             row_state.take(row_state.followed, request.rows)
+        if clock.learns and request.episode_start.any():
+            self._visit(take(request.observation, request.episode_start))
         return row_state.asked[request.rows]
 
     def _plan(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> None:
@@ -272,9 +270,7 @@ class GraphAgent:
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
         self._note(row_state, rows, passed, missed)
-        starts, self._starts = self._starts, []
-        for seen in (*starts, outcome.observation):
-            self._visit(seen)
+        self._visit(outcome.observation)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
@@ -381,7 +377,6 @@ class GraphAgent:
             "reported_at": self._reported_at,
             "priced_at": self._priced_at,
             "stands_since": self._stands_since.copy(),
-            "starts": list(self._starts),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -391,7 +386,6 @@ class GraphAgent:
         self._reported_at = state["reported_at"]
         self._priced_at = state["priced_at"]
         self._stands_since[:] = state["stands_since"]
-        self._starts = list(state["starts"])
 
     def policy_state_dict(self) -> State:
         """The graph, with what was learned of its edges."""

@@ -348,7 +348,6 @@ def test_a_try_towards_a_place_that_has_moved_meanwhile_teaches_nothing():
     assert rows.way_point.tolist() == [moved] * 2
     other = agent.new_rows(1, 0)
     agent.act(other, request([[2, 4]], [[0, 0]], starts=[True]), clock)
-    agent.observe(other, outcome([End.GOAL], [[0, 0]]), clock)
     assert agent.graph.roadmap.places[moved].tolist() == [2, 4]
     agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
     assert agent.graph.tries.sum() == 0
@@ -388,18 +387,6 @@ def test_a_worker_learns_nothing_of_the_graph_itself():
     worker.observe(rows, outcome([End.HORIZON] * 2, [[4, 4]] * 2), clock)
     assert_same_state(worker.state_dict(), before)
     assert (rows.missed == rows.way_point).all()
-
-
-def test_where_an_episode_starts_is_a_place_from_the_next_outcome_on_also_after_a_stop():
-    agent, clock = build(places=FarthestPoints()), Clock(phase=Phase.TRAIN)
-    rows = agent.new_rows(1, 0)
-    agent.act(rows, request([[0.5, 0.5]], [[3.5, 3.5]], starts=[True]), clock)
-    other, others = build(places=FarthestPoints()), agent.new_rows(1, 9)
-    other.load_state_dict(agent.state_dict())
-    others.load_state_dict(rows.state_dict())
-    for each, of in ((agent, rows), (other, others)):
-        each.observe(of, outcome([End.GOAL], [[2.5, 0.5]]), clock)
-        assert each.graph.roadmap.places.tolist() == [[0.5, 0.5], [2.5, 0.5]]
 
 
 def test_what_was_learned_of_visited_places_can_be_loaded():
