@@ -90,7 +90,7 @@ def planning():
         levels=(replace(top, agent=planner), low),
         environment=below.environment,
         num_envs=below.num_envs,
-        schedule=below.schedule,
+        schedule=parameters(training=EnvironmentSteps(160), evaluation_interval=None).schedule,
     )
 
 
