@@ -39,17 +39,17 @@ def hiro() -> Study:
 
 def s() -> Study:
     """BEAG's S of 40 m by 40 m, of which there are only published curves."""
-    return maze("ant_maze_s", steps=600_000)
+    return maze("ant_maze_s", steps=400_000)
 
 
 def w() -> Study:
     """BEAG's W."""
-    return maze("ant_maze_w", steps=600_000)
+    return maze("ant_maze_w", steps=400_000)
 
 
 def pi() -> Study:
     """BEAG's Pi."""
-    return maze("ant_maze_pi", steps=600_000)
+    return maze("ant_maze_pi", steps=400_000)
 
 
 def fall() -> Study:
@@ -59,12 +59,12 @@ def fall() -> Study:
 
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    return maze("ant_key_chest", steps=1_500_000)
+    return maze("ant_key_chest", steps=1_000_000)
 
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
-    return maze("ant_double_key_chest", steps=1_500_000)
+    return maze("ant_double_key_chest", steps=1_000_000)
 
 
 def maze(level: str, source: str = "", score: float = 0.0, *, steps: int) -> Study:
@@ -87,7 +87,6 @@ def maze(level: str, source: str = "", score: float = 0.0, *, steps: int) -> Stu
                     "levels.1.load_partly": True,  # a statistic of goals of another size
                     "levels.1.frozen": True,
                     "levels.1.horizon": 50,
-                    "levels.0.agent.forgetting": 0.4,
                     "evaluation_interval": 2 * steps,  # only at the end
                 },
                 seeds=(seed + 100,),

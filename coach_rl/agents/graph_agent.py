@@ -62,7 +62,8 @@ class GraphAgentParameters:
     besides: tuple[float, ...] = ()
     """Values that way-points ask of the last elements of the goals of the level below, which places
     don't have. Where places have more elements than the others, way-points ask for the first; one
-    is passed only if the rest of the place is met as well, such as keys that were taken."""
+    is passed only if the rest of the place is met as well, such as keys that were taken. Tries that
+    begin without these values, such as those of an ant on its back, say nothing about an edge."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
     report_every: Positive[int] = 1000
@@ -127,6 +128,8 @@ class GraphRows:
 
     place: IntArray
     """[N] the place where the open decision began."""
+    is_as_asked: BoolArray
+    """[N] it began as way-points ask for, `besides` included."""
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
     heading: FloatArray
@@ -150,6 +153,7 @@ class GraphRows:
         """The plan behind each row's last decision, and what it asks for."""
         return {
             "place": self.place,
+            "is_as_asked": self.is_as_asked,
             "way_point": self.way_point,
             "heading": self.heading,
             "changes": self.changes,
@@ -214,6 +218,7 @@ class GraphAgent:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""
         return GraphRows(
             place=np.zeros(num_envs, np.int64),
+            is_as_asked=np.ones(num_envs, np.bool_),
             way_point=np.full(num_envs, _NOWHERE),
             heading=np.full((num_envs, self._own.size), np.nan),
             missed=np.full(num_envs, _NOWHERE),
@@ -252,6 +257,7 @@ class GraphAgent:
         arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
         way_points[arrives] = _NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
+        row_state.is_as_asked[rows] = self._is_as_asked(request.observation)
         row_state.changes[rows] = self._changes
         row_state.asked[rows] = self._asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
@@ -299,6 +305,7 @@ class GraphAgent:
             if len(ranked):
                 others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
         alternatives.place.reshape(-1, count)[rows] = places[:, None]
+        alternatives.is_as_asked.reshape(-1, count)[rows] = row_state.is_as_asked[rows, None]
         alternatives.way_point.reshape(-1, count)[rows] = others
         alternatives.changes.reshape(-1, count)[rows] = self._changes
         repeated = np.arange(len(rows)).repeat(count)
@@ -468,7 +475,7 @@ class GraphAgent:
     ) -> None:
         """Learn which edges were passed by rows [R], and which were missed."""
         begins, ends = row_state.place[rows], row_state.way_point[rows]
-        known = (passed | missed) & (ends != _NOWHERE)
+        known = (passed | missed) & (ends != _NOWHERE) & row_state.is_as_asked[rows]
         known &= self._has_stood(row_state, begins, rows)
         known &= self._has_stood(row_state, ends, rows)
         for row in known.nonzero()[0]:
@@ -479,6 +486,13 @@ class GraphAgent:
         rest = self.graph.roadmap.places[:, self._asked_size :]
         alike: BoolArray = (rest[places] == rest[others]).all(axis=1)
         return alike
+
+    def _is_as_asked(self, observation: Observation) -> BoolArray:
+        """Return which rows [R] have what way-points ask for besides; one that fell has not."""
+        size, space = self._asked_size, self._sub_goal
+        away = np.abs(space.achieved(observation)[:, size:] - np.array(self._params.besides))
+        as_asked: BoolArray = (away <= space.threshold[size:]).all(axis=1)
+        return as_asked
 
     def _with_besides(self, goals: FloatArray) -> FloatArray:
         """Goals [R, G] of this level as goals of the level below, float32."""

@@ -212,6 +212,17 @@ def test_visited_places_of_more_than_way_points_ask_for_are_refused():
         build(at(own=own), places=GridPlaces(spacing=(1.0, 0.5)))
 
 
+def test_tries_that_begin_without_what_way_points_ask_for_besides_teach_nothing():
+    pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 0.5), key="x")
+    agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), besides=(1.0,))
+    rows, clock = agent.new_rows(2, 0), Clock(phase=Phase.TRAIN)
+    positions = [(0.5, 0.5, 0.6), (0.5, 0.5, 0.4)]
+    agent.act(rows, request(positions, [(3.5, 3.5)] * 2), clock)
+    agent.observe(rows, outcome([End.HORIZON] * 2, positions), clock)
+    assert agent.graph.tries.sum() == 1, "the other one lies on its back"
+    assert agent.graph.passed[agent.graph.tries > 0].tolist() == [0.8]
+
+
 def test_edges_learn_from_what_the_level_below_reports():
     agent, clock = build(), Clock(phase=Phase.TRAIN)
     rows = agent.new_rows(3, 0)
