@@ -267,7 +267,7 @@ class GraphAgent:
             self._planning_seconds += seconds
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
+        """Remember which way-points were missed; learn which edges were passed if it may."""
         rows, passed, missed = outcome.rows, *self._came_of(row_state, outcome)
         row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
         if not clock.learns:
