@@ -167,6 +167,8 @@ def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
     clock = Clock(phase=Phase.TEST)
     assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
     agent.observe(rows, outcome([End.HORIZON, End.GOAL, End.HORIZON | End.GOAL]), clock)
+    saved, rows = rows.state_dict(), agent.new_rows(3, seed=0)
+    rows.load_state_dict(saved)
     again = agent.act(rows, asked, clock).tolist()
     assert again[0] in ([0.5, 1.5], [1.5, 0.5])
     assert again[1:] == [[1.5, 1.5]] * 2
