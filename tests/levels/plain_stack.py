@@ -301,10 +301,9 @@ def played(seeds, levels, phases, discount, others):
     levels themselves say when.
     """
     plans, schedule, own_phases = Plans.of(levels, len(seeds)), Schedule(levels), []
-    given = seeds, range(len(seeds))
     recursions = [
-        Recursion(*each, levels, phases, discount, own_phases, plans)
-        for each in zip(*given, strict=True)
+        Recursion(seed, row, levels, phases, discount, own_phases, plans)
+        for row, seed in enumerate(seeds)
     ]
     going = [each.episode(0, None, [], quiet=False) for each in recursions]
     for each in going:
