@@ -205,7 +205,7 @@ class GraphAgent:
         """Elements of a place that the level below is asked for: the first ones."""
         self._decisions = self._reported_at = self._priced_at = 0
         self._changes = 1
-        """How often places have changed."""
+        """Number of times that places have changed, from 1."""
         self._take_places(self._new_places())
         self._planning_seconds = 0.0
 
