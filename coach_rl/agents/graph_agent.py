@@ -3,6 +3,9 @@
 It neither has networks nor takes gradient steps. What it learns is how often the level below gets
 from one place to the next, see `way_points`; `places` says where these are, `edge_costs` what a try
 costs. docs/algorithms/graph.md lists every detail and its source.
+
+All plans of a tick are made before the graph changes. So workers that collect for a run plan on a
+copy of its graph, and the run learns from what came of their plans.
 """
 
 import importlib.util
@@ -135,33 +138,46 @@ class GraphRows:
     """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
     changes: IntArray
     """[N] how often places had changed when the open decision was made."""
+    asked: FloatArray
+    """[N, S] the goal of the level below that the last decision asks for, float32."""
     noise: RowNoise
     """Uniform numbers for exploring."""
     planned: int = 0
     """Decisions that were planned since they were last asked about."""
     planning_seconds: float = 0.0
     """Seconds that these took."""
+    followed: State | None = None
+    """Decisions made elsewhere, which the next ones are; None where the agent makes its own."""
+
+    def decisions(self) -> State:
+        """The plan behind each row's last decision, and what it asks for."""
+        return {
+            "place": self.place,
+            "is_as_asked": self.is_as_asked,
+            "way_point": self.way_point,
+            "heading": self.heading,
+            "changes": self.changes,
+            "asked": self.asked,
+        }
+
+    def follow(self, decisions: State) -> None:
+        """Take the next decisions from here."""
+        self.followed = decisions
+
+    def take(self, decisions: State, rows: IntArray) -> None:
+        """Let these rows have decided so; decisions are arrays [N, ...]."""
+        for name, kept in self.decisions().items():
+            kept[rows] = decisions[name][rows]
 
     def state_dict(self) -> State:
         """Everything."""
-        return {
-            "place": self.place.copy(),
-            "is_as_asked": self.is_as_asked.copy(),
-            "way_point": self.way_point.copy(),
-            "heading": self.heading.copy(),
-            "missed": self.missed.copy(),
-            "changes": self.changes.copy(),
-            "noise": self.noise.state_dict(),
-        }
+        kept = {name: values.copy() for name, values in self.decisions().items()}
+        return {**kept, "missed": self.missed.copy(), "noise": self.noise.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        self.place[:] = state["place"]
-        self.is_as_asked[:] = state["is_as_asked"]
-        self.way_point[:] = state["way_point"]
-        self.heading[:] = state["heading"]
+        self.take(state, np.arange(len(self.place)))
         self.missed[:] = state["missed"]
-        self.changes[:] = state["changes"]
         self.noise.load_state_dict(state["noise"])
 
 
@@ -187,7 +203,9 @@ class GraphAgent:
         self._own, self._sub_goal, self._costs = own, sub_goal, costs
         self._asked_size = sub_goal.size - len(params.besides)
         """Elements of a place that the level below is asked for: the first ones."""
-        self._decisions = self._reported_at = self._priced_at = self._changes = 0
+        self._decisions = self._reported_at = self._priced_at = 0
+        self._changes = 1
+        """Number of times that places have changed, from 1."""
         self._take_places(self._new_places())
         self._planning_seconds = 0.0
 
@@ -205,6 +223,7 @@ class GraphAgent:
             heading=np.full((num_envs, self._own.size), np.nan),
             missed=np.full(num_envs, _NOWHERE),
             changes=np.zeros(num_envs, np.int64),
+            asked=np.zeros((num_envs, self._sub_goal.size), np.float32),
             noise=RowNoise(
                 num_rows=num_envs,
                 size=1 + _EXPLORING_GOALS * self._places.numbers,
@@ -215,11 +234,19 @@ class GraphAgent:
         )
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
-        """The next way-points [R, G], as the level below is to be asked for them."""
+        """The next way-points [R, S], as the level below is to be asked for them."""
+        if row_state.followed is None:
+            self._plan(row_state, request, clock)
+        else:
+            row_state.take(row_state.followed, request.rows)
+        if clock.learns and request.episode_start.any():
+            self._visit(take(request.observation, request.episode_start))
+        return row_state.asked[request.rows]
+
+    def _plan(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> None:
+        """Choose the next way-points and keep them in the row state."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
-        if clock.phase is not Phase.TEST and request.episode_start.any():
-            self._visit(take(request.observation, request.episode_start))
         places = self.graph.roadmap.nearest(self._achieved(request.observation))
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
@@ -232,19 +259,18 @@ class GraphAgent:
         row_state.place[rows], row_state.way_point[rows] = places, way_points
         row_state.is_as_asked[rows] = self._is_as_asked(request.observation)
         row_state.changes[rows] = self._changes
-        asked = self._asked(way_points, aims, request.observation)
+        row_state.asked[rows] = self._asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
         row_state.planning_seconds += seconds
-        if clock.phase is not Phase.TEST:
+        if clock.learns:
             self._planning_seconds += seconds
-        return asked
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
+        """Remember which way-points were missed; learn which edges were passed if it may."""
         rows, passed, missed = outcome.rows, *self._came_of(row_state, outcome)
         row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
-        if clock.phase is Phase.TEST:
+        if not clock.learns:
             return
         self._decisions += len(rows)
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
@@ -284,8 +310,9 @@ class GraphAgent:
         alternatives.changes.reshape(-1, count)[rows] = self._changes
         repeated = np.arange(len(rows)).repeat(count)
         seen = take(request.observation, repeated)
-        asked = self._asked(others.ravel(), aims[repeated], seen)
-        return asked.reshape(len(rows), count, -1)
+        asked = self._asked(others.ravel(), aims[repeated], seen).reshape(len(rows), count, -1)
+        alternatives.asked.reshape(-1, count, asked.shape[2])[rows] = asked
+        return asked
 
     def adopt(
         self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
@@ -293,6 +320,7 @@ class GraphAgent:
         """Let rows head for alternatives instead; see `core.agents.ProposingAgent`."""
         count = len(alternatives.place) // len(row_state.place)
         row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
+        row_state.asked[rows] = alternatives.asked[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
         """Nothing is learned from a decision that nothing came of."""
@@ -355,7 +383,6 @@ class GraphAgent:
             "decisions": self._decisions,
             "reported_at": self._reported_at,
             "priced_at": self._priced_at,
-            "changes": self._changes,
             "stands_since": self._stands_since.copy(),
         }
 
@@ -365,7 +392,6 @@ class GraphAgent:
         self._decisions = state["decisions"]
         self._reported_at = state["reported_at"]
         self._priced_at = state["priced_at"]
-        self._changes = state["changes"]
         self._stands_since[:] = state["stands_since"]
 
     def policy_state_dict(self) -> State:
@@ -374,6 +400,7 @@ class GraphAgent:
             "places": self._places.state_dict(),
             "graph": self.graph.state_dict(),
             "visits": self.visits.copy(),
+            "changes": self._changes,
         }
 
     def load_policy(self, state: State) -> None:
@@ -383,6 +410,7 @@ class GraphAgent:
             places.load_state_dict(state["places"])
         if graph is None or np.shape(graph["tries"]) != places.roadmap.begins.shape:
             raise SpaceError(f"agent '{self.name}' has another graph than the one that was saved")
+        self._changes = state["changes"]
         self._take_places(places)
         self.graph.load_state_dict(graph)
         self.visits[:] = state["visits"]
@@ -409,7 +437,6 @@ class GraphAgent:
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
-        self._changes += 1
         self._stands_since = np.full(count, self._changes)
         """[M] how often places had changed when each came to where it is."""
 

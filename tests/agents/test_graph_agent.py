@@ -1,5 +1,6 @@
 """The agent that plans: way-points through a maze, what it learns of them, saving in mid-plan."""
 
+import copy
 import importlib.util
 import itertools
 from dataclasses import replace
@@ -166,6 +167,8 @@ def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
     clock = Clock(phase=Phase.TEST)
     assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
     agent.observe(rows, outcome([End.HORIZON, End.GOAL, End.HORIZON | End.GOAL]), clock)
+    saved, rows = rows.state_dict(), agent.new_rows(3, seed=0)
+    rows.load_state_dict(saved)
     again = agent.act(rows, asked, clock).tolist()
     assert again[0] in ([0.5, 1.5], [1.5, 0.5])
     assert again[1:] == [[1.5, 1.5]] * 2
@@ -364,6 +367,39 @@ def test_a_try_towards_a_place_that_has_moved_meanwhile_teaches_nothing():
     agent.act(rows, request([[0, 0]] * 2, [[2.0, 4.0]] * 2), clock)
     agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
     assert agent.graph.tries.sum() == 2
+
+
+def copied(agent):
+    """An equal agent elsewhere, on a copy of the graph."""
+    other = build(places=FarthestPoints(count=len(agent.graph.roadmap.places)))
+    other.load_policy(agent.policy_state_dict())
+    return other
+
+
+def test_a_plan_made_elsewhere_is_followed_and_learned_from_where_its_places_still_stand():
+    agent, clock = visited([0, 0], [1, 0], [4, 0]), Clock(phase=Phase.TRAIN)
+    worker = copied(agent)
+    made, rows = worker.new_rows(2, 0), agent.new_rows(2, 0)
+    seen = request([[0, 0]] * 2, [[1.1, 0.0], [4.0, 0.5]])
+    asked = worker.act(made, seen, replace(clock, collects=True))
+    agent.observe(agent.new_rows(1, 0), outcome([End.GOAL], [[2, 4]]), clock)
+    assert [1, 0] not in agent.graph.roadmap.places.tolist(), "it has moved meanwhile"
+    rows.follow(made.decisions())
+    assert agent.act(rows, seen, clock).tolist() == asked.tolist() == [[1, 0], [4, 0]]
+    agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
+    edge = agent.graph.roadmap.edge(number(agent, [0, 0]), number(agent, [4, 0]))
+    assert agent.graph.tries.nonzero()[0].tolist() == [edge]
+    assert not agent.planning(rows).get("planning_seconds")
+
+
+def test_a_worker_learns_nothing_of_the_graph_itself():
+    worker = copied(visited([0, 0], [2, 0], [2, 2]))
+    before, clock = copy.deepcopy(worker.state_dict()), Clock(phase=Phase.TRAIN, collects=True)
+    rows = worker.new_rows(2, 0)
+    worker.act(rows, request([[0, 4]] * 2, [[2, 0]] * 2, starts=[True] * 2), clock)
+    worker.observe(rows, outcome([End.HORIZON] * 2, [[4, 4]] * 2), clock)
+    assert_same_state(worker.state_dict(), before)
+    assert (rows.missed == rows.way_point).all()
 
 
 def test_what_was_learned_of_visited_places_can_be_loaded():
