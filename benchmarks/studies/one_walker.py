@@ -10,14 +10,18 @@ has the walker of another seed of the first study, which took 500,000 steps. A r
 success at the last step of 100 episodes with the goals of evaluations.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from coach_rl import Published, Study, Variant
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.frozen import FrozenMapping
 
 HOME = Path("experiments/graph_ant_maze_u12")
 WALKERS = (100, 101, 102)
 """Seeds of the walkers; those of their graphs are 100 higher."""
+KEYS = FrozenMapping({"levels.0.agent.forgetting": 0.4, "levels.0.agent.exploring": 0.05})
+"""Where most of the graph's edges can't be passed, it pays to learn that quickly."""
 DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze"
 HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
 
@@ -59,15 +63,22 @@ def fall() -> Study:
 
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    return maze("ant_key_chest", steps=1_000_000)
+    return maze("ant_key_chest", steps=600_000, changes=KEYS)
 
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
-    return maze("ant_double_key_chest", steps=1_000_000)
+    return maze("ant_double_key_chest", steps=1_000_000, changes=KEYS)
 
 
-def maze(level: str, source: str = "", score: float = 0.0, *, steps: int) -> Study:
+def maze(
+    level: str,
+    source: str = "",
+    score: float = 0.0,
+    *,
+    steps: int,
+    changes: Mapping[str, object] = FrozenMapping(),
+) -> Study:
     """The study of a maze.
 
     Raises:
@@ -88,6 +99,7 @@ def maze(level: str, source: str = "", score: float = 0.0, *, steps: int) -> Stu
                     "levels.1.frozen": True,
                     "levels.1.horizon": 50,
                     "evaluation_interval": 2 * steps,  # only at the end
+                    **changes,
                 },
                 seeds=(seed + 100,),
                 published=published,
