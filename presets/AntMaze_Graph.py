@@ -14,6 +14,7 @@ from coach_rl import (
     AdamParameters,
     ConstantSchedule,
     CriticParameters,
+    EdgeLengths,
     EnvironmentSteps,
     EpsilonGreedyNoise,
     GaussianNoise,
@@ -32,7 +33,7 @@ from coach_rl import (
     TD3AlgorithmParameters,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, GoalPanel
+from coach_rl.presets.goal_hierarchies import GoalPanel, without_position
 
 PUBLISHED = {
     "ant_maze_u12": (0.951, 1_000_000),
@@ -65,6 +66,8 @@ class Panel(GoalPanel):
         "ant_fall_sparse",
         "ant_fall_stochastic",
         "ant_four_rooms_sparse",
+        "ant_key_chest",
+        "ant_double_key_chest",
         "ogbench_ant_maze_medium",
         "ogbench_ant_maze_large",
         "ogbench_ant_maze_giant",
@@ -77,6 +80,8 @@ class Panel(GoalPanel):
     steps: int = 1_000_000
     spacing: float = 2.0
     """Distance between neighbouring places of the graph, in metres."""
+    missed: float = 10.0
+    """Metres that a way-point missed costs: what an ant walks in that time."""
     horizon: int = 100
     """Environment steps to a way-point, at most."""
     exploring: float = 0.2
@@ -107,6 +112,10 @@ def graph_manager(panel: Panel) -> GraphManager:
     way_points = replace(world.task.subgoal_space, observed="relative", reward="sparse")
     goals = world.task.goal_space  # headed for as closely as a way-point, whatever a success is
     goals = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
+    keys = [f"key_{number}" for number, _ in enumerate(getattr(world.task, "keys", ()))]
+    spacing = [panel.spacing] * goals.size
+    if keys:
+        spacing[-1] = len(keys) / (len(keys) + 1)  # a layer of places for each number of keys
     torso = replace(panel.torso, keys=("observation", "desired_goal"))
     values = (-panel.never, 0.0)
     walker = HACAgentParameters(
@@ -128,12 +137,13 @@ def graph_manager(panel: Panel) -> GraphManager:
             actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
             critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
             normalise_observations=5.0,
-            input_filter=WITHOUT_POSITION if pose else None,
+            input_filter=without_position(*keys) if pose else None,
         ),
         bound_values=False,
     )
     planner = GraphAgentParameters(
-        places=GridPlaces(spacing=panel.spacing),
+        places=GridPlaces(spacing=tuple(spacing)),
+        costs=EdgeLengths(missed=panel.missed),
         exploring=panel.exploring,
         besides=(UPRIGHT,) if pose else (),
     )

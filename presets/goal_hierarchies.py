@@ -51,17 +51,24 @@ from coach_rl import (
     ValidationParameters,
 )
 
-WITHOUT_POSITION = InputFilter(
-    observation={
-        "observation": (
-            ObservationReductionBySubPartsNameFilter(
-                names=ANT_OBSERVED, sub_parts=("x", "y"), method="discard"
-            ),
-        )
-    }
-)
-"""Hides from the lowest level of an ant where it is: a step to the left is the same everywhere. Its
-memory keeps `achieved_goal`, which its networks may leave out."""
+
+def without_position(*more: str) -> InputFilter:
+    """A filter that hides from the lowest level of an ant where it is.
+
+    A step to the left is the same everywhere. The level's memory keeps `achieved_goal`, which its
+    networks may leave out.
+
+    Args:
+        more: Names of what observations end in after what all ants see; hidden as well.
+    """
+    hidden = ObservationReductionBySubPartsNameFilter(
+        names=(*ANT_OBSERVED, *more), sub_parts=("x", "y", *more), method="discard"
+    )
+    return InputFilter(observation={"observation": (hidden,)})
+
+
+WITHOUT_POSITION = without_position()
+"""The filter for most worlds."""
 
 
 @dataclass(frozen=True, kw_only=True)

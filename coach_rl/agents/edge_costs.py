@@ -25,8 +25,13 @@ _NEVER = 1e-6
 class EdgeCosts(Protocol):
     """Says what edges cost."""
 
+    @property
+    def missed(self) -> float | None:
+        """Cost of a try that misses; None: as much as one that passes."""
+        ...
+
     def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
-        """The costs of some edges, above 0.
+        """The costs of some edges, if a try passes them; above 0.
 
         Args:
             roadmap: Places and edges.
@@ -62,6 +67,10 @@ class EdgeCostsParameters(Protocol):
 class EdgeLengths:
     """An edge costs its length."""
 
+    missed: Positive[float] | None = None
+    """Cost of a try that misses: the distance that the level below could have covered instead, in
+    units of the goal. None: as much as one that passes."""
+
     @property
     def every(self) -> int | None:
         """None."""
@@ -70,7 +79,7 @@ class EdgeLengths:
     def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
         """Knows lengths."""
         del owner, place, besides
-        return _Lengths()
+        return _Lengths(self.missed)
 
 
 @parameter_class
@@ -101,7 +110,13 @@ class CriticSteps:
             )
         longest = self.longest or below.horizon or math.inf
         critic = CriticBelow(goal, low)
-        return _Steps(critic, discount=low.discount, longest=longest, besides=besides)
+        return _Steps(
+            critic,
+            discount=low.discount,
+            longest=longest,
+            besides=besides,
+            missed=None if below.horizon is None else float(below.horizon),
+        )
 
 
 def expected_steps(values: FloatArray, discount: float) -> FloatArray:
@@ -123,7 +138,14 @@ def expected_steps(values: FloatArray, discount: float) -> FloatArray:
 
 
 class _Lengths:
-    """Costs that are lengths."""
+    """Costs that are lengths.
+
+    Args:
+        missed: Cost of a try that misses.
+    """
+
+    def __init__(self, missed: float | None) -> None:
+        self.missed = missed
 
     def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
         """Lengths."""
@@ -139,11 +161,19 @@ class _Steps:
         discount: The discount of its values.
         longest: Steps above which an edge is taken only where there is no other way.
         besides: What way-points ask of the goal's elements beyond the place.
+        missed: Cost of a try that misses.
     """
 
     def __init__(
-        self, critic: CriticBelow, *, discount: float, longest: float, besides: tuple[float, ...]
+        self,
+        critic: CriticBelow,
+        *,
+        discount: float,
+        longest: float,
+        besides: tuple[float, ...],
+        missed: float | None,
     ) -> None:
+        self.missed = missed
         self._critic, self._discount = critic, discount
         self._longest, self._besides = longest, besides
 

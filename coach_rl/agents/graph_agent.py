@@ -3,6 +3,9 @@
 It neither has networks nor takes gradient steps. What it learns is how often the level below gets
 from one place to the next, see `way_points`; `places` says where these are, `edge_costs` what a try
 costs. docs/algorithms/graph.md lists every detail and its source.
+
+All plans of a tick are made before the graph changes. So workers that collect for a run plan on a
+copy of its graph, and the run learns from what came of their plans.
 """
 
 import importlib.util
@@ -14,7 +17,7 @@ import numpy as np
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
-from coach_rl.agents.way_points import WayPointGraph
+from coach_rl.agents.way_points import Roadmap, WayPointGraph
 from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
@@ -57,8 +60,10 @@ class GraphAgentParameters:
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     besides: tuple[float, ...] = ()
-    """Values that way-points ask of the goal's elements beyond the place, where the level below has
-    goals with more elements than this level's."""
+    """Values that way-points ask of the last elements of the goals of the level below, which places
+    don't have. Where places have more elements than the others, way-points ask for the first; one
+    is passed only if the rest of the place is met as well, such as keys that were taken. Tries that
+    begin without these values, such as those of an ant on its back, say nothing about an edge."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
     report_every: Positive[int] = 1000
@@ -101,12 +106,18 @@ class GraphAgentParameters:
                 f"{owner} plans ways to its level's goals along goals of the level below; both need"
                 " a goal_space"
             )
-        if own.observed != "absolute" or own.size + len(self.besides) != sub_goal.size:
+        asked = sub_goal.size - len(self.besides)
+        if own.observed != "absolute" or not 0 < asked <= own.size:
             raise ConfigurationError(
-                f"{owner} needs goals that are seen absolutely and, with GraphAgentParameters."
-                f"besides, have as many elements as those of the level below; got {own.size} "
-                f"({own.observed}), besides={self.besides} and {sub_goal.size}; where goals are "
-                "more than a place, put a level above that learns which place to head for"
+                f"{owner} needs goals that are seen absolutely and that, with GraphAgentParameters."
+                f"besides, have at least as many elements as those of the level below; got "
+                f"{own.size} ({own.observed}), besides={self.besides} and {sub_goal.size}"
+            )
+        if asked < own.size and self.places.are_visited:
+            raise ConfigurationError(
+                f"{owner}: way-points ask for the first {asked} elements of a place and the other "
+                f"{own.size - asked} must be met, which no two visited places share; got "
+                f"places={self.places}; set places=GridPlaces(spacing=...)"
             )
         return own, sub_goal
 
@@ -117,6 +128,8 @@ class GraphRows:
 
     place: IntArray
     """[N] the place where the open decision began."""
+    is_as_asked: BoolArray
+    """[N] it began as way-points ask for, `besides` included."""
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
     heading: FloatArray
@@ -125,31 +138,46 @@ class GraphRows:
     """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
     changes: IntArray
     """[N] how often places had changed when the open decision was made."""
+    asked: FloatArray
+    """[N, S] the goal of the level below that the last decision asks for, float32."""
     noise: RowNoise
     """Uniform numbers for exploring."""
     planned: int = 0
     """Decisions that were planned since they were last asked about."""
     planning_seconds: float = 0.0
     """Seconds that these took."""
+    followed: State | None = None
+    """Decisions made elsewhere, which the next ones are; None where the agent makes its own."""
+
+    def decisions(self) -> State:
+        """The plan behind each row's last decision, and what it asks for."""
+        return {
+            "place": self.place,
+            "is_as_asked": self.is_as_asked,
+            "way_point": self.way_point,
+            "heading": self.heading,
+            "changes": self.changes,
+            "asked": self.asked,
+        }
+
+    def follow(self, decisions: State) -> None:
+        """Take the next decisions from here."""
+        self.followed = decisions
+
+    def take(self, decisions: State, rows: IntArray) -> None:
+        """Let these rows have decided so; decisions are arrays [N, ...]."""
+        for name, kept in self.decisions().items():
+            kept[rows] = decisions[name][rows]
 
     def state_dict(self) -> State:
         """Everything."""
-        return {
-            "place": self.place.copy(),
-            "way_point": self.way_point.copy(),
-            "heading": self.heading.copy(),
-            "missed": self.missed.copy(),
-            "changes": self.changes.copy(),
-            "noise": self.noise.state_dict(),
-        }
+        kept = {name: values.copy() for name, values in self.decisions().items()}
+        return {**kept, "missed": self.missed.copy(), "noise": self.noise.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        self.place[:] = state["place"]
-        self.way_point[:] = state["way_point"]
-        self.heading[:] = state["heading"]
+        self.take(state, np.arange(len(self.place)))
         self.missed[:] = state["missed"]
-        self.changes[:] = state["changes"]
         self.noise.load_state_dict(state["noise"])
 
 
@@ -173,7 +201,11 @@ class GraphAgent:
     ) -> None:
         self.name, self._params = params.name, params
         self._own, self._sub_goal, self._costs = own, sub_goal, costs
-        self._decisions = self._reported_at = self._priced_at = self._changes = 0
+        self._asked_size = sub_goal.size - len(params.besides)
+        """Elements of a place that the level below is asked for: the first ones."""
+        self._decisions = self._reported_at = self._priced_at = 0
+        self._changes = 1
+        """Number of times that places have changed, from 1."""
         self._take_places(self._new_places())
         self._planning_seconds = 0.0
 
@@ -186,10 +218,12 @@ class GraphAgent:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""
         return GraphRows(
             place=np.zeros(num_envs, np.int64),
+            is_as_asked=np.ones(num_envs, np.bool_),
             way_point=np.full(num_envs, _NOWHERE),
             heading=np.full((num_envs, self._own.size), np.nan),
             missed=np.full(num_envs, _NOWHERE),
             changes=np.zeros(num_envs, np.int64),
+            asked=np.zeros((num_envs, self._sub_goal.size), np.float32),
             noise=RowNoise(
                 num_rows=num_envs,
                 size=1 + _EXPLORING_GOALS * self._places.numbers,
@@ -200,11 +234,19 @@ class GraphAgent:
         )
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
-        """The next way-points [R, G], as the level below is to be asked for them."""
+        """The next way-points [R, S], as the level below is to be asked for them."""
+        if row_state.followed is None:
+            self._plan(row_state, request, clock)
+        else:
+            row_state.take(row_state.followed, request.rows)
+        if clock.learns and request.episode_start.any():
+            self._visit(take(request.observation, request.episode_start))
+        return row_state.asked[request.rows]
+
+    def _plan(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> None:
+        """Choose the next way-points and keep them in the row state."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
-        if clock.phase is not Phase.TEST and request.episode_start.any():
-            self._visit(take(request.observation, request.episode_start))
         places = self.graph.roadmap.nearest(self._achieved(request.observation))
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
@@ -215,42 +257,35 @@ class GraphAgent:
         arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
         way_points[arrives] = _NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
+        row_state.is_as_asked[rows] = self._is_as_asked(request.observation)
         row_state.changes[rows] = self._changes
-        asked = self._asked(way_points, aims, request.observation)
+        row_state.asked[rows] = self._asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
         row_state.planning_seconds += seconds
-        if clock.phase is not Phase.TEST:
+        if clock.learns:
             self._planning_seconds += seconds
-        return asked
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        """Remember which way-points were missed; learn which edges were passed, unless in TEST."""
-        rows, below = outcome.rows, outcome.below
-        missed = _is_missed(below)
+        """Remember which way-points were missed; learn which edges were passed if it may."""
+        rows, passed, missed = outcome.rows, *self._came_of(row_state, outcome)
         row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
-        if clock.phase is Phase.TEST:
+        if not clock.learns:
             return
         self._decisions += len(rows)
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
-        self.observe_fork(row_state, rows, below)
+        self._note(row_state, rows, passed, missed)
         self._visit(outcome.observation)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
-        reached = (below & int(End.GOAL)) > 0
-        begins, ends = row_state.place[rows], row_state.way_point[rows]
-        known = (reached | _is_missed(below)) & (ends != _NOWHERE)
-        known &= self._has_stood(row_state, begins, rows)
-        known &= self._has_stood(row_state, ends, rows)
-        for place in known.nonzero()[0]:
-            self.graph.note(int(begins[place]), int(ends[place]), passed=bool(reached[place]))
+        self._note(row_state, rows, *_came_of(below))
 
     @property
     def proposes(self) -> bool:
-        """True: there are other ways."""
-        return True
+        """True: there are other ways; not where a fork can't say whether a place was met."""
+        return self._asked_size == self._own.size
 
     def propose(
         self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
@@ -270,12 +305,14 @@ class GraphAgent:
             if len(ranked):
                 others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
         alternatives.place.reshape(-1, count)[rows] = places[:, None]
+        alternatives.is_as_asked.reshape(-1, count)[rows] = row_state.is_as_asked[rows, None]
         alternatives.way_point.reshape(-1, count)[rows] = others
         alternatives.changes.reshape(-1, count)[rows] = self._changes
         repeated = np.arange(len(rows)).repeat(count)
         seen = take(request.observation, repeated)
-        asked = self._asked(others.ravel(), aims[repeated], seen)
-        return asked.reshape(len(rows), count, -1)
+        asked = self._asked(others.ravel(), aims[repeated], seen).reshape(len(rows), count, -1)
+        alternatives.asked.reshape(-1, count, asked.shape[2])[rows] = asked
+        return asked
 
     def adopt(
         self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
@@ -283,6 +320,7 @@ class GraphAgent:
         """Let rows head for alternatives instead; see `core.agents.ProposingAgent`."""
         count = len(alternatives.place) // len(row_state.place)
         row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
+        row_state.asked[rows] = alternatives.asked[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
         """Nothing is learned from a decision that nothing came of."""
@@ -345,7 +383,6 @@ class GraphAgent:
             "decisions": self._decisions,
             "reported_at": self._reported_at,
             "priced_at": self._priced_at,
-            "changes": self._changes,
             "stands_since": self._stands_since.copy(),
         }
 
@@ -355,7 +392,6 @@ class GraphAgent:
         self._decisions = state["decisions"]
         self._reported_at = state["reported_at"]
         self._priced_at = state["priced_at"]
-        self._changes = state["changes"]
         self._stands_since[:] = state["stands_since"]
 
     def policy_state_dict(self) -> State:
@@ -364,6 +400,7 @@ class GraphAgent:
             "places": self._places.state_dict(),
             "graph": self.graph.state_dict(),
             "visits": self.visits.copy(),
+            "changes": self._changes,
         }
 
     def load_policy(self, state: State) -> None:
@@ -373,6 +410,7 @@ class GraphAgent:
             places.load_state_dict(state["places"])
         if graph is None or np.shape(graph["tries"]) != places.roadmap.begins.shape:
             raise SpaceError(f"agent '{self.name}' has another graph than the one that was saved")
+        self._changes = state["changes"]
         self._take_places(places)
         self.graph.load_state_dict(graph)
         self.visits[:] = state["visits"]
@@ -384,24 +422,37 @@ class GraphAgent:
 
     def _new_places(self) -> Places:
         """The places as they are at the beginning."""
-        size = self._own.size
-        low, high = np.array(self._sub_goal.low)[:size], np.array(self._sub_goal.high)[:size]
-        return self._params.places.build(low, high)
+        return self._params.places.build(np.array(self._own.low), np.array(self._own.high))
 
     def _take_places(self, places: Places) -> None:
         """Plan on these, of which nothing is known yet."""
         self._places, params = places, self._params
-        self.graph = WayPointGraph(places.roadmap, forgetting=params.forgetting, worst=params.worst)
+        self.graph = WayPointGraph(
+            places.roadmap,
+            forgetting=params.forgetting,
+            worst=params.worst,
+            missed=self._costs.missed,
+            kinds=self._kinds(places.roadmap),
+        )
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
-        self._changes += 1
         self._stands_since = np.full(count, self._changes)
         """[M] how often places had changed when each came to where it is."""
 
+    def _kinds(self, roadmap: Roadmap) -> IntArray:
+        """The kinds of edges, by what they change beyond what way-points ask for, [E].
+
+        That a place is seldom entered by taking a key there says nothing about those who have one.
+        """
+        rest = roadmap.places[:, self._asked_size :]
+        changes = np.sign(rest[roadmap.ends] - rest[roadmap.begins])
+        kinds: IntArray = np.unique(changes, axis=0, return_inverse=True)[1].reshape(-1)
+        return kinds
+
     def _achieved(self, observation: Observation) -> FloatArray:
         """The goals that observations stand for, [R, G]."""
-        return self._sub_goal.achieved(observation)[:, : self._own.size]
+        return self._own.achieved(observation)
 
     def _ways(
         self, places: IntArray, targets: IntArray, missed: IntArray, observation: Observation
@@ -413,16 +464,51 @@ class GraphAgent:
         while True:
             asked = self._with_besides(self.graph.roadmap.places[way_points])
             reached = (places != targets) & self._sub_goal.reached(asked, observation)
+            reached &= self._are_alike(places, way_points)
             if not reached.any():
                 return places, way_points
             places = np.where(reached, way_points, places)
             onward = self.graph.next_places(places, targets)
             way_points = np.where(reached, onward, way_points)
 
+    def _came_of(self, row_state: GraphRows, outcome: Outcome) -> tuple[BoolArray, BoolArray]:
+        """Return which rows have reached their way-points, and which have missed them, [R] each."""
+        passed, missed = _came_of(outcome.below)
+        way_points = row_state.way_point[outcome.rows]
+        if self._asked_size < self._own.size and (way_points != _NOWHERE).any():
+            ends = self.graph.roadmap.nearest(self._achieved(outcome.observation))
+            elsewhere = passed & (way_points != _NOWHERE) & ~self._are_alike(ends, way_points)
+            passed, missed = passed & ~elsewhere, missed | elsewhere
+        return passed, missed
+
+    def _note(
+        self, row_state: GraphRows, rows: IntArray, passed: BoolArray, missed: BoolArray
+    ) -> None:
+        """Learn which edges were passed by rows [R], and which were missed."""
+        begins, ends = row_state.place[rows], row_state.way_point[rows]
+        known = (passed | missed) & (ends != _NOWHERE) & row_state.is_as_asked[rows]
+        known &= self._has_stood(row_state, begins, rows)
+        known &= self._has_stood(row_state, ends, rows)
+        for row in known.nonzero()[0]:
+            self.graph.note(int(begins[row]), int(ends[row]), passed=bool(passed[row]))
+
+    def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
+        """Return which places [R] agree with others in what way-points don't ask for."""
+        rest = self.graph.roadmap.places[:, self._asked_size :]
+        alike: BoolArray = (rest[places] == rest[others]).all(axis=1)
+        return alike
+
+    def _is_as_asked(self, observation: Observation) -> BoolArray:
+        """Return which rows [R] have what way-points ask for besides; one that fell has not."""
+        size, space = self._asked_size, self._sub_goal
+        away = np.abs(space.achieved(observation)[:, size:] - np.array(self._params.besides))
+        as_asked: BoolArray = (away <= space.threshold[size:]).all(axis=1)
+        return as_asked
+
     def _with_besides(self, goals: FloatArray) -> FloatArray:
         """Goals [R, G] of this level as goals of the level below, float32."""
         besides = np.tile(self._params.besides, (len(goals), 1))
-        return np.hstack([goals, besides]).astype(np.float32)
+        return np.hstack([goals[:, : self._asked_size], besides]).astype(np.float32)
 
     def _visit(self, observation: Observation) -> None:
         """Take note of where rows are; the graph may get other places there."""
@@ -502,7 +588,8 @@ class GraphAgent:
         row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
 
 
-def _is_missed(below: Array) -> BoolArray:
-    """[R] the level below used up its horizon, and did not reach the way-point."""
-    missed: BoolArray = ((below & int(End.GOAL)) == 0) & ((below & int(End.HORIZON)) > 0)
-    return missed
+def _came_of(below: Array) -> tuple[BoolArray, BoolArray]:
+    """[R] the level below reached its goal; [R] it used up its horizon, and did not."""
+    passed: BoolArray = (below & int(End.GOAL)) > 0
+    missed: BoolArray = ~passed & ((below & int(End.HORIZON)) > 0)
+    return passed, missed

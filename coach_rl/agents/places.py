@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from coach_rl.agents.way_points import Roadmap, squared_distances
-from coach_rl.core.errors import SpaceError
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import FloatArray, IntArray, Observation, take
@@ -80,8 +80,9 @@ class GridPlaces:
     goals of two or three elements: the number of places grows exponentially with theirs.
     """
 
-    spacing: Positive[float] = 2.0
-    """Distance between neighbouring places along an axis, in units of the goal."""
+    spacing: Positive[float] | tuple[Positive[float], ...] = 2.0
+    """Distance between neighbouring places along an axis, in units of the goal; a number for each
+    element of the goal, or one for all."""
 
     @property
     def are_visited(self) -> bool:
@@ -89,7 +90,13 @@ class GridPlaces:
         return False
 
     def build(self, low: FloatArray, high: FloatArray) -> Places:
-        """The grid."""
+        """The grid; ConfigurationError for spacings of goals of another size."""
+        spacings = self.spacing if isinstance(self.spacing, tuple) else (self.spacing,)
+        if len(spacings) not in (1, len(low)):
+            raise ConfigurationError(
+                f"GridPlaces.spacing must have a number for each element of the goal, {len(low)}, "
+                f"or one for all; got {self.spacing}"
+            )
         return _Grid(Roadmap.grid(low, high, self.spacing))
 
 

@@ -28,7 +28,9 @@ class Roadmap:
     """[E] its Euclidean length."""
 
     @classmethod
-    def grid(cls, low: FloatArray, high: FloatArray, spacing: float) -> "Roadmap":
+    def grid(
+        cls, low: FloatArray, high: FloatArray, spacing: float | tuple[float, ...]
+    ) -> "Roadmap":
         """Places at equal distances, and edges between neighbours, diagonal ones included.
 
         The outermost places lie half a spacing or less within the bounds.
@@ -36,12 +38,13 @@ class Roadmap:
         Args:
             low: Lower bounds, [G].
             high: Upper bounds, [G].
-            spacing: Distance between neighbours along an axis.
+            spacing: Distance between neighbours along an axis; along each, or along all.
         """
-        counts = [max(1, round(float(width) / spacing)) for width in high - low]
+        apart = np.broadcast_to(spacing, low.shape)
+        counts = [max(1, round(float(width))) for width in (high - low) / apart]
         axes = [
-            (lower + upper) / 2 + spacing * (np.arange(count) - (count - 1) / 2)
-            for lower, upper, count in zip(low, high, counts, strict=True)
+            (lower + upper) / 2 + step * (np.arange(count) - (count - 1) / 2)
+            for lower, upper, step, count in zip(low, high, apart, counts, strict=True)
         ]
         places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(counts))
         numbers = np.arange(len(places)).reshape(counts)
@@ -121,24 +124,37 @@ class Roadmap:
 
 
 class WayPointGraph:
-    """Shortest paths over a roadmap, by the number of tries that its edges are expected to take.
+    """Shortest paths over a roadmap, by what it is expected to cost to pass its edges.
 
-    An edge that is passed with probability p takes 1 / p tries, so it counts as what a try costs
-    times that. All edges begin with p = 1. Each try moves p of its edge, and that of the place it
-    leads to, towards 1 or 0; an edge that was never tried has the p of its place.
+    An edge that is passed with probability p is missed (1 - p) / p times before it is, so it counts
+    as the cost of a try that passes and that of so many that miss. All places begin with p = 1. A
+    try moves p of its edge, and that of the place it leads to, towards 1 or 0; an edge has the p of
+    its place until it is tried. A place has a p for each kind of edges that lead to it.
 
     Args:
         roadmap: Places and edges.
         forgetting: Share of p that a new try replaces.
         worst: The lowest p, so that no edge is given up for ever.
+        missed: Cost of a try that misses; None: as much as one that passes.
+        kinds: [E] the kind of each edge, from 0 on; None: all are of one. Roadmaps that change have
+            one kind.
     """
 
-    def __init__(self, roadmap: Roadmap, *, forgetting: float, worst: float) -> None:
+    def __init__(
+        self,
+        roadmap: Roadmap,
+        *,
+        forgetting: float,
+        worst: float,
+        missed: float | None = None,
+        kinds: IntArray | None = None,
+    ) -> None:
         self.roadmap = roadmap
-        self._forgetting, self._worst = forgetting, worst
+        self._kinds = np.zeros(len(roadmap.begins), np.int64) if kinds is None else kinds
+        self._forgetting, self._worst, self._missed = forgetting, worst, missed
         self._try_costs = roadmap.lengths
         self._edge_passed = np.ones(len(roadmap.begins))
-        self._place_passed = np.ones(len(roadmap.places))
+        self._place_passed = np.ones((self._kinds.max(initial=0) + 1, len(roadmap.places)))
         self.tries = np.zeros(len(roadmap.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
         self._ways: dict[int, tuple[FloatArray, IntArray]] = {}
@@ -147,12 +163,12 @@ class WayPointGraph:
     @property
     def passed(self) -> FloatArray:
         """[E] the estimated probability that the level below passes each edge at a try."""
-        unknown = self._place_passed[self.roadmap.ends]
+        unknown = self._place_passed[self._kinds, self.roadmap.ends]
         return np.where(self.tries > 0, self._edge_passed, unknown)
 
     @property
     def try_costs(self) -> FloatArray:
-        """[E] what a try to pass each edge costs: its length, until others are set."""
+        """[E] what a try that passes an edge costs: its length, until others are set."""
         return self._try_costs
 
     @try_costs.setter
@@ -185,10 +201,10 @@ class WayPointGraph:
         self._try_costs = carried(self._try_costs, roadmap.lengths)
         self._edge_passed = carried(self._edge_passed, np.ones(len(keys)))
         self.tries = carried(self.tries, np.zeros(len(keys), np.int64))
-        self._place_passed = np.append(
-            self._place_passed, np.ones(len(roadmap.places) - len(old.places))
-        )
-        self._place_passed[changed] = 1.0
+        self._kinds = np.zeros(len(keys), np.int64)
+        fresh = np.ones((1, len(roadmap.places) - len(old.places)))
+        self._place_passed = np.hstack([self._place_passed, fresh])
+        self._place_passed[:, changed] = 1.0
         self.roadmap = roadmap
         self._ways.clear()
         new: IntArray = (~here).nonzero()[0]
@@ -199,8 +215,11 @@ class WayPointGraph:
         edge = self.roadmap.edge(begin, end)
         if edge is None:
             return
+        of_place = self._place_passed[self._kinds[edge]]
+        if not self.tries[edge]:
+            self._edge_passed[edge] = of_place[end]
         self.tries[edge] += 1
-        for estimate, index in ((self._edge_passed, edge), (self._place_passed, end)):
+        for estimate, index in ((self._edge_passed, edge), (of_place, end)):
             moved = estimate[index] + self._forgetting * (float(passed) - estimate[index])
             estimate[index] = max(self._worst, moved)
         self._ways.clear()
@@ -269,7 +288,9 @@ class WayPointGraph:
     @property
     def _costs(self) -> FloatArray:
         """[E] what it is expected to cost to pass each edge."""
-        costs: FloatArray = self._try_costs / self.passed
+        passed = self.passed
+        missed = self._try_costs if self._missed is None else self._missed
+        costs: FloatArray = self._try_costs + (1 - passed) / passed * missed
         return costs
 
     def _way(self, target: int) -> tuple[FloatArray, IntArray]:

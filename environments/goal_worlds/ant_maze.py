@@ -83,9 +83,10 @@ class MazeOfAnAnt(AntTask):
     subgoal_radius: Positive[float] = 0.5
     """Distance at which a sub-goal of a hierarchy is reached, in metres."""
     shows_pose: bool = False
-    """If True, observations have a `pose`, too: the place and how far up the torso's own axis
-    points, 1 for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that
-    an ant that has fallen over has reached none."""
+    """If True, observations have a `pose`, too: x, y and how far up the torso's own axis points, 1
+    for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that an ant that
+    has fallen over has reached none. The height that the ant sees is that above the floor, so that
+    who can walk on one can walk on any."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,16 +192,18 @@ class MazeOfAnAnt(AntTask):
     def motion(self, state: MujocoState) -> FloatArray:
         """Positions and velocities of the ant [R, 29], places of the blocks [3 each] if asked."""
         motion = super().motion(state)
+        if self.shows_pose:
+            motion[:, 2] -= self.floor_height
         if not self.observe_block:
             return motion
         return np.concatenate((motion, self._block_places(state)), axis=1)
 
     def observation(self, state: MujocoState) -> dict[str, Array]:
-        """Motion [R, O], achieved and desired goal [R, G]; if wanted, the pose [R, 3 or 4]."""
+        """Motion [R, O], achieved and desired goal [R, G]; if wanted, the pose [R, 3]."""
         seen = super().observation(state)
         if self.shows_pose:
             tilt = (state.qpos[:, 4:6] ** 2).sum(axis=1)  # of the quaternion's x and y
-            seen["pose"] = np.column_stack([state.qpos[:, self._place], 1 - 2 * tilt])
+            seen["pose"] = np.column_stack([state.qpos[:, :2], 1 - 2 * tilt])
         return seen
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
@@ -210,9 +213,9 @@ class MazeOfAnAnt(AntTask):
     @property
     def subgoal_space(self) -> GoalSpace:
         """Places in the maze, or poses, reached within `subgoal_radius`."""
-        places = self._places("observation", self._place, self.subgoal_radius)
         if not self.shows_pose:
-            return places
+            return self._places("observation", self._place, self.subgoal_radius)
+        places = self._places("observation", (0, 1), self.subgoal_radius)
         return replace(
             places,
             low=(*places.low, -1.0),

@@ -1,5 +1,6 @@
 """The agent that plans: way-points through a maze, what it learns of them, saving in mid-plan."""
 
+import copy
 import importlib.util
 import itertools
 from dataclasses import replace
@@ -166,6 +167,8 @@ def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
     clock = Clock(phase=Phase.TEST)
     assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
     agent.observe(rows, outcome([End.HORIZON, End.GOAL, End.HORIZON | End.GOAL]), clock)
+    saved, rows = rows.state_dict(), agent.new_rows(3, seed=0)
+    rows.load_state_dict(saved)
     again = agent.act(rows, asked, clock).tolist()
     assert again[0] in ([0.5, 1.5], [1.5, 0.5])
     assert again[1:] == [[1.5, 1.5]] * 2
@@ -178,11 +181,48 @@ def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
 
 def test_way_points_ask_for_more_than_a_place_where_the_level_below_has_such_goals():
     pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 1.0), key="x")
-    agent = build(at(sub_goal=pose), besides=(0.75,))
+    agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), besides=(0.75,))
     asked = request([(0.5, 0.5, -0.2), (3.5, 3.5, 1.0)], [(3.5, 3.5)] * 2)
     found = agent.act(agent.new_rows(2, seed=0), asked, Clock(phase=Phase.TEST))
     assert found.tolist() == [[1.5, 1.5, 0.75], [3.5, 3.5, 0.75]]
     assert len(agent.graph.roadmap.places) == 16
+
+
+def test_a_place_of_more_than_way_points_ask_for_is_passed_where_the_rest_is_met_too():
+    own = GoalSpace(low=(0.0, 0.0, 0.0), high=(4.0, 1.0, 1.0), threshold=(0.3,) * 3, key="x")
+    walk = replace(PLACES, high=(4.0, 1.0), elements=(0, 1))
+    agent = build(at(own=own, sub_goal=walk), places=GridPlaces(spacing=(1.0, 1.0, 0.5)))
+    rows, clock = agent.new_rows(3, 0), Clock(phase=Phase.TRAIN)
+    seen = request([(0.5, 0.5, 0.0)] * 3, [(3.5, 0.5, 1.0)] * 3)
+    asked = agent.act(rows, seen, clock)
+    assert asked.tolist() == [[1.5, 0.5]] * 3, "with the key or without it"
+    rows.way_point[:] = agent.graph.roadmap.nearest(np.array([[1.5, 0.5, 1.0]]))
+    ends = [(1.5, 0.5, 1.0), (1.5, 0.5, 0.0), (0.9, 0.5, 0.0)]
+    agent.observe(rows, outcome([End.GOAL, End.GOAL, End.HORIZON], ends), clock)
+    assert (rows.missed == [-1, rows.way_point[1], rows.way_point[2]]).all()
+    edge = agent.graph.roadmap.edge(int(rows.place[0]), int(rows.way_point[0]))
+    assert agent.graph.tries[edge] == 3
+    assert agent.graph.passed[edge] == pytest.approx(0.8 * 0.8), "passed, missed, missed"
+    assert not agent.proposes, "a fork doesn't see the rest"
+
+
+def test_visited_places_of_more_than_way_points_ask_for_are_refused():
+    own = replace(PLACES, low=(0.0,) * 3, high=(4.0,) * 3, threshold=(0.3,) * 3)
+    with pytest.raises(ConfigurationError, match=r"first 2 elements .* set places=GridPlaces"):
+        build(at(own=own), places=FarthestPoints())
+    with pytest.raises(ConfigurationError, match=r"a number for each element of the goal, 3, or"):
+        build(at(own=own), places=GridPlaces(spacing=(1.0, 0.5)))
+
+
+def test_tries_that_begin_without_what_way_points_ask_for_besides_teach_nothing():
+    pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 0.5), key="x")
+    agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), besides=(1.0,))
+    rows, clock = agent.new_rows(2, 0), Clock(phase=Phase.TRAIN)
+    positions = [(0.5, 0.5, 0.6), (0.5, 0.5, 0.4)]
+    agent.act(rows, request(positions, [(3.5, 3.5)] * 2), clock)
+    agent.observe(rows, outcome([End.HORIZON] * 2, positions), clock)
+    assert agent.graph.tries.sum() == 1, "the other one lies on its back"
+    assert agent.graph.passed[agent.graph.tries > 0].tolist() == [0.8]
 
 
 def test_edges_learn_from_what_the_level_below_reports():
@@ -290,7 +330,7 @@ def test_ways_lead_over_places_that_were_visited_and_on_to_the_goal():
 
 def test_a_way_point_that_is_reached_already_is_left_out():
     agent, clock = visited([0, 0], [0.5, 0], [2, 0], [4, 0]), Clock(phase=Phase.TEST)
-    for begin, end in itertools.combinations([0, 0.5, 2, 4], 2):
+    for begin, end in 3 * list(itertools.combinations([0, 0.5, 2, 4], 2)):
         passed = (begin, end) in {(0, 0.5), (0.5, 2), (2, 4)}
         agent.graph.note(number(agent, [begin, 0]), number(agent, [end, 0]), passed=passed)
     rows = agent.new_rows(1, 0)
@@ -327,6 +367,39 @@ def test_a_try_towards_a_place_that_has_moved_meanwhile_teaches_nothing():
     agent.act(rows, request([[0, 0]] * 2, [[2.0, 4.0]] * 2), clock)
     agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
     assert agent.graph.tries.sum() == 2
+
+
+def copied(agent):
+    """An equal agent elsewhere, on a copy of the graph."""
+    other = build(places=FarthestPoints(count=len(agent.graph.roadmap.places)))
+    other.load_policy(agent.policy_state_dict())
+    return other
+
+
+def test_a_plan_made_elsewhere_is_followed_and_learned_from_where_its_places_still_stand():
+    agent, clock = visited([0, 0], [1, 0], [4, 0]), Clock(phase=Phase.TRAIN)
+    worker = copied(agent)
+    made, rows = worker.new_rows(2, 0), agent.new_rows(2, 0)
+    seen = request([[0, 0]] * 2, [[1.1, 0.0], [4.0, 0.5]])
+    asked = worker.act(made, seen, replace(clock, collects=True))
+    agent.observe(agent.new_rows(1, 0), outcome([End.GOAL], [[2, 4]]), clock)
+    assert [1, 0] not in agent.graph.roadmap.places.tolist(), "it has moved meanwhile"
+    rows.follow(made.decisions())
+    assert agent.act(rows, seen, clock).tolist() == asked.tolist() == [[1, 0], [4, 0]]
+    agent.observe(rows, outcome([End.HORIZON] * 2, [[0, 0]] * 2), clock)
+    edge = agent.graph.roadmap.edge(number(agent, [0, 0]), number(agent, [4, 0]))
+    assert agent.graph.tries.nonzero()[0].tolist() == [edge]
+    assert not agent.planning(rows).get("planning_seconds")
+
+
+def test_a_worker_learns_nothing_of_the_graph_itself():
+    worker = copied(visited([0, 0], [2, 0], [2, 2]))
+    before, clock = copy.deepcopy(worker.state_dict()), Clock(phase=Phase.TRAIN, collects=True)
+    rows = worker.new_rows(2, 0)
+    worker.act(rows, request([[0, 4]] * 2, [[2, 0]] * 2, starts=[True] * 2), clock)
+    worker.observe(rows, outcome([End.HORIZON] * 2, [[4, 4]] * 2), clock)
+    assert_same_state(worker.state_dict(), before)
+    assert (rows.missed == rows.way_point).all()
 
 
 def test_what_was_learned_of_visited_places_can_be_loaded():
@@ -392,19 +465,13 @@ def test_below_a_level_that_learns_a_graph_leads_to_places_where_goals_are_more_
         manager.create_graph(TaskParameters(seed=1))
         list(manager.improve())
         assert manager.graph.agents["graph"].graph.tries.sum() == 20
-    on_top = replace(levels[1], goal_space=world.task.goal_space)
-    with (
-        HRLGraphManager(replace(parameters, levels=(on_top, levels[2]))) as manager,
-        pytest.raises(ConfigurationError, match=r"got 3 .* and 2; .* more than a place, put a"),
-    ):
-        manager.create_graph(TaskParameters(seed=1))
 
 
 @pytest.mark.parametrize(
     ("place", "line"),
     [
         (LevelPlace(), "both need a goal_space"),
-        (at(sub_goal=GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,))), "got 2 .* and 1"),
+        (at(own=GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,))), "got 1 .* and 2"),
         (
             at(
                 own=GoalSpace(

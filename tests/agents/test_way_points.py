@@ -123,13 +123,31 @@ def test_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
     assert ways.tries.tolist() == [6, 0, 0, 0]
 
 
-def test_an_edge_never_tried_is_thought_as_good_as_the_place_it_leads_to():
+def test_an_edge_begins_as_good_as_the_place_it_leads_to():
     ways = graph(3, 1)
     ways.note(0, 1, passed=False)
     assert ways.passed[ways.roadmap.edge(2, 1)] == 0.5
     ways.note(2, 1, passed=True)
-    assert ways.passed[ways.roadmap.edge(2, 1)] == 1.0
+    assert ways.passed[ways.roadmap.edge(2, 1)] == 0.75, "moved from what was thought of the place"
     assert ways.passed[ways.roadmap.edge(0, 1)] == 0.5
+
+
+def test_kinds_of_edges_are_learned_apart():
+    ways = graph(3, 1, kinds=np.array([0, 1, 0, 0]))  # 0-1, 1-0, 1-2, 2-1
+    ways.note(0, 1, passed=False)
+    ways.note(1, 0, passed=False)
+    assert ways.passed.tolist() == [0.5, 0.5, 1.0, 0.5]
+    ways = graph(3, 1, kinds=np.array([0, 0, 0, 1]))
+    ways.note(0, 1, passed=False)
+    assert ways.passed.tolist() == [0.5, 1.0, 1.0, 1.0], "another kind leads to the same place"
+
+
+def test_an_edge_costs_a_pass_and_the_misses_before_it():
+    for missed, cost in ((None, 1 + 3 * 1), (10.0, 1 + 3 * 10)):
+        ways = graph(3, 1, missed=missed)
+        ways.note(0, 1, passed=False)
+        ways.note(0, 1, passed=False)  # p is 1/4: three misses for a pass
+        assert ways.costs(np.array([0]), np.array([1])).tolist() == [cost]
 
 
 def test_tries_between_places_that_are_no_neighbours_teach_nothing():

@@ -230,23 +230,25 @@ def test_goal_spaces_fit_what_is_seen(level):
 
 
 @pytest.mark.parametrize(
-    ("level", "place"),
+    ("level", "goal"),
     [("ant_maze_u12", 2), ("ant_fall_sparse", 3), ("ant_maze", 2), ("ant_fall", 3)],
 )
-def test_an_ant_on_its_back_has_reached_no_sub_goal_that_is_a_pose(level, place):
+def test_an_ant_on_its_back_has_reached_no_sub_goal_that_is_a_pose(level, goal):
     task = parameters(level, kwargs={"shows_pose": True}).task
     lying = (math.cos(0.6), math.sin(0.6), 0.0, 0.0)  # turned by 1.2 around x: up is cos(1.2)
     qpos = np.zeros((3, task.load().nq))
     qpos[:, :3] = (1.0, 2.0, 0.5)
     qpos[:, 3:7] = (1, 0, 0, 0), lying, (0, 0.6, 0.8, 0)
     state = SimpleNamespace(
-        qpos=qpos, qvel=np.zeros((3, task.load().nv)), userdata=np.zeros((3, place))
+        qpos=qpos, qvel=np.zeros((3, task.load().nv)), userdata=np.zeros((3, goal))
     )
     seen = task.observation(state)
-    assert seen["pose"][:, :place].tolist() == qpos[:, :place].tolist()
-    assert seen["pose"][:, place] == pytest.approx([1.0, math.cos(1.2), -1.0])
+    assert seen["pose"][:, :2].tolist() == qpos[:, :2].tolist()
+    assert seen["pose"][:, 2] == pytest.approx([1.0, math.cos(1.2), -1.0])
+    assert seen["observation"][:, 2] == pytest.approx(qpos[:, 2] - task.floor_height)
+    assert seen["achieved_goal"].tolist() == qpos[:, :goal].tolist()
     goals = task.subgoal_space
-    asked = np.tile([*qpos[0, :place], 1.0], (3, 1))
+    asked = np.tile([*qpos[0, :2], 1.0], (3, 1))
     assert goals.reached(asked, seen).tolist() == [True, True, False]
     assert "pose" not in parameters(level).task.observation(state)
 

@@ -8,8 +8,11 @@ import pytest
 from small_runs import parameters, ppo
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.edge_costs import CriticSteps
+from coach_rl.agents.graph_agent import GraphAgentParameters
 from coach_rl.agents.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.places import FarthestPoints
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
@@ -76,6 +79,21 @@ def two_levels():
     )
 
 
+def planning():
+    """A graph of visited places above a learner whose critic says what edges cost."""
+    below = two_levels()
+    top, low = below.stack
+    planner = GraphAgentParameters(
+        places=FarthestPoints(count=9), costs=CriticSteps(every=20), exploring=0.5, report_every=20
+    )
+    return GraphParameters(
+        levels=(replace(top, agent=planner), low),
+        environment=below.environment,
+        num_envs=below.num_envs,
+        schedule=parameters(training=EnvironmentSteps(160), evaluation_interval=None).schedule,
+    )
+
+
 def with_workers(params, workers=2, **collection):
     chosen = CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **collection})
     return replace(params, collection=chosen)
@@ -96,6 +114,7 @@ def finished(params):
                 name: value
                 for name, value in each.scalars.items()
                 if not name.startswith(("time/", "collection/"))
+                and not name.endswith("planning_seconds")
             })
             for each in manager.improve()
         ]  # fmt: skip
@@ -104,7 +123,7 @@ def finished(params):
 
 
 @pytest.mark.parametrize(
-    "params", [on_policy, off_policy, lambda: off_policy(SACAgentParameters), two_levels]
+    "params", [on_policy, off_policy, lambda: off_policy(SACAgentParameters), two_levels, planning]
 )
 def test_one_worker_makes_the_numbers_of_a_run_without_workers(params):
     alone, collected = finished(params()), finished(with_workers(params(), workers=1))
@@ -114,7 +133,12 @@ def test_one_worker_makes_the_numbers_of_a_run_without_workers(params):
 
 @pytest.mark.parametrize(
     "params",
-    [lambda: on_policy(input_filter=EVERY), lambda: off_policy(input_filter=EVERY), two_levels],
+    [
+        lambda: on_policy(input_filter=EVERY),
+        lambda: off_policy(input_filter=EVERY),
+        two_levels,
+        planning,
+    ],
 )
 def test_numbers_do_not_depend_on_where_the_workers_are(params):
     inline = finished(with_workers(params()))
@@ -125,7 +149,12 @@ def test_numbers_do_not_depend_on_where_the_workers_are(params):
 
 @pytest.mark.parametrize(
     "params",
-    [lambda: on_policy(input_filter=EVERY), lambda: off_policy(input_filter=EVERY), two_levels],
+    [
+        lambda: on_policy(input_filter=EVERY),
+        lambda: off_policy(input_filter=EVERY),
+        two_levels,
+        planning,
+    ],
 )
 def test_a_run_with_workers_goes_on_bit_for_bit_after_a_stop(params, tmp_path):
     params = with_workers(params(), workers=3)

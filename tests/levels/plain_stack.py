@@ -1,24 +1,29 @@
 """A stack of levels once more: one environment, played by loops within loops.
 
-The recursion knows nothing of rows, ticks, send and recv, and has its own arithmetic of goals. What
-it shares with the stack is the world, the agents' rule, and the stream that decisions to be tested
-are drawn from.
+The recursion knows nothing of rows, send and recv, and has its own arithmetic of goals. What it
+shares with the stack is the world, the agents' rule, and the stream that decisions to be tested are
+drawn from. It waits before each step, so that several are played side by side: agents that plan,
+one for all environments, learn from all of them.
 """
 
-import contextlib
 import copy
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from coach_rl.core.clock import Phase
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import CertifyParameters
+from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
+from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.levels import CertifyParameters, Moment
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.records import End
+from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.timed_goals import TimedGoalSpace
 
 TESTING_SEED = 5
@@ -41,6 +46,19 @@ class Level:
     certify: CertifyParameters | None = None
     ends_options: bool = False
     """The level's agent ends its options itself, by `stops`."""
+    plans: GraphAgentParameters | None = None
+    """The level's agent plans."""
+    has_skills: bool = False
+    """The level has an agent for each of its options."""
+    warmup: Moment | None = None
+    frozen_from: Moment | None = None
+    frozen_until: Moment | None = None
+    turn: EnvironmentSteps | None = None
+
+    @property
+    def is_scheduled(self):
+        """Whether it has a phase of its own at times."""
+        return any((self.warmup, self.frozen_from, self.frozen_until, self.turn))
 
     @property
     def bits(self):
@@ -276,16 +294,147 @@ class Answer:
     """Why the level below stopped."""
 
 
-class Recursion:
-    """One environment played until the phases are used up, one phase for each step.
+def played(seeds, levels, phases, discount, others):
+    """The recursions of environments with these seeds, after a step for each of the phases.
 
-    Where levels are in phases of their own, `own_phases` has them by name, for each step.
+    Where levels are in phases of their own, `others` has them by name, for each step, unless the
+    levels themselves say when.
+    """
+    plans, schedule, own_phases = Plans.of(levels, len(seeds)), Schedule(levels), []
+    recursions = [
+        Recursion(seed, row, levels, phases, discount, own_phases, plans)
+        for row, seed in enumerate(seeds)
+    ]
+    going = [each.episode(0, None, [], quiet=False) for each in recursions]
+    for each in going:
+        next(each)
+    for number, phase in enumerate(phases):
+        is_scheduled = any(level.is_scheduled for level in levels)
+        now = schedule.now(phase, number * len(seeds)) if is_scheduled else others[number]
+        own_phases.append(now)
+        for each in going:
+            next(each)
+        for each in recursions:
+            schedule.note(each.successes)
+        plans.learn()
+    return recursions
+
+
+def ended(going):
+    """What a recursion returns in the end, when it needs not wait for others."""
+    while True:
+        try:
+            next(going)
+        except StopIteration as end:
+            return end.value
+
+
+@dataclass
+class Schedule:
+    """Says which levels are in a phase of their own."""
+
+    levels: list[Level]
+    reached: set = field(default_factory=set)
+    """Moments of success, with the level's name and the field."""
+    goals: dict[str, list[bool]] = field(default_factory=dict)
+    """Whether sub-episodes reached their goals, by level."""
+    turns_since: int | None = None
+
+    def note(self, successes):
+        """Take in what has ended in a row."""
+        for level, reached in zip(self.levels, successes, strict=True):
+            self.goals.setdefault(level.name, []).extend(reached)
+            reached.clear()
+
+    def is_reached(self, level, name, phase, steps):
+        moment = getattr(level, name)
+        if isinstance(moment, EnvironmentSteps):
+            return steps >= moment.count
+        last = self.goals.get(level.name, [])[-moment.over :]
+        enough = len(last) == moment.over and sum(last) / moment.over >= moment.rate
+        if enough and phase is Phase.TRAIN:
+            self.reached.add((level.name, name))
+        return (level.name, name) in self.reached
+
+    def is_frozen(self, level, phase, steps):
+        """Whether it is frozen, turns left aside."""
+        if level.frozen_from and not self.is_reached(level, "frozen_from", phase, steps):
+            return False
+        if level.frozen_until:
+            return not self.is_reached(level, "frozen_until", phase, steps)
+        return bool(level.frozen_from)
+
+    def now(self, phase, steps):
+        """The phases of levels by name, given that of the run and the steps so far."""
+        own = {}
+        warming = [
+            level.warmup is not None
+            and phase is Phase.TRAIN
+            and not self.is_reached(level, "warmup", phase, steps)
+            for level in self.levels
+        ]
+        for depth, level in enumerate(self.levels):
+            if self.is_frozen(level, phase, steps):
+                own[level.name] = Phase.TEST
+            elif any(warming[depth + 1 :]) and not level.frozen:
+                own[level.name] = Phase.HEATUP
+        turns = [level for level in self.levels[::-1] if level.turn]
+        if turns and phase is Phase.TRAIN and not any(warming):
+            if self.turns_since is None:
+                self.turns_since = steps
+            order = [level for level in turns for _ in range(level.turn.count)]
+            whose = order[(steps - self.turns_since) % len(order)]
+            own |= {level.name: Phase.TEST for level in turns if level is not whose}
+        return own
+
+
+@dataclass
+class Plans:
+    """The agents that plan, by the depth of their level; what they learn waits for `learn`."""
+
+    agents: dict[int, GraphAgent]
+    rows: dict[int, object]
+    others: dict[int, object]
+    """Alternatives to certified decisions."""
+    lessons: list[tuple[int, int, Callable]] = field(default_factory=list)
+    """What is learned when the tick is over: tries by the candidate's number, then outcomes."""
+
+    @classmethod
+    def of(cls, levels, count):
+        agents = {d: planner(levels, d, count) for d, level in enumerate(levels) if level.plans}
+        tries = {d: count * (levels[d].certify.candidates - 1) for d in agents if levels[d].certify}
+        return cls(
+            agents=agents,
+            rows={d: agent.new_rows(count, TESTING_SEED) for d, agent in agents.items()},
+            others={d: agents[d].new_rows(size, TESTING_SEED) for d, size in tries.items()},
+        )
+
+    def learn(self):
+        for *_, lesson in sorted(self.lessons, key=lambda each: each[:2]):
+            lesson()
+        self.lessons.clear()
+
+    def forked(self):
+        return Plans(self.agents, copy.deepcopy(self.rows), copy.deepcopy(self.others))
+
+
+def planner(levels, depth, count):
+    """The agent of a level that plans."""
+    place = LevelPlace(level=levels[depth], below=levels[depth + 1])
+    return levels[depth].plans.build(AgentContext(spaces=None, num_envs=count, place=place))
+
+
+class Recursion:
+    """One environment, played for ever; it waits before each step, when the last one is over.
+
+    There is a phase for each step; `own_phases` has those of single levels by name.
     """
 
-    def __init__(self, seed, row, levels, phases, discount, own_phases=None):
+    def __init__(self, seed, row, levels, phases, discount, own_phases, plans):
         self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
-        self.own_phases = own_phases or [{}] * len(phases)
-        self.row, self.steps = row, 0
+        self.own_phases, self.plans = own_phases, plans
+        self.row, self.steps, self.waited_at = row, 0, -1
+        self.successes = [[] for _ in levels]  # of sub-episodes that have ended in this tick
         self.transitions = [[] for _ in levels]
         self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
         self.forks = [Counter() for _ in levels]  # over decisions that are certified
@@ -295,11 +444,6 @@ class Recursion:
             RowNoise(num_rows=row + 1, size=1, kind="uniform", seed=TESTING_SEED, name="testing")
             for _ in levels
         ]
-
-    def play(self):
-        with contextlib.suppress(StopIteration):
-            self.episode(0, None, [], quiet=False)
-        return self
 
     def is_tested(self, depth):
         """Whether the level tests its next decision, of its own accord."""
@@ -332,19 +476,21 @@ class Recursion:
         decisions, returns, reward_up, duration, starts = 0, 0.0, 0.0, 0, True
         distance_at_start, began = 0.0, self.walk.position.copy()
         while True:
-            if self.steps == len(self.phases):
-                raise StopIteration
+            if self.waited_at != self.steps:
+                self.waited_at = self.steps
+                yield
             if depth == 0:
                 order = self.given_goal()
             if starts and order is not None:
                 distance_at_start = order.distance(self.walk.position)
             known = self.known(depth, order, starts=starts, quiet=quiet)
-            action, tested, answer = self.decision(depth, order, outer, quiet)
+            action, tested, answer = yield from self.decision(depth, order, outer, known)
             decisions += 1
             reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
             heard = self.phase_of(depth, self.steps - 1)
             if level.may_freeze and known["phase"] is Phase.TEST:
                 heard = Phase.TEST  # what came of a decision of a frozen agent is not for learning
+            self.hear(depth, answer, heard)
             following = self.given_goal() if depth == 0 and not end else order
             self.transitions[depth].append(
                 {
@@ -379,6 +525,7 @@ class Recursion:
                 self.walk.restart()
             if not end:
                 continue
+            self.successes[depth].append(bool(end & End.GOAL))
             distance = 0.0 if order is None else order.distance(answer.after)
             totals.update(sub_episodes=1, decisions=decisions, distance=distance)
             totals.update({"return": returns, "distance_at_start": distance_at_start})
@@ -408,13 +555,56 @@ class Recursion:
             "phase": self.phase_of(depth, self.steps),
         }
 
-    def decision(self, depth, order, outer, quiet):
+    def request(self, known):
+        """What an agent is asked to decide."""
+        return ActionRequest(
+            rows=np.array([self.row]),
+            observation={
+                "observation": np.array([known["seen"]]),
+                GOAL_KEY: np.array([known["told"]], np.float32),
+            },
+            starts=np.array([known["starts"]]),
+            episode_start=np.array([known["fresh"]]),
+            greedy=np.array([known["quiet"]]),
+        )
+
+    def hear(self, depth, answer, phase):
+        """Let an agent that plans know what came of its decision."""
+        if depth not in self.plans.agents:
+            return
+        no, one = np.zeros(1, np.bool_), np.ones(1, np.int64)
+        outcome = Outcome(
+            rows=np.array([self.row]),
+            observation={"observation": answer.after[None].copy()},
+            reward=np.zeros(1),
+            terminated=no,
+            truncated=no,
+            duration=one,
+            end=0 * one,
+            below=one * int(answer.end),
+            tested=no,
+        )
+        agent, rows = self.plans.agents[depth], self.plans.rows[depth]
+        lesson = partial(agent.observe, rows, outcome, Clock(phase=phase))
+        if phase is Phase.TEST:
+            lesson()
+        else:
+            last = len(self.phases)  # of no candidate
+            self.plans.lessons.append((last, self.row, lesson))
+
+    def decision(self, depth, order, outer, known):
         """The action, whether it is tested, and what it leads to."""
         seen, is_lowest = self.walk.position.copy(), depth == len(self.levels) - 1
         told = None if order is None else order.shown(seen, self.steps)
-        below = None if is_lowest else self.levels[depth + 1].goal_space
-        action = decide(self.levels[depth].goal_space, below, seen, told)
-        tested = self.is_tested(depth) or quiet
+        level, below = self.levels[depth], None if is_lowest else self.levels[depth + 1].goal_space
+        if level.plans:
+            agent, clock = self.plans.agents[depth], Clock(phase=known["phase"])
+            action = agent.act(self.plans.rows[depth], self.request(known), clock)[0]
+        elif level.has_skills:
+            action = decide(None, below, seen, None)
+        else:
+            action = decide(level.goal_space, below, seen, told)
+        tested = self.is_tested(depth) or known["quiet"]
         if is_lowest:
             reward, terminated, truncated = self.walk.step(action)
             self.steps += 1
@@ -424,7 +614,8 @@ class Recursion:
         mine = [order] if order is not None and order.goals is not None else []
         if isinstance(below, OptionSpace):
             asked = Order(None, np.eye(below.count, dtype=np.float32)[action])
-            return action, tested, self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+            answer = yield from self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
+            return action, tested, answer
         goals = PlainGoals(below)
 
         def follow(stack, action):
@@ -436,46 +627,67 @@ class Recursion:
 
         action = clipped(below, action)
         phase = self.own_phases[self.steps].get(self.levels[depth].name, self.phases[self.steps])
-        if self.levels[depth].certify is not None and phase is not Phase.HEATUP:
+        if level.certify is not None and phase is not Phase.HEATUP:
+            others = self.alternatives(depth, action, known)
             learns = phase is Phase.TRAIN
-            action = self.certified(depth, action, [*outer, *mine], follow, learns=learns)
-        return action, tested, follow(self, action)
+            action = self.certified(depth, [action, *others], [*outer, *mine], follow, learns)
+        answer = yield from follow(self, action)
+        return action, tested, answer
 
-    def certified(self, depth, action, orders, follow, *, learns):
-        """Try the action and its alternatives in copies of everything; what succeeds is taken."""
+    def alternatives(self, depth, action, known):
+        """What the agent would do instead."""
+        if depth not in self.plans.agents:
+            below, count = self.levels[depth + 1].goal_space, self.levels[depth].certify.candidates
+            return [alternative(below, action, number) for number in range(count - 1)]
+        rows, others = self.plans.rows[depth], self.plans.others[depth]
+        return self.plans.agents[depth].propose(rows, others, self.request(known), Clock())[0]
+
+    def taken(self, depth, number, ends):
+        """Let an agent that plans know which candidate is taken, and what came of the others."""
+        if depth not in self.plans.agents:
+            return
+        plans, agent = self.plans, self.plans.agents[depth]
+        rows, others = plans.rows[depth], plans.others[depth]
+        first = self.row * (self.levels[depth].certify.candidates - 1)
+        for each, end in ends.items():
+            tried = copy.deepcopy(others if each else rows)
+            index = np.array([first + each - 1 if each else self.row])
+            lesson = partial(agent.observe_fork, tried, index, np.array([int(end)]))
+            plans.lessons.append((each, self.row, lesson))
+        if number:
+            agent.adopt(rows, others, np.array([self.row]), np.array([number - 1]))
+
+    def certified(self, depth, candidates, orders, follow, learns):
+        """Try candidates in copies of everything; what succeeds is taken, else the first."""
         params, counts = self.levels[depth].certify, self.forks[depth]
-        below = self.levels[depth + 1].goal_space
-        others = [alternative(below, action, number) for number in range(params.candidates - 1)]
-        tried = []  # of (action, end, whether it succeeds, distance)
-        for candidate in (action, *others):
-            if any((candidate == other).all() for other, *_ in tried):
+        tried = []  # of (number, action, end, whether it succeeds, distance)
+        for number, candidate in enumerate(candidates):
+            if any((candidate == other).all() for _, other, *_ in tried):
                 continue
-            if params.prefer == "first" and any(succeeds for _, _, succeeds, _ in tried):
+            if params.prefer == "first" and any(succeeds for *_, succeeds, _ in tried):
                 continue
             fork = self.fork()
-            answer = follow(fork, candidate)
+            answer = ended(follow(fork, candidate))
             counts["steps"] += fork.steps - self.steps + sum(each["steps"] for each in fork.forks)
             succeeds = bool(answer.end & End.GOAL) or any(
                 order.is_reached(answer.after, fork.steps) for order in orders
             )
             distance = orders[-1].distance(answer.after) if params.prefer == "nearest" else 0.0
-            tried.append((candidate, answer.end, succeeds, distance))
-        good = [(distance, candidate) for candidate, _, succeeds, distance in tried if succeeds]
-        taken = min(good, key=lambda each: each[0])[1] if good else action
+            tried.append((number, candidate, answer.end, succeeds, distance))
+        good = [(distance, number) for number, *_, succeeds, distance in tried if succeeds]
+        taken = min(good)[1] if good else 0
         counts.update(decisions=1, tried=len(tried), succeeded=len(good), certified=bool(good))
-        counts["changed"] += taken is not action
-        if params.learn and learns:
-            self.tries[depth] += [
-                (candidate.tolist(), int(end))
-                for candidate, end, *_ in tried
-                if candidate is not taken
-            ]
-        return taken
+        counts["changed"] += taken > 0
+        lessons = [each[:3] for each in tried if params.learn and learns and each[0] != taken]
+        self.tries[depth] += [(candidate.tolist(), int(end)) for _, candidate, end in lessons]
+        self.taken(depth, taken, {number: end for number, _, end in lessons})
+        return candidates[taken]
 
     def fork(self):
         """A copy that goes on by itself, as in an evaluation."""
         fork = copy.copy(self)
         fork.walk, fork.fresh = copy.deepcopy(self.walk), list(self.fresh)
+        fork.plans, fork.successes = self.plans.forked(), [[] for _ in self.levels]
         fork.phases = [Phase.TEST] * (self.steps + 10_000)
         fork.own_phases = [{}] * len(fork.phases)
         fork.transitions, fork.tries = [[] for _ in self.levels], [[] for _ in self.levels]
@@ -525,6 +737,21 @@ class Recursion:
         if level.ends_options and stops(answer.after):
             end |= End.OPTION
         return reward, is_dead, end
+
+
+def of_skill(transitions, number):
+    """What the agent of one option should remember of all that its level did, without options.
+
+    To it, a row in which another skill has acted begins anew.
+    """
+    found, latest = [], None
+    for each in transitions:
+        option = int(np.argmax(each["told"]))
+        if option == number:
+            unseen = {"told": None, "told after": None, "told next": None}
+            found.append({**each, **unseen, "fresh": each["fresh"] or latest != option})
+        latest = option
+    return found
 
 
 def is_missed(end: End) -> bool:

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from gymnasium import spaces
-from plain_stack import TESTING_SEED, Level, Walk, alternative, decide, stops
+from plain_stack import TESTING_SEED, Level, Walk, alternative, decide, planner, stops
 
+from coach_rl.agents.graph_agent import GraphAgent, GraphRows
+from coach_rl.agents.skill_agents import SkillAgents
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
@@ -124,40 +126,46 @@ class Scripted:
             return np.append(told, observation[TIME_KEY][i])
         return told
 
-    def act(self, row_state, request, clock):
+    def chosen(self, row_state, request, clock):
+        """Actions by the rule."""
         observation, actions = request.observation, []
-        for i, row in enumerate(request.rows):
-            assert row not in row_state.decisions, "two decisions without an outcome in between"
+        for i in range(len(request.rows)):
             seen, told = observation["observation"][i], self.told(observation, i)
             action = decide(self.level.goal_space, self.below, seen, told)
             if isinstance(self.space, spaces.Box):
                 action = np.clip(action, self.space.low, self.space.high)
             actions.append(action)
+        return np.array(actions)
+
+    def act(self, row_state, request, clock):
+        actions, observation = self.chosen(row_state, request, clock), request.observation
+        for i, row in enumerate(request.rows):
+            assert row not in row_state.decisions, "two decisions without an outcome in between"
+            told = self.told(observation, i)
             row_state.decisions[row] = {
-                "seen": seen.tolist(),
+                "seen": observation["observation"][i].tolist(),
                 "told": None if told is None else told.tolist(),
-                "action": np.array(action).tolist(),
+                "action": actions[i].tolist(),
                 "starts": bool(request.starts[i]),
                 "fresh": bool(request.episode_start[i]),
                 "quiet": bool(request.greedy[i]),
                 "phase": clock.phase,
             }
-        return np.array(actions)
+        return actions
+
+    def others(self, row_state, alternatives, request, clock):
+        """Alternatives by the rule."""
+        count = alternatives.num_envs // row_state.num_envs
+        own = [np.array(row_state.decisions[row]["action"], np.float32) for row in request.rows]
+        return np.array([[alternative(self.below, o, n) for n in range(count)] for o in own])
 
     def propose(self, row_state, alternatives, request, clock):
-        count = alternatives.num_envs // row_state.num_envs
-        for row in request.rows:
-            own = np.array(row_state.decisions[row]["action"], np.float32)
-            for number in range(count):
-                other = alternative(self.below, own, number)
-                alternatives.decisions[row * count + number] = {"action": other.tolist()}
-        return np.array(
-            [
-                [alternatives.decisions[row * count + n]["action"] for n in range(count)]
-                for row in request.rows
-            ],
-            np.float32,
-        )
+        found = self.others(row_state, alternatives, request, clock)
+        for row, proposed in zip(request.rows, found, strict=True):
+            for number, other in enumerate(proposed):
+                place = row * len(proposed) + number
+                alternatives.decisions[place] = {"action": other.tolist()}
+        return found
 
     def adopt(self, row_state, alternatives, rows, numbers):
         count = alternatives.num_envs // row_state.num_envs
@@ -169,6 +177,9 @@ class Scripted:
         for row, end in zip(rows, below, strict=True):
             kept = self.tries.setdefault(int(row) // count, [])
             kept.append((row_state.decisions[row]["action"], int(end)))
+
+    def cut_off(self, row_state, rows, clock):
+        pass
 
     def observe(self, row_state, outcome, clock):
         moved = outcome.next_goal
@@ -199,19 +210,73 @@ class Ending(Scripted):
         return stops(observation["observation"])
 
 
+@dataclass
+class PlannedRows(Pending):
+    """The same, with what an agent that plans keeps of its rows."""
+
+    graph: GraphRows = None
+
+    def state_dict(self):
+        return {"decisions": super().state_dict(), "graph": self.graph.state_dict()}
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state["decisions"])
+        self.graph.load_state_dict(state["graph"])
+
+
+@dataclass
+class Planned(Scripted):
+    """Decides as an agent that plans, which a fork of the level shares."""
+
+    graph: GraphAgent = None
+
+    def new_rows(self, num_envs, seed):
+        return PlannedRows(num_envs, graph=self.graph.new_rows(num_envs, seed))
+
+    def chosen(self, row_state, request, clock):
+        return self.graph.act(row_state.graph, request, clock)
+
+    def others(self, row_state, alternatives, request, clock):
+        return self.graph.propose(row_state.graph, alternatives.graph, request, clock)
+
+    def adopt(self, row_state, alternatives, rows, numbers):
+        super().adopt(row_state, alternatives, rows, numbers)
+        self.graph.adopt(row_state.graph, alternatives.graph, rows, numbers)
+
+    def observe_fork(self, row_state, rows, below):
+        super().observe_fork(row_state, rows, below)
+        self.graph.observe_fork(row_state.graph, rows, below)
+
+    def observe(self, row_state, outcome, clock):
+        super().observe(row_state, outcome, clock)
+        self.graph.observe(row_state.graph, outcome, clock)
+
+
 def build(seeds, levels, clock, discount=1.0):
-    top, agents = stacked(seeds, levels, clock, discount, highest=0)
+    numbers = [number for number, level in enumerate(levels) if level.plans]
+    graphs = {number: planner(levels, number, len(seeds)) for number in numbers}
+    top, agents = stacked(seeds, levels, clock, discount, graphs, highest=0)
     top.reset()
     return top, agents
 
 
-def stacked(seeds, levels, clock, discount, *, highest):
+def agent_of(levels, index, below, count, graphs):
+    """The agent of a level."""
+    level, space = levels[index], below.spaces.action
+    lower = levels[index + 1].goal_space if index + 1 < len(levels) else None
+    if index in graphs:
+        return Planned(level, lower, space, count, graph=graphs[index])
+    if level.has_skills:
+        names = [f"skill {number}" for number in range(level.goal_space.count)]
+        return SkillAgents({n: Scripted(Level(name=n), lower, space, count) for n in names})
+    return (Ending if level.ends_options else Scripted)(level, lower, space, count)
+
+
+def stacked(seeds, levels, clock, discount, graphs, *, highest):
     """The levels from number `highest` down, and their agents; top first."""
     below, agents = Walks(seeds), []
     for index in reversed(range(highest, len(levels))):
-        lower = levels[index + 1].goal_space if index + 1 < len(levels) else None
-        kind = Ending if levels[index].ends_options else Scripted
-        agents.append(kind(levels[index], lower, below.spaces.action, len(seeds)))
+        agents.append(agent_of(levels, index, below, len(seeds), graphs))
         below = LevelManager(
             levels[index],
             agent=agents[-1],
@@ -220,18 +285,18 @@ def stacked(seeds, levels, clock, discount, *, highest):
             seed=TESTING_SEED,
             above=levels[:index],
             discount=discount,
-            certifier=certifier(seeds, levels, index, agents[-1], clock),
+            certifier=certifier(seeds, levels, index, agents[-1], clock, graphs),
         )
     return below, agents[::-1]
 
 
-def certifier(seeds, levels, index, agent, clock):
+def certifier(seeds, levels, index, agent, clock, graphs):
     """What tries the decisions of a level in a fork, where it is asked for."""
     level = levels[index]
     if level.certify is None:
         return None
     fork_clock = Clock(phase=Phase.TEST, collects=True)
-    top, _ = stacked(seeds, levels, fork_clock, 1.0, highest=index + 1)
+    top, _ = stacked(seeds, levels, fork_clock, 1.0, graphs, highest=index + 1)
     return Certifier(
         level,
         agent=agent,

@@ -1,7 +1,7 @@
 """A stack of levels equals a plain recursion over one environment: of any kind, in any company.
 
-The recursion (`plain_stack`) knows nothing of rows, ticks or send and recv. Agents are scripted, so
-equality is exact.
+The recursion (`plain_stack`) knows nothing of rows, send and recv. Agents follow a script or plan,
+so equality is exact.
 """
 
 import copy
@@ -14,24 +14,36 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_stack import Level, Recursion, options
-from scripted_stack import build, managers
+from plain_stack import Level, of_skill, options, played
+from scripted_stack import Planned, build, managers
 
+from coach_rl.agents.edge_costs import EdgeLengths
+from coach_rl.agents.graph_agent import GraphAgentParameters
+from coach_rl.agents.places import GridPlaces
+from coach_rl.agents.skill_agents import SkillAgents
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import CertifyParameters
+from coach_rl.core.levels import CertifyParameters, SuccessRate
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Directive
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.testing.states import assert_same_state
 
 
 @st.composite
-def goal_spaces(draw, *, is_top=False):
-    """Any goals of the walk's x, y and angle; those of the top are all three."""
+def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None):
+    """Any goals of the walk's x, y and angle; those of the top are all three.
+
+    An agent that plans ways to its level's goals sees them absolutely, and plans along goals of the
+    same elements. Neither have a time.
+    """
     elements = draw(st.permutations([0, 1, 2]))
     elements = tuple(elements[: 3 if is_top else draw(st.sampled_from([3, 2, 1, 3]))])
+    if planned_above is not None:
+        elements = planned_above.elements or (0, 1, 2)
     is_angle = 2 in elements and draw(st.booleans())
     high = [draw(st.sampled_from([1.0, 3.0])) for _ in elements]
     low = [-bound for bound in high]
@@ -40,7 +52,9 @@ def goal_spaces(draw, *, is_top=False):
         low[element], high[element] = -np.pi, np.pi
     is_relative = draw(st.booleans())
     reach = tuple(draw(st.sampled_from([0.5, 1.5])) for _ in elements)
-    longest = None if is_top else draw(st.none() | st.integers(1, 7))
+    may_be_timed = not (is_top or is_planned_from or planned_above)
+    longest = draw(st.none() | st.integers(1, 7)) if may_be_timed else None
+    observed = "absolute" if is_planned_from else draw(st.sampled_from(["absolute", "relative"]))
     return (GoalSpace if longest is None else partial(TimedGoalSpace, longest=longest))(
         low=tuple(low),
         high=tuple(high),
@@ -49,7 +63,7 @@ def goal_spaces(draw, *, is_top=False):
         angles=angles,
         relative=is_relative,
         reach=reach if is_relative and draw(st.booleans()) else None,
-        observed=draw(st.sampled_from(["absolute", "relative"])),
+        observed=observed,
         reward=draw(st.sampled_from(["sparse", "dense"])),
         reached_within=draw(st.sampled_from(["elements", "ball"])),
     )
@@ -62,15 +76,56 @@ def option_spaces(draw):
     return options(draw(st.integers(3, 5)), **flags)
 
 
+PLANNERS = st.builds(
+    GraphAgentParameters,
+    places=st.just(GridPlaces(spacing=2.0)),
+    costs=st.sampled_from([EdgeLengths(), EdgeLengths(missed=5.0)]),
+    forgetting=st.sampled_from([0.2, 0.7]),
+    exploring=st.sampled_from([0.0, 0.5]),
+)
+"""Agents that plan; among few places, so that they are often where they have been."""
+
+
+@st.composite
+def schedules(draw, *, is_top, has_goals):
+    """Any times at which a level learns, or none."""
+    steps = st.builds(EnvironmentSteps, st.integers(1, 200))
+    successes = st.just(SuccessRate(rate=0.3, over=5))
+    moments = st.none() | (steps | successes if has_goals else steps)
+    return {
+        "warmup": None if is_top else draw(moments),
+        "frozen_from": draw(moments),
+        "frozen_until": draw(moments),
+        "turn": draw(st.none() | st.builds(EnvironmentSteps, st.integers(1, 60))),
+    }
+
+
 @st.composite
 def stacks(draw):
     """One to four levels of any kind."""
     count = draw(st.sampled_from([3, 2, 4, 1]))
-    levels = []
-    for depth in range(count):
+    is_scheduled, levels = draw(st.booleans()), []
+    plans = [draw(st.integers(0, 2)) == 2 for _ in range(count - 1)] + [False]
+    for depth, is_planned_from in enumerate(plans):
+        planned_above = levels[-1].goal_space if depth and plans[depth - 1] else None
         has_goals = draw(st.sampled_from([True, False, True, True]))
+        has_goals |= is_planned_from or planned_above is not None
         other = None if depth == 0 else draw(option_spaces())
-        space = draw(goal_spaces(is_top=depth == 0)) if has_goals else other
+        space = other
+        if has_goals:
+            space = draw(
+                goal_spaces(
+                    is_top=depth == 0,
+                    is_planned_from=is_planned_from,
+                    planned_above=planned_above,
+                )
+            )
+        is_frozen, may_freeze = draw(st.integers(0, 3)) == 3, draw(st.booleans())
+        schedule = {}
+        if is_scheduled and not is_frozen:
+            schedule = draw(schedules(is_top=depth == 0, has_goals=has_goals))
+            may_freeze = any(schedule[name] for name in schedule if name != "warmup")
+        has_skills = isinstance(space, OptionSpace) and draw(st.booleans())
         levels.append(
             Level(
                 name=f"level {depth}",
@@ -79,15 +134,19 @@ def stacks(draw):
                 real_end_is_terminal=draw(st.booleans()),
                 goal_is_terminal=draw(st.booleans()) or isinstance(space, TimedGoalSpace),
                 testing_rate=draw(st.sampled_from([0.0, 0.5])),
-                frozen=draw(st.booleans()),
+                frozen=is_frozen,
                 stops_on_failure=draw(st.sampled_from(["never", "training", "always"])),
                 failure_reward=-3.5 if has_goals else draw(st.sampled_from([None, -2.0])),
-                may_freeze=draw(st.booleans()),
-                ends_options=draw(st.booleans()),
+                may_freeze=may_freeze,
+                ends_options=not has_skills and draw(st.booleans()),
+                plans=draw(PLANNERS) if is_planned_from else None,
+                has_skills=has_skills,
+                **schedule,
             )
         )
     for index, (level, below) in enumerate(itertools.pairwise(levels)):
-        if isinstance(below.goal_space, GoalSpace) and draw(st.integers(0, 3)) == 3:
+        may_certify = isinstance(below.goal_space, GoalSpace) and not level.has_skills
+        if may_certify and draw(st.integers(0, 3)) == 3:
             levels[index] = replace(level, certify=draw(certifications(level)))
     return levels
 
@@ -125,6 +184,44 @@ def own_phases(levels, phase, others):
         and phase is not Phase.TEST
         and others[depth] is not phase
     }
+
+
+def assert_complete(agents, company, steps):
+    """There is a transition for each step and for each sub-episode."""
+    kept = [merged(agent) for agent in agents]
+    for row in range(company):
+        assert len(kept[-1][row]) == steps
+        for upper, lower in itertools.pairwise(kept):
+            ended = sum(each["end"] > 0 for each in lower.get(row, []))
+            assert len(upper.get(row, [])) == ended
+
+
+def merged(agent):
+    """An agent's transitions by row; of several the agents' in turn."""
+    found = {}
+    for each in agent.members.values() if isinstance(agent, SkillAgents) else [agent]:
+        for row, transitions in each.transitions.items():
+            found.setdefault(row, []).extend(transitions)
+    return found
+
+
+def remembered(agent, transitions):
+    """Which agents of a level should remember which of its transitions."""
+    if not isinstance(agent, SkillAgents):
+        return [(agent, transitions)]
+    members = enumerate(agent.members.values())
+    return [(member, of_skill(transitions, number)) for number, member in members]
+
+
+def continued(agent, before):
+    """Let an agent know what another did until now."""
+    if isinstance(agent, SkillAgents):
+        for name, member in agent.members.items():
+            continued(member, before.members[name])
+        return
+    agent.transitions, agent.tries = before.transitions, before.tries
+    if isinstance(agent, Planned):
+        agent.graph.load_state_dict(before.graph.state_dict())
 
 
 def assert_same_transitions(found, expected, where, *, is_dense):
@@ -167,7 +264,7 @@ def of_forks(counts):
     }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(
     levels=stacks(),
     company=st.integers(1, 5),
@@ -186,34 +283,42 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
         own_phases(levels, phase, own) for phase, ticks, own in stretches for _ in range(ticks)
     ]
     top, agents = build(seeds, levels, clock, discount)
-    for tick, (clock.phase, clock.levels) in enumerate(zip(phases, others, strict=True)):
+    schedule = LevelPhases(levels)
+    schedule.watch(managers(top))
+    for tick, (clock.phase, own) in enumerate(zip(phases, others, strict=True)):
         if tick == saved_at:
-            state, before = top.state_dict(), agents
+            state, before, saved = top.state_dict(), agents, schedule.state_dict()
             top, agents = build([99] * company, levels, clock, discount)
+            schedule = LevelPhases(levels)
+            schedule.watch(managers(top))
+            schedule.load_state_dict(saved)
             top.load_state_dict(state)
             for mine, other in zip(agents, before, strict=True):
-                mine.transitions, mine.tries = other.transitions, other.tries
+                continued(mine, other)
+        if any(level.is_scheduled for level in levels):
+            schedule.update(clock, managers(top))
+        else:
+            clock.levels = own
         top.recv()
-    expected = [
-        Recursion(row_seed, row, levels, phases, discount, others).play()
-        for row, row_seed in enumerate(seeds)
-    ]
+        clock.environment_steps += company
+    expected = played(seeds, levels, phases, discount, others)
     for depth, (agent, manager) in enumerate(zip(agents, managers(top), strict=True)):
         space = levels[depth].goal_space
         is_dense = isinstance(space, GoalSpace) and space.reward == "dense"
         for row, each in enumerate(expected):
-            found, where = agent.transitions.get(row, []), f"row {row}, level {depth}"
-            assert_same_transitions(found, each.transitions[depth], where, is_dense=is_dense)
+            for mine, transitions in remembered(agent, each.transitions[depth]):
+                found, where = mine.transitions.get(row, []), f"row {row}, level {depth}"
+                assert_same_transitions(found, transitions, where, is_dense=is_dense)
         told = means([each.totals[depth] for each in expected])
         told |= of_forks([each.forks[depth] for each in expected])
         assert manager.drain() == pytest.approx(told, rel=1e-9, abs=1e-9)
         for row, each in enumerate(expected):
-            assert sorted(agent.tries.get(row, [])) == sorted(each.tries[depth])
-    for row in range(company):
-        assert len(agents[-1].transitions[row]) == len(phases), "a transition for each step"
-        for upper, lower in itertools.pairwise(agents):
-            ended = sum(each["end"] > 0 for each in lower.transitions.get(row, []))
-            assert len(upper.transitions.get(row, [])) == ended, "and for each sub-episode below"
+            tries = [] if isinstance(agent, SkillAgents) else agent.tries.get(row, [])
+            assert sorted(tries) == sorted(each.tries[depth])
+        if isinstance(agent, Planned):
+            learned = expected[0].plans.agents[depth].state_dict()
+            assert_same_state(agent.graph.state_dict(), learned)
+    assert_complete(agents, company, len(phases))
 
 
 GOALS = GoalSpace(low=(-3.0, -3.0), high=(3.0, 3.0), threshold=(0.5, 0.5), elements=(0, 1))
