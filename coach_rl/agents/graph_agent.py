@@ -115,8 +115,8 @@ class GraphAgentParameters:
             )
         if asked < own.size and self.places.are_visited:
             raise ConfigurationError(
-                f"{owner}: way-points ask for the first {asked} elements of a place and the other "
-                f"{own.size - asked} must be met, which no two visited places share; got "
+                f"{owner}: way-points ask for the first {asked} of a place's {own.size} elements "
+                "and the rest must be met, which no two visited places share; got "
                 f"places={self.places}; set places=GridPlaces(spacing=...)"
             )
         return own, sub_goal

@@ -208,7 +208,7 @@ def test_a_place_of_more_than_way_points_ask_for_is_passed_where_the_rest_is_met
 
 def test_visited_places_of_more_than_way_points_ask_for_are_refused():
     own = replace(PLACES, low=(0.0,) * 3, high=(4.0,) * 3, threshold=(0.3,) * 3)
-    with pytest.raises(ConfigurationError, match=r"first 2 elements .* set places=GridPlaces"):
+    with pytest.raises(ConfigurationError, match=r"first 2 of .* set places=GridPlaces"):
         build(at(own=own), places=FarthestPoints())
     with pytest.raises(ConfigurationError, match=r"a number for each element of the goal, 3, or"):
         build(at(own=own), places=GridPlaces(spacing=(1.0, 0.5)))
