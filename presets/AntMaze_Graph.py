@@ -1,39 +1,52 @@
-"""A graph of places leads an ant through mazes with sparse rewards; below, an agent learns to walk.
+"""A graph of places leads ants through mazes and rooms; below, an agent learns to walk.
 
 The upper level plans: it learns which way-points the lower level reaches, and heads for the goal on
-the shortest way. The lower level is TD3, with hindsight goals. It sees how far away its way-point
-is and not where it is itself, so that a step learned anywhere is one everywhere; and a way-point
-asks for an ant on its feet, to be held, so that diving at it doesn't pay.
+the shortest way. The lower level is PPO, paid for being near its way-point; `AntMaze_Graph_TD3` has
+TD3 with hindsight goals instead, which needs fewer steps for its first success and far more time.
+Either sees how far away its way-point is and not where it is itself, so that a step learned
+anywhere is one everywhere; and a way-point asks for an ant on its feet, to be held, so that diving
+at it doesn't pay.
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from coach_rl import (
+    ActorCriticParameters,
     ActorParameters,
     AdamParameters,
+    AgentParameters,
     ConstantSchedule,
     CriticParameters,
     EdgeLengths,
     EnvironmentSteps,
     EpsilonGreedyNoise,
     GaussianNoise,
+    GoalTask,
     GraphAgentParameters,
     GraphManager,
     GraphParameters,
     GridPlaces,
     HACAgentParameters,
     HRLGraphManager,
+    InputFilter,
     LearningParameters,
     LevelParameters,
+    LinearBoxToBoxMap,
     LinearSchedule,
+    ObservationNormalizationFilter,
+    OutputFilter,
+    PPOAgentParameters,
+    PPOAlgorithmParameters,
     ReplayMemoryParameters,
+    RewardRescaleFilter,
     TargetSync,
     TD3AgentParameters,
     TD3AlgorithmParameters,
+    TorsoParameters,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import GoalPanel, without_position
+from coach_rl.presets.goal_hierarchies import GoalPanel, ReplayPanel, without_position
 
 PUBLISHED = {
     "ant_maze_u12": (0.951, 1_000_000),
@@ -44,15 +57,19 @@ PUBLISHED = {
 """DHRL's success rates and environment steps (Lee et al. 2022), by world."""
 UPRIGHT = 1.0
 """Upward part of the ant's own axis at a way-point."""
+_SECONDS = 10.0
+"""Time for a way-point."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel(GoalPanel):
-    """Settings to change with -cp."""
+class GraphPanel(GoalPanel):
+    """Settings of the graph, and of either walker."""
 
     LEVELS: ClassVar = (
         "ant_maze_u24",
         "ant_maze_u12",
+        "ant_reacher",
+        "ant_four_rooms",
         "ant_maze_bottleneck",
         "ant_maze_s",
         "ant_maze_w",
@@ -82,20 +99,11 @@ class Panel(GoalPanel):
     """Distance between neighbouring places of the graph, in metres."""
     missed: float = 10.0
     """Metres that a way-point missed costs: what an ant walks in that time."""
-    horizon: int = 100
-    """Environment steps to a way-point, at most."""
+    horizon: int | None = None
+    """Environment steps to a way-point, at most; None: 10 seconds."""
     exploring: float = 0.2
     """Fraction of episodes that head for a rarely visited place instead of the goal."""
-    epsilon: float = 0.2
-    """Fraction of random actions while exploring."""
-    noise: float = 0.1
-    """Standard deviation of the noise on its other actions, in half-ranges of the action."""
     learning_rate: float = 3e-4
-    discount: float = 0.998
-    never: float = 500.0
-    """Decisions that not reaching a way-point any more counts as: a fall is worth minus that."""
-    batch: int = 512
-    updates_per_step: float = 0.5
     layers: tuple[int, ...] = (256, 256)
     evaluation_interval: int = 50_000
 
@@ -104,43 +112,116 @@ class Panel(GoalPanel):
         """True if the world can show an ant's pose."""
         return "shows_pose" in {field.name for field in fields(self.world().task)}
 
+    @property
+    def keys(self) -> list[str]:
+        """Names of what an ant can take, seen behind what all ants see."""
+        return [f"key_{number}" for number, _ in enumerate(getattr(self.world().task, "keys", ()))]
+
+    @property
+    def torso(self) -> TorsoParameters:
+        """Hidden layers behind what an ant sees and how far its way-point is away."""
+        return replace(super().torso, keys=("observation", "desired_goal"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(GraphPanel):
+    """Settings to change with -cp."""
+
+    evaluation_interval: int = 100_000
+    discount: float = 0.98
+    gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation."""
+    rollout: int = 8192
+    """Steps collected before each round of updates."""
+    epochs: int = 10
+    """Passes over a rollout."""
+    minibatch: int = 256
+    """Batch size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TD3Panel(GraphPanel, ReplayPanel):
+    """Settings to change with -cp."""
+
+    epsilon: float = 0.2
+    """Fraction of random actions while exploring."""
+    noise: float = 0.1
+    """Standard deviation of the noise on its other actions, in half-ranges of the action."""
+    discount: float = 0.998
+    never: float = 500.0
+    """Decisions that not reaching a way-point any more counts as: a fall is worth minus that."""
+    batch: int = 512
+    updates_per_step: float = 0.5
+
 
 def graph_manager(panel: Panel) -> GraphManager:
-    """Find a way through a maze by walking it."""
+    """Find a way through a maze by walking it, with PPO."""
+    hidden = _hidden(panel).observation.get("observation", ())
+    normalised = ObservationNormalizationFilter(clip=10.0)
+    walker = PPOAgentParameters(
+        algorithm=PPOAlgorithmParameters(
+            rollout=EnvironmentSteps(panel.rollout),
+            epochs=panel.epochs,
+            minibatch=panel.minibatch,
+            discount=panel.discount,
+            gae_lambda=panel.gae_lambda,
+            recompute_advantages=True,
+            learning_rate_schedule=LinearSchedule(start=1.0, end=0.05),
+        ),
+        network=ActorCriticParameters(
+            torso=replace(panel.torso, activation="tanh", orthogonal=True), initial_log_std=-0.7
+        ),
+        optimizer=AdamParameters(
+            learning_rate=panel.learning_rate, epsilon=1e-5, max_gradient_norm=0.5
+        ),
+        input_filter=InputFilter(
+            observation={"observation": (*hidden, normalised)},
+            reward=(RewardRescaleFilter(factor=0.1),),
+        ),
+        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
+    )
+    return _experiment(panel, walker, reward="dense")
+
+
+def TD3(panel: TD3Panel) -> GraphManager:
+    """Find a way through a maze by walking it, with TD3 and hindsight goals."""
+    values = (-panel.never, 0.0)
+    learner = TD3AgentParameters(
+        algorithm=TD3AlgorithmParameters(
+            discount=panel.discount, clip_targets=values, target_sync=TargetSync(rate=0.02)
+        ),
+        learning=LearningParameters(
+            batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=5_000
+        ),
+        learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
+        memory=ReplayMemoryParameters(capacity=1_000_000),
+        exploration=EpsilonGreedyNoise(
+            epsilon=ConstantSchedule(value=panel.epsilon),
+            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        ),
+        actor=ActorParameters(torso=panel.torso),
+        critic=CriticParameters(torso=panel.torso, bounds=values),
+        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        normalise_observations=5.0,
+        input_filter=_hidden(panel) if panel.has_poses else None,
+    )
+    walker = HACAgentParameters(learner=learner, bound_values=False)
+    return _experiment(panel, walker, reward="sparse")
+
+
+def _experiment(
+    panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
+) -> GraphManager:
+    """The graph above a walker that is paid for its way-points so."""
     pose = {"shows_pose": True} if panel.has_poses else {}  # packages' ants have none
     world = panel.world(**pose)
-    way_points = replace(world.task.subgoal_space, observed="relative", reward="sparse")
+    way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
     goals = world.task.goal_space  # headed for as closely as a way-point, whatever a success is
     goals = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
-    keys = [f"key_{number}" for number, _ in enumerate(getattr(world.task, "keys", ()))]
     spacing = [panel.spacing] * goals.size
-    if keys:
-        spacing[-1] = len(keys) / (len(keys) + 1)  # a layer of places for each number of keys
-    torso = replace(panel.torso, keys=("observation", "desired_goal"))
-    values = (-panel.never, 0.0)
-    walker = HACAgentParameters(
-        learner=TD3AgentParameters(
-            algorithm=TD3AlgorithmParameters(
-                discount=panel.discount, clip_targets=values, target_sync=TargetSync(rate=0.02)
-            ),
-            learning=LearningParameters(
-                batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=5_000
-            ),
-            learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-            memory=ReplayMemoryParameters(capacity=1_000_000),
-            exploration=EpsilonGreedyNoise(
-                epsilon=ConstantSchedule(value=panel.epsilon),
-                noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
-            ),
-            actor=ActorParameters(torso=torso),
-            critic=CriticParameters(torso=torso, bounds=values),
-            actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-            critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-            normalise_observations=5.0,
-            input_filter=without_position(*keys) if pose else None,
-        ),
-        bound_values=False,
-    )
+    if panel.keys:
+        spacing[-1] = len(panel.keys) / (len(panel.keys) + 1)  # a layer for each number of keys
     planner = GraphAgentParameters(
         places=GridPlaces(spacing=tuple(spacing)),
         costs=EdgeLengths(missed=panel.missed),
@@ -155,7 +236,7 @@ def graph_manager(panel: Panel) -> GraphManager:
                     name="low",
                     agent=walker,
                     goal_space=way_points,
-                    horizon=panel.horizon,
+                    horizon=panel.horizon or _steps(_SECONDS, world.task),
                     goal_is_terminal=False,
                 ),
             ),
@@ -166,6 +247,17 @@ def graph_manager(panel: Panel) -> GraphManager:
             validation=_validation(panel.level),
         )
     )
+
+
+def _hidden(panel: GraphPanel) -> InputFilter:
+    """Hides from a walker where it is and what it has taken, if the world shows it."""
+    return without_position(*panel.keys) if panel.has_poses else InputFilter()
+
+
+def _steps(seconds: float, task: GoalTask) -> int:
+    """So many environment steps as last that long."""
+    timestep: float = task.load().opt.timestep
+    return round(seconds / (task.frame_skip * timestep))
 
 
 def _validation(level: str) -> ValidationParameters | None:

@@ -31,7 +31,7 @@ from coach_rl import (
     TimedGoalSpace,
     UnknownNameError,
 )
-from coach_rl.presets.goal_hierarchies import GoalPanel
+from coach_rl.presets.goal_hierarchies import ReplayPanel
 
 GOALS = GoalSpace(key="achieved_goal", low=(-1.0,), high=(1.0,), threshold=(0.05,))
 """The goals of the environment."""
@@ -40,7 +40,7 @@ SUBGOALS = GoalSpace(elements=(0,), low=(-1.0,), high=(1.0,), threshold=(0.08,))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel(GoalPanel):
+class Panel(ReplayPanel):
     """Settings to change with -cp."""
 
     LEVELS: ClassVar = ("gates",)

@@ -86,10 +86,6 @@ class GoalPanel:
     """Learning rate of actors and critics."""
     discount: float = 0.98
     """Discount factor per decision of a level."""
-    batch: int = 256
-    """Batch size."""
-    updates_per_step: float = 0.25
-    """Gradient steps per environment step, at the lowest level."""
     layers: tuple[int, ...]
     """Sizes of the hidden layers."""
     evaluation_interval: int
@@ -124,7 +120,17 @@ class GoalPanel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HACPanel(GoalPanel):
+class ReplayPanel(GoalPanel):
+    """Settings where the lowest level learns from a replay memory."""
+
+    batch: int = 256
+    """Batch size."""
+    updates_per_step: float = 0.25
+    """Gradient steps per environment step, at the lowest level."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HACPanel(ReplayPanel):
     """Settings of hierarchical actor-critic."""
 
     hierarchy: Literal["hac", "none"] = "hac"
@@ -327,7 +333,7 @@ def _upper_agent(panel: HACPanel, upper: SubGoalLearning, *, factor: float) -> H
 
 
 @dataclass(frozen=True, kw_only=True)
-class HIROPanel(GoalPanel):
+class HIROPanel(ReplayPanel):
     """Settings of HIRO, HRAC and HIGL."""
 
     hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hiro"

@@ -50,7 +50,7 @@ def ant_maze() -> Study:
                 for name in ("hiro", "hrac", "higl")
             },
             "hac": ("AntMaze_HAC", {"upper_updates_per_step": 2.5}),
-            "graph": ("AntMaze_Graph", {}),
+            "graph": ("AntMaze_Graph_TD3", {}),
             **flat("AntMaze_HAC", {}),
         },
         question="Which method leads an ant to the far end of a maze?",

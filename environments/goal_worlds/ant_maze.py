@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -40,8 +39,6 @@ _FIRM, _SOFT = (0.995, 0.995, 0.01), (0.8, 0.8, 0.01)
 _DEPTH_COLOR, _BLOCK_COLOR = (0.3, 0.25, 0.22, 1), (0.75, 0.25, 0.2, 1)
 _REACH = (10.0, 10.0, 0.5, 1.0, 1.0, 1.0, 1.0, *(0.5, 0.3) * 4)
 """Largest relative sub-goals of HIRO's upper level, by element of the observation."""
-_TILT = 1.0
-"""Threshold of the torso's own axis at a sub-goal: at most a quarter turn from upright."""
 _HIGHEST, _WIDEST = 2.0, np.pi / 2
 """More than a torso rises above the floor, in metres, and a joint turns, in radians."""
 
@@ -82,11 +79,6 @@ class MazeOfAnAnt(AntTask):
     to where the step began."""
     subgoal_radius: Positive[float] = 0.5
     """Distance at which a sub-goal of a hierarchy is reached, in metres."""
-    shows_pose: bool = False
-    """If True, observations have a `pose`, too: x, y and how far up the torso's own axis points, 1
-    for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that an ant that
-    has fallen over has reached none. The height that the ant sees is that above the floor, so that
-    who can walk on one can walk on any."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,21 +182,17 @@ class MazeOfAnAnt(AntTask):
         mujoco.mj_forward(scene.model, data)
 
     def motion(self, state: MujocoState) -> FloatArray:
-        """Positions and velocities of the ant [R, 29], places of the blocks [3 each] if asked."""
+        """Positions and velocities of the ant [R, 29], places of the blocks [3 each] if asked.
+
+        With `shows_pose` the height is that above the floor, so that who can walk on one can walk
+        on any.
+        """
         motion = super().motion(state)
         if self.shows_pose:
             motion[:, 2] -= self.floor_height
         if not self.observe_block:
             return motion
         return np.concatenate((motion, self._block_places(state)), axis=1)
-
-    def observation(self, state: MujocoState) -> dict[str, Array]:
-        """Motion [R, O], achieved and desired goal [R, G]; if wanted, the pose [R, 3]."""
-        seen = super().observation(state)
-        if self.shows_pose:
-            tilt = (state.qpos[:, 4:6] ** 2).sum(axis=1)  # of the quaternion's x and y
-            seen["pose"] = np.column_stack([state.qpos[:, :2], 1 - 2 * tilt])
-        return seen
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         """Return where the distance is within the goal's radius, [...]."""
@@ -215,15 +203,7 @@ class MazeOfAnAnt(AntTask):
         """Places in the maze, or poses, reached within `subgoal_radius`."""
         if not self.shows_pose:
             return self._places("observation", self._place, self.subgoal_radius)
-        places = self._places("observation", (0, 1), self.subgoal_radius)
-        return replace(
-            places,
-            low=(*places.low, -1.0),
-            high=(*places.high, 1.0),
-            threshold=(*places.threshold, _TILT),
-            key="pose",
-            elements=None,
-        )
+        return self.poses(self._places("observation", (0, 1), self.subgoal_radius))
 
     @property
     def extent(self) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -42,6 +42,8 @@ _WALL = 0.5
 class HACAntTask(AntTask):
     """An ant starts on its bent legs, at rest, and its goal is a place (x, y, z) within walls."""
 
+    posed_elements: ClassVar[int] = 3
+
     frame_skip: int = 15
     goal_height: Range = (0.45, 0.55)
     """Height of goals, in metres."""
@@ -76,7 +78,12 @@ class HACAntTask(AntTask):
 
     @property
     def subgoal_space(self) -> GoalSpace:
-        """The paper's sub-goals for lower levels: x, y, z and the velocity along x and y."""
+        """The paper's sub-goals for lower levels: x, y, z and the velocity along x and y.
+
+        Poses, as close to their place as a goal, if `shows_pose` asks for them.
+        """
+        if self.shows_pose:
+            return self.poses(self.goal_space)
         side, fastest = self.free_half_side, _FASTEST
         velocity = (self.subgoal_velocity_threshold,) * 2
         return GoalSpace(

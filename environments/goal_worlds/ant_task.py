@@ -1,14 +1,16 @@
 """The parts shared by the ant worlds: the ant, its observation, and boxes in its way."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import FloatArray
+from coach_rl.core.records import Array, FloatArray
 from coach_rl.environments.goal_worlds.ant_body import POSITIONS, VELOCITIES
 from coach_rl.environments.goal_worlds.goal_task import GoalTask
 from coach_rl.environments.mujoco import MujocoState
@@ -16,6 +18,8 @@ from coach_rl.environments.mujoco import MujocoState
 _CAMERA = FrozenMapping[str]({"azimuth": 90.0, "elevation": -65.0})
 WALL_COLOR = (0.2, 0.24, 0.32, 1)
 GOAL_COLOR = (0.95, 0.8, 0.1, 0.6)
+_TILT = 1.0
+"""Threshold of the torso's own axis at a sub-goal: at most a quarter turn from upright."""
 
 
 @parameter_class
@@ -27,6 +31,8 @@ class AntTask(GoalTask):
     """
 
     place_elements: ClassVar[int] = 3
+    posed_elements: ClassVar[int] = 2
+    """Elements of the torso's place that a pose begins with."""
     mark_height: ClassVar[float] = 0.75  # of a torso on straight legs
 
     frame_skip: int = 5
@@ -35,6 +41,10 @@ class AntTask(GoalTask):
     """Seconds of a simulator step."""
     gear: Positive[float] = 30.0
     """Torque of a motor at an action of 1, in newton metres; Gymnasium's ant has 150."""
+    shows_pose: bool = False
+    """If True, observations have a `pose`, too: the torso's place and how far up its own axis
+    points, 1 for an ant on its feet and -1 for one on its back. Sub-goals are poses then, so that
+    an ant that has fallen over has reached none."""
 
     @property
     def goal_size(self) -> int:
@@ -45,9 +55,30 @@ class AntTask(GoalTask):
         """Positions and velocities of the ant, [R, 29], see `ant_body.OBSERVED`."""
         return np.concatenate((state.qpos[:, :POSITIONS], state.qvel[:, :VELOCITIES]), axis=1)
 
+    def observation(self, state: MujocoState) -> dict[str, Array]:
+        """Motion [R, O], achieved and desired goal [R, G]; if wanted, the pose [R, P + 1]."""
+        seen = super().observation(state)
+        if self.shows_pose:
+            tilt = (state.qpos[:, 4:6] ** 2).sum(axis=1)  # of the quaternion's x and y
+            place = state.qpos[:, : self.posed_elements]
+            seen["pose"] = np.column_stack([place, 1 - 2 * tilt])
+        return seen
+
     def achieved_goal(self, state: MujocoState) -> FloatArray:
         """Return the position of the torso, [R, G]."""
         return np.asarray(state.qpos[:, : self.goal_size])
+
+    @staticmethod
+    def poses(places: GoalSpace) -> GoalSpace:
+        """Return sub-goals that ask for an ant on its feet at these places."""
+        return replace(
+            places,
+            low=(*places.low, -1.0),
+            high=(*places.high, 1.0),
+            threshold=(*places.threshold, _TILT),
+            key="pose",
+            elements=None,
+        )
 
 
 def add_box(

@@ -253,6 +253,25 @@ def test_an_ant_on_its_back_has_reached_no_sub_goal_that_is_a_pose(level, goal):
     assert "pose" not in parameters(level).task.observation(state)
 
 
+@pytest.mark.parametrize("level", ["ant_reacher", "ant_four_rooms"])
+def test_poses_of_hac_s_ants_have_the_height_that_their_goals_ask_for(level):
+    task = parameters(level, kwargs={"shows_pose": True}).task
+    qpos = np.zeros((3, task.load().nq))
+    qpos[:, :4] = (1.0, 2.0, 0.5, 1.0)
+    qpos[1, 2] = 0.75  # too high
+    qpos[2, 3:7] = (0.0, 1.0, 0.0, 0.0)  # on its back
+    state = SimpleNamespace(
+        qpos=qpos, qvel=np.zeros((3, task.load().nv)), userdata=np.zeros((3, 3))
+    )
+    seen = task.observation(state)
+    assert seen["pose"].tolist() == [[1, 2, 0.5, 1], [1, 2, 0.75, 1], [1, 2, 0.5, -1]]
+    goals = task.subgoal_space
+    asked = np.tile([1.0, 2.0, 0.5, 1.0], (3, 1))
+    assert goals.reached(asked, seen).tolist() == [True, False, False]
+    assert "pose" not in parameters(level).task.observation(state)
+    assert parameters(level).task.subgoal_space.size == 5  # with velocities, as in the paper
+
+
 def test_bad_parameters_give_one_line():
     for kwargs, line in (
         ({"reward_radius": 6.0}, "reward_radius must be at most goal_radius = 5, got 6.0"),

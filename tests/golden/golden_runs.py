@@ -89,6 +89,17 @@ RUNS = {
         preset="AntMaze_Graph",
         level="ant_maze_u12",
         steps=300,
+        changes=ONE
+        + "num_envs=4; layers=(16, 16); rollout=64; epochs=2; minibatch=32; horizon=5; "
+        + "evaluation_interval=300; levels.0.agent.report_every=20; "
+        + "environment.max_episode_steps=60; evaluation_environment.max_episode_steps=60",
+        package="scipy",
+        tolerance=0.02,  # as for every ant that falls onto its legs
+    ),
+    "AntMaze_Graph_TD3": GoldenRun(
+        preset="AntMaze_Graph_TD3",
+        level="ant_maze_u12",
+        steps=300,
         changes=STACK
         + "horizon=5; evaluation_interval=300; levels.0.agent.report_every=20; "
         + "evaluation_environment.max_episode_steps=60; "

@@ -43,6 +43,7 @@ PRESETS = sorted(shipped_presets())
 FILES = sorted({preset.path for preset in shipped_presets().values()})
 PACKAGES = {
     "AntMaze_Graph": "scipy",
+    "AntMaze_Graph_TD3": "scipy",
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
     "SpeakerListener_PPO": "mpe2",
@@ -104,8 +105,11 @@ def shortened(manager: GraphManager) -> GraphManager:
         return type(manager)(replace(parameters, schedule=schedule, stack=stack))
     if isinstance(parameters, BasicGraphParameters):
         return type(manager)(replace(parameters, schedule=schedule, agent=hasty(parameters.agent)))
-    # Upper levels decide seldom.
-    levels = tuple(replace(each, agent=hasty(each.agent, 32)) for each in parameters.levels)
+    *upper, lowest = parameters.levels
+    levels = (
+        *(replace(each, agent=hasty(each.agent, 32)) for each in upper),  # which decide seldom
+        replace(lowest, agent=hasty(lowest.agent)),
+    )
     return type(manager)(replace(parameters, schedule=schedule, levels=levels))
 
 
@@ -135,7 +139,7 @@ def test_all_presets_are_shipped_and_shared_files_are_none():
     folder = Path(coach_rl.presets.__file__).parent
     files = {path.stem for path in folder.glob("*.py")}
     assert files - {"__init__", *coach_rl.presets.__all__} <= set(PRESETS)
-    assert set(PRESETS) - files == {"BitFlip_DQN_HER", "Mujoco_PPO_KL"}
+    assert set(PRESETS) - files == {"AntMaze_Graph_TD3", "BitFlip_DQN_HER", "Mujoco_PPO_KL"}
 
 
 def imports(file):
