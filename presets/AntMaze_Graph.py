@@ -118,6 +118,16 @@ class GraphPanel(GoalPanel):
         return [f"key_{number}" for number, _ in enumerate(getattr(self.world().task, "keys", ()))]
 
     @property
+    def has_block(self) -> bool:
+        """True if a block slides about on the floor, so that ways open and close."""
+        return getattr(self.world().task, "block_moves", ()) == ("x", "y")
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Names of what a walker does not see of what is behind what all ants see."""
+        return (*self.keys, *(("block_x", "block_y", "block_z") if self.has_block else ()))
+
+    @property
     def torso(self) -> TorsoParameters:
         """Hidden layers behind what an ant sees and how far its way-point is away."""
         return replace(super().torso, keys=("observation", "desired_goal"))
@@ -214,19 +224,26 @@ def _experiment(
     panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
 ) -> GraphManager:
     """The graph above a walker that is paid for its way-points so."""
-    pose = {"shows_pose": True} if panel.has_poses else {}  # packages' ants have none
-    world = panel.world(**pose)
+    shown = {"shows_pose": True} if panel.has_poses else {}  # packages' ants have none
+    block = None
+    if panel.has_block:
+        shown["observe_block"] = True
+        block = panel.world().task.block_space
+    world = panel.world(**shown)
     way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
     goals = world.task.goal_space  # headed for as closely as a way-point, whatever a success is
     goals = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
     spacing = [panel.spacing] * goals.size
     if panel.keys:
         spacing[-1] = len(panel.keys) / (len(panel.keys) + 1)  # a layer for each number of keys
+    if block is not None:
+        spacing += [2 * threshold for threshold in block.threshold]  # a layer for each of its cells
     planner = GraphAgentParameters(
         places=GridPlaces(spacing=tuple(spacing)),
         costs=EdgeLengths(missed=panel.missed),
         exploring=panel.exploring,
-        besides=(UPRIGHT,) if pose else (),
+        besides=(UPRIGHT,) if panel.has_poses else (),
+        conditions=block,
     )
     return HRLGraphManager(
         GraphParameters(
@@ -241,7 +258,7 @@ def _experiment(
                 ),
             ),
             environment=world,
-            evaluation_environment=panel.evaluation_world(**pose),
+            evaluation_environment=panel.evaluation_world(**shown),
             schedule=panel.schedule(),
             num_envs=panel.num_envs,
             validation=_validation(panel.level),
@@ -250,8 +267,8 @@ def _experiment(
 
 
 def _hidden(panel: GraphPanel) -> InputFilter:
-    """Hides from a walker where it is and what it has taken, if the world shows it."""
-    return without_position(*panel.keys) if panel.has_poses else InputFilter()
+    """Hides from a walker where it is and what else only the graph needs, if the world shows it."""
+    return without_position(*panel.hidden) if panel.has_poses else InputFilter()
 
 
 def _steps(seconds: float, task: GoalTask) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
-from coach_rl.agents.way_points import Roadmap, WayPointGraph
+from coach_rl.agents.way_points import Roadmap, WayPointGraph, squared_distances
 from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
@@ -64,6 +64,9 @@ class GraphAgentParameters:
     don't have. Where places have more elements than the others, way-points ask for the first; one
     is passed only if the rest of the place is met as well, such as keys that were taken. Tries that
     begin without these values, such as those of an ant on its back, say nothing about an edge."""
+    conditions: GoalSpace | None = None
+    """What else places tell apart, as the last of their elements, since it decides which edges can
+    be passed, such as where a block lies. Goals leave it open."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
     report_every: Positive[int] = 1000
@@ -83,6 +86,8 @@ class GraphAgentParameters:
             )
         owner = context.place.owner(self.name)
         own, sub_goal = self._goals(context.place)
+        if self.conditions is not None:
+            self.conditions.check(context.spaces.observation)
         if self.costs.every is not None and not self.places.are_visited:
             raise ConfigurationError(
                 f"{owner}: the critic is asked about what was observed at a place, and places of "
@@ -113,9 +118,10 @@ class GraphAgentParameters:
                 f"besides, have at least as many elements as those of the level below; got "
                 f"{own.size} ({own.observed}), besides={self.besides} and {sub_goal.size}"
             )
-        if asked < own.size and self.places.are_visited:
+        size = own.size + (0 if self.conditions is None else self.conditions.size)
+        if asked < size and self.places.are_visited:
             raise ConfigurationError(
-                f"{owner}: way-points ask for the first {asked} of a place's {own.size} elements "
+                f"{owner}: way-points ask for the first {asked} of a place's {size} elements "
                 "and the rest must be met, which no two visited places share; got "
                 f"places={self.places}; set places=GridPlaces(spacing=...)"
             )
@@ -133,7 +139,7 @@ class GraphRows:
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
     heading: FloatArray
-    """[N, G] the goal that the row explores instead of its own; nan for none."""
+    """[N, P] the goal that the row explores instead of its own; nan for none."""
     missed: IntArray
     """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
     changes: IntArray
@@ -203,6 +209,10 @@ class GraphAgent:
         self._own, self._sub_goal, self._costs = own, sub_goal, costs
         self._asked_size = sub_goal.size - len(params.besides)
         """Elements of a place that the level below is asked for: the first ones."""
+        self._spaces = (own,) if params.conditions is None else (own, params.conditions)
+        """The goals that the elements of a place are from: first those of its own level."""
+        self._size = sum(space.size for space in self._spaces)
+        """Elements of a place, P."""
         self._decisions = self._reported_at = self._priced_at = 0
         self._changes = 1
         """Number of times that places have changed, from 1."""
@@ -220,7 +230,7 @@ class GraphAgent:
             place=np.zeros(num_envs, np.int64),
             is_as_asked=np.ones(num_envs, np.bool_),
             way_point=np.full(num_envs, _NOWHERE),
-            heading=np.full((num_envs, self._own.size), np.nan),
+            heading=np.full((num_envs, self._size), np.nan),
             missed=np.full(num_envs, _NOWHERE),
             changes=np.zeros(num_envs, np.int64),
             asked=np.zeros((num_envs, self._sub_goal.size), np.float32),
@@ -251,7 +261,7 @@ class GraphAgent:
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         aims = self._aims(row_state, request)
-        targets, missed = self.graph.roadmap.nearest(aims, to=places), row_state.missed[rows]
+        targets, missed = self._targets(aims, places), row_state.missed[rows]
         places, way_points = self._ways(places, targets, missed, request.observation)
         # A place that is explored is reached where it is the nearest one.
         arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
@@ -268,36 +278,38 @@ class GraphAgent:
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
         """Remember which way-points were missed; learn which edges were passed if it may."""
-        rows, passed, missed = outcome.rows, *self._came_of(row_state, outcome)
-        row_state.missed[rows] = np.where(missed, row_state.way_point[rows], _NOWHERE)
+        rows, passed, missed = outcome.rows, *_came_of(outcome.below)
+        way_points = row_state.way_point[rows]
+        ends = self._ends(way_points, outcome.observation)
+        row_state.missed[rows] = np.where(missed | (passed & (ends != way_points)), way_points, _NOWHERE)
         if not clock.learns:
             return
         self._decisions += len(rows)
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
-        self._note(row_state, rows, passed, missed)
+        self._note(row_state, rows, ends, passed, missed)
         self._visit(outcome.observation)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
-        self._note(row_state, rows, *_came_of(below))
+        self._note(row_state, rows, row_state.way_point[rows], *_came_of(below))
 
     @property
     def proposes(self) -> bool:
         """True: there are other ways; not where a fork can't say whether a place was met."""
-        return self._asked_size == self._own.size
+        return self._asked_size == self._size
 
     def propose(
         self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
     ) -> FloatArray:
-        """Other neighbouring places, by the cost of the way through them, [R, count, G].
+        """Other neighbouring places, by the cost of the way through them, [R, count, S].
 
         Where there are fewer than that, the last is repeated; where there are none, the goal.
         """
         rows = request.rows
         count = len(alternatives.place) // len(row_state.place)
         places, aims = row_state.place[rows], self._aims(row_state, request)
-        targets = self.graph.roadmap.nearest(aims, to=places)
+        targets = self._targets(aims, places)
         others = np.full((len(rows), count), _NOWHERE)
         for i, (place, target) in enumerate(zip(places, targets, strict=True)):
             ranked = self.graph.neighbours(int(place), int(target))
@@ -366,7 +378,7 @@ class GraphAgent:
         """The edges that were tried, and the way-point and heading of a row."""
         return graph_marks(
             self.graph,
-            place,
+            lambda values: place(values[: self._own.size]),
             begin=int(row_state.place[row]),
             way_point=int(row_state.way_point[row]),
             heading=row_state.heading[row],
@@ -422,7 +434,9 @@ class GraphAgent:
 
     def _new_places(self) -> Places:
         """The places as they are at the beginning."""
-        return self._params.places.build(np.array(self._own.low), np.array(self._own.high))
+        low = np.concatenate([space.low for space in self._spaces])
+        high = np.concatenate([space.high for space in self._spaces])
+        return self._params.places.build(low, high, self._asked_size)
 
     def _take_places(self, places: Places) -> None:
         """Plan on these, of which nothing is known yet."""
@@ -432,7 +446,7 @@ class GraphAgent:
             forgetting=params.forgetting,
             worst=params.worst,
             missed=self._costs.missed,
-            kinds=self._kinds(places.roadmap),
+            groups=self._groups(places.roadmap),
         )
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
@@ -440,19 +454,29 @@ class GraphAgent:
         self._stands_since = np.full(count, self._changes)
         """[M] how often places had changed when each came to where it is."""
 
-    def _kinds(self, roadmap: Roadmap) -> IntArray:
-        """The kinds of edges, by what they change beyond what way-points ask for, [E].
+    def _groups(self, roadmap: Roadmap) -> IntArray | None:
+        """The groups of edges that are thought alike until they are tried, [E].
 
-        That a place is seldom entered by taking a key there says nothing about those who have one.
+        Those that lead to one place are, under the same conditions, whatever goals have beyond what
+        way-points ask for, as long as that stays: a key opens few walls. Those that change it are
+        apart from them and from each other: that a place is seldom entered by taking a key there
+        says nothing about those who have one, nor about another key.
         """
-        rest = roadmap.places[:, self._asked_size :]
+        size = self._asked_size
+        if size == self._size:
+            return None
+        rest = roadmap.places[:, size:]
         changes = np.sign(rest[roadmap.ends] - rest[roadmap.begins])
-        kinds: IntArray = np.unique(changes, axis=0, return_inverse=True)[1].reshape(-1)
-        return kinds
+        alike = np.hstack([roadmap.places[roadmap.ends], changes])
+        alike[~changes.any(axis=1), size : self._own.size] = 0.0
+        groups: IntArray = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
+        return groups
 
     def _achieved(self, observation: Observation) -> FloatArray:
-        """The goals that observations stand for, [R, G]."""
-        return self._own.achieved(observation)
+        """The places, of a graph or between them, that observations stand for, [R, P]."""
+        if len(self._spaces) == 1:
+            return self._own.achieved(observation)
+        return np.hstack([space.achieved(observation) for space in self._spaces])
 
     def _ways(
         self, places: IntArray, targets: IntArray, missed: IntArray, observation: Observation
@@ -471,26 +495,40 @@ class GraphAgent:
             onward = self.graph.next_places(places, targets)
             way_points = np.where(reached, onward, way_points)
 
-    def _came_of(self, row_state: GraphRows, outcome: Outcome) -> tuple[BoolArray, BoolArray]:
-        """Return which rows have reached their way-points, and which have missed them, [R] each."""
-        passed, missed = _came_of(outcome.below)
-        way_points = row_state.way_point[outcome.rows]
-        if self._asked_size < self._own.size and (way_points != _NOWHERE).any():
-            ends = self.graph.roadmap.nearest(self._achieved(outcome.observation))
-            elsewhere = passed & (way_points != _NOWHERE) & ~self._are_alike(ends, way_points)
-            passed, missed = passed & ~elsewhere, missed | elsewhere
-        return passed, missed
+    def _ends(self, way_points: IntArray, observation: Observation) -> IntArray:
+        """The way-points [R], with the rest of their places as it is in an observation, [R]."""
+        if self._asked_size == self._size:
+            return way_points
+        position = self._achieved(observation).astype(np.float64)
+        position[:, : self._asked_size] = self.graph.roadmap.places[way_points, : self._asked_size]
+        return np.where(way_points == _NOWHERE, _NOWHERE, self.graph.roadmap.nearest(position))
 
     def _note(
-        self, row_state: GraphRows, rows: IntArray, passed: BoolArray, missed: BoolArray
+        self,
+        row_state: GraphRows,
+        rows: IntArray,
+        ends: IntArray,
+        passed: BoolArray,
+        missed: BoolArray,
     ) -> None:
-        """Learn which edges were passed by rows [R], and which were missed."""
-        begins, ends = row_state.place[rows], row_state.way_point[rows]
-        known = (passed | missed) & (ends != _NOWHERE) & row_state.is_as_asked[rows]
+        """Learn from rows [R] that have passed to these ends [R], or missed their way-points.
+
+        A try tells of all edges for which the level below would have been asked for the same, those
+        with another rest at their ends: at most one of them was passed.
+        """
+        begins, way_points = row_state.place[rows], row_state.way_point[rows]
+        known = (passed | missed) & (way_points != _NOWHERE) & row_state.is_as_asked[rows]
         known &= self._has_stood(row_state, begins, rows)
-        known &= self._has_stood(row_state, ends, rows)
+        known &= self._has_stood(row_state, way_points, rows)
+        places, size = self.graph.roadmap.places, self._asked_size
         for row in known.nonzero()[0]:
-            self.graph.note(int(begins[row]), int(ends[row]), passed=bool(passed[row]))
+            begin, tried = int(begins[row]), way_points[[row]]
+            if size < self._size:
+                neighbours = self.graph.roadmap.ends[self.graph.roadmap.edges_from(begin)]
+                asked = places[neighbours, :size] == places[tried, :size]
+                tried = neighbours[asked.all(axis=1)]
+            for end in tried:
+                self.graph.note(begin, int(end), passed=bool(passed[row] and end == ends[row]))
 
     def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
         """Return which places [R] agree with others in what way-points don't ask for."""
@@ -506,7 +544,7 @@ class GraphAgent:
         return as_asked
 
     def _with_besides(self, goals: FloatArray) -> FloatArray:
-        """Goals [R, G] of this level as goals of the level below, float32."""
+        """Places [R, P] as goals of the level below [R, S], float32."""
         besides = np.tile(self._params.besides, (len(goals), 1))
         return np.hstack([goals[:, : self._asked_size], besides]).astype(np.float32)
 
@@ -541,17 +579,32 @@ class GraphAgent:
         return has_stood
 
     def _are_at(self, places: IntArray, goals: FloatArray) -> BoolArray:
-        """Return which goals [R, G] are these places [R]; never where there is no goal."""
+        """Return which goals [R, P] are these places [R]; never where there is no goal."""
         if not len(self.graph.roadmap.places):
             return np.zeros(len(goals), np.bool_)
         at: BoolArray = (self.graph.roadmap.places[places] == goals).all(axis=1)
         return at
 
     def _aims(self, row_state: GraphRows, request: ActionRequest) -> FloatArray:
-        """The goals that rows head for in the end, [R, G]."""
-        goals = request.observation[GOAL_KEY].reshape(len(request.rows), -1)
-        heading = row_state.heading[request.rows]
-        return np.where(np.isnan(heading), goals, heading)
+        """The goals that rows head for in the end, [R, P]; nan for what they leave open."""
+        aims = row_state.heading[request.rows]  # a copy
+        goals = request.observation[GOAL_KEY].reshape(len(aims), -1)
+        own = aims[:, : self._own.size]
+        own[:] = np.where(np.isnan(own), goals, own)
+        return aims
+
+    def _targets(self, aims: FloatArray, places: IntArray) -> IntArray:
+        """The places that are nearest to aims [R, P], [R]; [R] of the graph are gone on from.
+
+        What an aim leaves open is as it is where the way is cheapest.
+        """
+        roadmap, own = self.graph.roadmap, self._own.size
+        targets = roadmap.nearest(aims, to=places)
+        for row in np.isnan(aims).any(axis=1).nonzero()[0]:
+            away = squared_distances(aims[[row], :own], roadmap.places[:, :own])[0]
+            nearest = np.flatnonzero(away == away.min())
+            targets[row] = self.graph.cheapest(places[[row]], nearest)[0]
+        return targets
 
     def _asked(
         self, way_points: IntArray, aims: FloatArray, observation: Observation

@@ -67,8 +67,11 @@ class PlacesParameters(Protocol):
         """True if each place was visited, so that it is known what is observed there."""
         ...
 
-    def build(self, low: FloatArray, high: FloatArray) -> Places:
-        """The places between bounds [G] of goals."""
+    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
+        """The places between bounds [G] of goals, of which way-points ask for the first `asked`.
+
+        Every edge leads to another way-point: nothing else can be asked of the level below.
+        """
         ...
 
 
@@ -89,7 +92,7 @@ class GridPlaces:
         """False."""
         return False
 
-    def build(self, low: FloatArray, high: FloatArray) -> Places:
+    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
         """The grid; ConfigurationError for spacings of goals of another size."""
         spacings = self.spacing if isinstance(self.spacing, tuple) else (self.spacing,)
         if len(spacings) not in (1, len(low)):
@@ -97,7 +100,7 @@ class GridPlaces:
                 f"GridPlaces.spacing must have a number for each element of the goal, {len(low)}, "
                 f"or one for all; got {self.spacing}"
             )
-        return _Grid(Roadmap.grid(low, high, self.spacing))
+        return _Grid(Roadmap.grid(low, high, self.spacing, moving=asked))
 
 
 @parameter_class
@@ -123,8 +126,9 @@ class FarthestPoints:
         """True."""
         return True
 
-    def build(self, low: FloatArray, high: FloatArray) -> Places:
+    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
         """The places; none at the beginning."""
+        del asked  # all elements
         return _Cover(self, low, high)
 
 

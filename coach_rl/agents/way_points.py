@@ -29,7 +29,12 @@ class Roadmap:
 
     @classmethod
     def grid(
-        cls, low: FloatArray, high: FloatArray, spacing: float | tuple[float, ...]
+        cls,
+        low: FloatArray,
+        high: FloatArray,
+        spacing: float | tuple[float, ...],
+        *,
+        moving: int | None = None,
     ) -> "Roadmap":
         """Places at equal distances, and edges between neighbours, diagonal ones included.
 
@@ -39,6 +44,8 @@ class Roadmap:
             low: Lower bounds, [G].
             high: Upper bounds, [G].
             spacing: Distance between neighbours along an axis; along each, or along all.
+            moving: Number of elements, the first ones, of which every edge changes one or more;
+                None: all.
         """
         apart = np.broadcast_to(spacing, low.shape)
         counts = [max(1, round(float(width))) for width in (high - low) / apart]
@@ -50,7 +57,7 @@ class Roadmap:
         numbers = np.arange(len(places)).reshape(counts)
         begins, ends = [], []
         for step in product((-1, 0, 1), repeat=len(counts)):
-            if any(step):
+            if any(step[:moving]):
                 here = tuple(
                     slice(max(0, -move), min(n, n - move))
                     for move, n in zip(step, counts, strict=True)
@@ -118,26 +125,31 @@ class Roadmap:
 
     def edge(self, begin: int, end: int) -> int | None:
         """The number of the edge from one place to another; None where they are no neighbours."""
+        edges = self.edges_from(begin)
+        (found,) = (self.ends[edges] == end).nonzero()
+        return int(edges.start + found[0]) if len(found) else None
+
+    def edges_from(self, begin: int) -> slice:
+        """The edges that begin at a place."""
         first, last = np.searchsorted(self.begins, (begin, begin + 1))
-        (found,) = (self.ends[first:last] == end).nonzero()
-        return int(first + found[0]) if len(found) else None
+        return slice(int(first), int(last))
 
 
 class WayPointGraph:
     """Shortest paths over a roadmap, by what it is expected to cost to pass its edges.
 
     An edge that is passed with probability p is missed (1 - p) / p times before it is, so it counts
-    as the cost of a try that passes and that of so many that miss. All places begin with p = 1. A
-    try moves p of its edge, and that of the place it leads to, towards 1 or 0; an edge has the p of
-    its place until it is tried. A place has a p for each kind of edges that lead to it.
+    as the cost of a try that passes and that of so many that miss. All edges begin with p = 1. A
+    try moves p of its edge, and that of its group, towards 1 or 0; an edge has the p of its group
+    until it is tried.
 
     Args:
         roadmap: Places and edges.
         forgetting: Share of p that a new try replaces.
         worst: The lowest p, so that no edge is given up for ever.
         missed: Cost of a try that misses; None: as much as one that passes.
-        kinds: [E] the kind of each edge, from 0 on; None: all are of one. Roadmaps that change have
-            one kind.
+        groups: [E] the group of each edge, from 0 on; None: those that lead to one place are one.
+            Roadmaps that change have no others.
     """
 
     def __init__(
@@ -147,24 +159,26 @@ class WayPointGraph:
         forgetting: float,
         worst: float,
         missed: float | None = None,
-        kinds: IntArray | None = None,
+        groups: IntArray | None = None,
     ) -> None:
         self.roadmap = roadmap
-        self._kinds = np.zeros(len(roadmap.begins), np.int64) if kinds is None else kinds
+        self._groups = roadmap.ends if groups is None else groups
         self._forgetting, self._worst, self._missed = forgetting, worst, missed
         self._try_costs = roadmap.lengths
         self._edge_passed = np.ones(len(roadmap.begins))
-        self._place_passed = np.ones((self._kinds.max(initial=0) + 1, len(roadmap.places)))
+        count = len(roadmap.places) if groups is None else groups.max(initial=-1) + 1
+        self._group_passed = np.ones(count)
         self.tries = np.zeros(len(roadmap.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
         self._ways: dict[int, tuple[FloatArray, IntArray]] = {}
         """Ways by target: the cost from every place, and the next place on the way."""
+        self._choices: dict[tuple[int, ...], IntArray] = {}
+        """Of several targets, the one that the cheapest way from every place leads to."""
 
     @property
     def passed(self) -> FloatArray:
         """[E] the estimated probability that the level below passes each edge at a try."""
-        unknown = self._place_passed[self._kinds, self.roadmap.ends]
-        return np.where(self.tries > 0, self._edge_passed, unknown)
+        return np.where(self.tries > 0, self._edge_passed, self._group_passed[self._groups])
 
     @property
     def try_costs(self) -> FloatArray:
@@ -174,7 +188,7 @@ class WayPointGraph:
     @try_costs.setter
     def try_costs(self, costs: FloatArray) -> None:
         self._try_costs = costs
-        self._ways.clear()
+        self._forget_ways()
 
     def change(self, roadmap: Roadmap, changed: IntArray) -> IntArray:
         """Take another roadmap; edges between places that stay keep what was learned of them.
@@ -201,12 +215,11 @@ class WayPointGraph:
         self._try_costs = carried(self._try_costs, roadmap.lengths)
         self._edge_passed = carried(self._edge_passed, np.ones(len(keys)))
         self.tries = carried(self.tries, np.zeros(len(keys), np.int64))
-        self._kinds = np.zeros(len(keys), np.int64)
-        fresh = np.ones((1, len(roadmap.places) - len(old.places)))
-        self._place_passed = np.hstack([self._place_passed, fresh])
-        self._place_passed[:, changed] = 1.0
-        self.roadmap = roadmap
-        self._ways.clear()
+        fresh = np.ones(len(roadmap.places) - len(old.places))
+        self._group_passed = np.append(self._group_passed, fresh)
+        self._group_passed[changed] = 1.0
+        self.roadmap, self._groups = roadmap, roadmap.ends
+        self._forget_ways()
         new: IntArray = (~here).nonzero()[0]
         return new
 
@@ -215,14 +228,14 @@ class WayPointGraph:
         edge = self.roadmap.edge(begin, end)
         if edge is None:
             return
-        of_place = self._place_passed[self._kinds[edge]]
+        group = self._groups[edge]
         if not self.tries[edge]:
-            self._edge_passed[edge] = of_place[end]
+            self._edge_passed[edge] = self._group_passed[group]
         self.tries[edge] += 1
-        for estimate, index in ((self._edge_passed, edge), (of_place, end)):
+        for estimate, index in ((self._edge_passed, edge), (self._group_passed, group)):
             moved = estimate[index] + self._forgetting * (float(passed) - estimate[index])
             estimate[index] = max(self._worst, moved)
-        self._ways.clear()
+        self._forget_ways()
 
     def next_places(
         self, places: IntArray, targets: IntArray, *, without: IntArray | None = None
@@ -243,13 +256,20 @@ class WayPointGraph:
                 chosen[row] = self._detour(int(places[row]), int(targets[row]), int(without[row]))
         return chosen
 
+    def cheapest(self, places: IntArray, targets: IntArray) -> IntArray:
+        """Of these targets [T] the one that the cheapest way from each place [R] leads to, [R]."""
+        key = tuple(targets.tolist())
+        if key not in self._choices:
+            self._choices[key] = self._searched(targets)[2]
+        return self._choices[key][places]
+
     def neighbours(self, place: int, target: int) -> IntArray:
         """The places next to one, by the expected length of the way to a target through each."""
-        first, last = np.searchsorted(self.roadmap.begins, (place, place + 1))
-        ends = self.roadmap.ends[first:last]
+        edges = self.roadmap.edges_from(place)
+        ends = self.roadmap.ends[edges]
         if not len(ends):
             return ends
-        costs = self._costs[first:last] + self._way(target)[0][ends]
+        costs = self._costs[edges] + self._way(target)[0][ends]
         nearest: IntArray = ends[costs.argsort(kind="stable")]
         return nearest
 
@@ -265,7 +285,7 @@ class WayPointGraph:
         return {
             "try_costs": self._try_costs.copy(),
             "edge_passed": self._edge_passed.copy(),
-            "place_passed": self._place_passed.copy(),
+            "group_passed": self._group_passed.copy(),
             "tries": self.tries.copy(),
         }
 
@@ -273,15 +293,15 @@ class WayPointGraph:
         """Go on from a saved state, of the same roadmap."""
         self._try_costs = state["try_costs"].copy()
         self._edge_passed[:] = state["edge_passed"]
-        self._place_passed[:] = state["place_passed"]
+        self._group_passed[:] = state["group_passed"]
         self.tries[:] = state["tries"]
-        self._ways.clear()
+        self._forget_ways()
 
     def _detour(self, place: int, target: int, without: int) -> int:
         """The neighbour that the second shortest path begins with."""
-        first, last = np.searchsorted(self.roadmap.begins, (place, place + 1))
-        ends = self.roadmap.ends[first:last]
-        costs = self._costs[first:last] + self._way(target)[0][ends]
+        edges = self.roadmap.edges_from(place)
+        ends = self.roadmap.ends[edges]
+        costs = self._costs[edges] + self._way(target)[0][ends]
         costs[ends == without] = np.inf
         return int(ends[costs.argmin()])
 
@@ -296,19 +316,29 @@ class WayPointGraph:
     def _way(self, target: int) -> tuple[FloatArray, IntArray]:
         found = self._ways.get(target)
         if found is None:
-            found = self._ways[target] = self._searched(target)
+            found = self._ways[target] = self._searched(np.array([target]))[:2]
         return found
 
-    def _searched(self, target: int) -> tuple[FloatArray, IntArray]:
-        """Dijkstra's algorithm from the target, along edges turned round."""
+    def _forget_ways(self) -> None:
+        self._ways.clear()
+        self._choices.clear()
+
+    def _searched(self, targets: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+        """Dijkstra's algorithm from all targets at once, along edges turned round.
+
+        Returns:
+            For every place the cost of its cheapest way, the next place on it, and its target.
+        """
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import dijkstra
 
         roadmap, count = self.roadmap, len(self.roadmap.places)
         turned = csr_matrix((self._costs, (roadmap.ends, roadmap.begins)), (count, count))
-        costs, before = dijkstra(turned, indices=target, return_predecessors=True)
-        before[target] = target
-        return costs, before.astype(np.int64)
+        costs, before, last = dijkstra(
+            turned, indices=targets, return_predecessors=True, min_only=True
+        )
+        before[targets] = targets
+        return costs, before.astype(np.int64), last.astype(np.int64)
 
 
 def squared_distances(points: FloatArray, others: FloatArray) -> FloatArray:

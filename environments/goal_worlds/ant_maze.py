@@ -206,6 +206,24 @@ class MazeOfAnAnt(AntTask):
         return self.poses(self._places("observation", (0, 1), self.subgoal_radius))
 
     @property
+    def block_space(self) -> GoalSpace:
+        """Where blocks are, along the axes of the floor that they slide along; a cell away at most.
+
+        Of observations with `observe_block`, for a graph of places; blocks are no goals.
+        """
+        axes = ["xy".index(axis) for axis in self.block_moves if axis in "xy"]
+        cells = self.map.cells(_BLOCK)
+        first = POSITIONS + VELOCITIES
+        starts = [self._block_start(cell)[axis] for cell in cells for axis in axes]
+        far = 1.5 * self.cell_size
+        return GoalSpace(
+            low=tuple(start - far for start in starts),
+            high=tuple(start + far for start in starts),
+            threshold=(self.cell_size / 2,) * len(starts),
+            elements=tuple(first + 3 * i + axis for i, _ in enumerate(cells) for axis in axes),
+        )
+
+    @property
     def extent(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Lowest and highest x, y and z where a torso can be."""
         rows, columns = len(self.maze), len(self.maze[0])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from coach_rl import (
     ActorParameters,
@@ -36,6 +37,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, End, Outcome
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.filmed_row import Camera
 from coach_rl.testing import assert_same_state
 
@@ -89,9 +91,12 @@ def at(own=PLACES, sub_goal=PLACES):
     )
 
 
-def build(place=None, **fields):
+def build(place=None, observed=None, **fields):
+    """The agent at a place; `observed` has the sizes of observations."""
     params = GraphAgentParameters(**{"places": GridPlaces(spacing=1.0), "exploring": 0.0, **fields})
-    return params.build(AgentContext(spaces=None, num_envs=3, place=place or at()))
+    boxes = {key: spaces.Box(-9, 9, (size,)) for key, size in (observed or {}).items()}
+    seen = EnvironmentSpaces(observation=spaces.Dict(boxes), action=spaces.Box(-9, 9, (2,)))
+    return params.build(AgentContext(spaces=seen, num_envs=3, place=place or at()))
 
 
 def request(positions, goals, starts=None, greedy=False):
@@ -204,6 +209,73 @@ def test_a_place_of_more_than_way_points_ask_for_is_passed_where_the_rest_is_met
     assert agent.graph.tries[edge] == 3
     assert agent.graph.passed[edge] == pytest.approx(0.8 * 0.8), "passed, missed, missed"
     assert not agent.proposes, "a fork doesn't see the rest"
+
+
+def test_a_try_tells_of_all_edges_that_ask_the_level_below_for_the_same():
+    own = GoalSpace(low=(0.0, 0.0, -0.5), high=(4.0, 1.0, 2.5), threshold=(0.3,) * 3, key="x")
+    walk = replace(PLACES, high=(4.0, 1.0), elements=(0, 1))
+    agent = build(at(own=own, sub_goal=walk), places=GridPlaces(spacing=1.0))
+    graph = agent.graph
+    moves = graph.roadmap.places[graph.roadmap.ends] - graph.roadmap.places[graph.roadmap.begins]
+    assert (moves[:, :2] != 0).any(axis=1).all(), "nothing is asked of a level that stays"
+    rows, clock = agent.new_rows(1, 0), Clock(phase=Phase.TRAIN)
+    place, plain, with_key, with_all, farther, later = graph.roadmap.nearest(
+        np.array(
+            [
+                (0.5, 0.5, 0.0),
+                (1.5, 0.5, 0.0),
+                (1.5, 0.5, 1.0),
+                (1.5, 0.5, 2.0),
+                (2.5, 0.5, 0.0),
+                (2.5, 0.5, 2.0),
+            ]
+        )
+    ).tolist()
+    seen = request([(0.5, 0.5, 0.0)], [(3.5, 0.5, 0.0)])
+    for got in ((1.5, 0.5, 1.0), (1.5, 0.5, 0.0)):
+        agent.act(rows, seen, clock)
+        agent.observe(rows, outcome([End.GOAL], [got]), clock)
+    edges = [graph.roadmap.edge(place, end) for end in (plain, with_key)]
+    assert graph.roadmap.edge(place, with_all) is None, "two keys at once"
+    assert graph.tries[edges].tolist() == [2, 2]
+    assert graph.passed[edges] == pytest.approx([0.8 + 0.2 * 0.2, 1.0 * 0.8])
+    alike, key_before, key_after = (
+        graph.passed[graph.roadmap.edge(begin, end)]
+        for begin, end in ((later, with_all), (farther, with_key), (farther, plain))
+    )
+    assert alike == pytest.approx(0.84), "whoever has keys gets there as those without"
+    assert key_before == pytest.approx(0.8), "from elsewhere it is no easier to get the key there"
+    assert key_after == pytest.approx(0.84)
+
+
+def test_places_tell_apart_what_goals_leave_open():
+    own = replace(PLACES, low=(0.0, 0.0), high=(4.0, 1.0), elements=(0, 1))
+    block = GoalSpace(low=(-1.0,), high=(3.0,), threshold=(1.0,), key="x", elements=(2,))
+    settings = {"places": GridPlaces(spacing=(1.0, 1.0, 2.0)), "conditions": block}
+    agent = build(at(own=own, sub_goal=own), observed={"x": 3, GOAL_KEY: 2}, **settings)
+    graph, clock = agent.graph, Clock(phase=Phase.TRAIN)
+    assert len(graph.roadmap.places) == 8
+    begin, middle, pushed, target = graph.roadmap.nearest(
+        np.array([(0.5, 0.5, 0.0), (1.5, 0.5, 0.0), (1.5, 0.5, 2.0), (3.5, 0.5, 2.0)])
+    )
+    rows = agent.new_rows(1, 0)
+    seen = request([(0.5, 0.5, 0.0)], [(3.5, 0.5)])
+    assert agent.act(rows, seen, clock).tolist() == [[1.5, 0.5]]
+    assert rows.way_point.tolist() == [middle], "no need to push the block"
+    for place in (2.5, 1.5):
+        end = graph.roadmap.nearest(np.array([(place + 1, 0.5, 0.0)]))[0]
+        here = graph.roadmap.nearest(np.array([(place, 0.5, 0.0)]))[0]
+        for _ in range(9):
+            graph.note(int(here), int(end), passed=False)
+    agent.act(rows, seen, clock)
+    assert rows.way_point.tolist() == [pushed], "the way is open where the block was pushed away"
+    there = request([(3.4, 0.5, 2.2)], [(3.5, 0.5)])
+    assert agent.act(rows, there, clock).tolist() == [[3.5, 0.5]]
+    assert (rows.place[0], rows.way_point[0]) == (target, -1), "the goal leaves the block open"
+    assert agent.propose(rows, agent.new_rows(2, 0), there, clock).shape == (1, 2, 2)
+    with pytest.raises(SpaceError, match=r"'y' is not observed"):
+        settings["conditions"] = replace(block, key="y")
+        build(at(own=own, sub_goal=own), observed={"x": 3, GOAL_KEY: 2}, **settings)
 
 
 def test_visited_places_of_more_than_way_points_ask_for_are_refused():

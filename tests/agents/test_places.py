@@ -12,7 +12,7 @@ LOW, HIGH = np.zeros(3), np.full(3, 4.0)
 
 
 def cover(**settings):
-    return FarthestPoints(**settings).build(LOW, HIGH)
+    return FarthestPoints(**settings).build(LOW, HIGH, len(LOW))
 
 
 def visit(places, goals):
@@ -27,7 +27,7 @@ def closest(points):
 
 
 def test_a_grid_never_changes_and_is_explored_at_its_places():
-    grid = GridPlaces(spacing=2.0).build(LOW, HIGH)
+    grid = GridPlaces(spacing=2.0).build(LOW, HIGH, 2)
     assert len(grid.roadmap.places) == 8
     assert len(visit(grid, [[0.1, 0.2, 0.3]])) == 0
     drawn = grid.drawn(np.array([[[0.0], [0.999]]]))
@@ -83,4 +83,4 @@ def test_saved_places_go_on_alike():
     assert visit(one, goals).tolist() == visit(other, goals).tolist()
     assert_same_state(one.state_dict(), other.state_dict())
     with pytest.raises(SpaceError, match="goals of another kind"):
-        FarthestPoints().build(LOW[:2], HIGH[:2]).load_state_dict(one.state_dict())
+        FarthestPoints().build(LOW[:2], HIGH[:2], 2).load_state_dict(one.state_dict())

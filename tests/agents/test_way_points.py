@@ -132,14 +132,31 @@ def test_an_edge_begins_as_good_as_the_place_it_leads_to():
     assert ways.passed[ways.roadmap.edge(0, 1)] == 0.5
 
 
-def test_kinds_of_edges_are_learned_apart():
-    ways = graph(3, 1, kinds=np.array([0, 1, 0, 0]))  # 0-1, 1-0, 1-2, 2-1
+def test_groups_of_edges_are_learned_apart():
+    ways = graph(3, 1, groups=np.array([1, 0, 2, 1]))  # 0-1, 1-0, 1-2, 2-1
     ways.note(0, 1, passed=False)
-    ways.note(1, 0, passed=False)
-    assert ways.passed.tolist() == [0.5, 0.5, 1.0, 0.5]
-    ways = graph(3, 1, kinds=np.array([0, 0, 0, 1]))
+    assert ways.passed.tolist() == [0.5, 1.0, 1.0, 0.5]
+    ways = graph(3, 1, groups=np.array([0, 1, 2, 3]))
     ways.note(0, 1, passed=False)
-    assert ways.passed.tolist() == [0.5, 1.0, 1.0, 1.0], "another kind leads to the same place"
+    assert ways.passed.tolist() == [0.5, 1.0, 1.0, 1.0], "another group leads to the same place"
+
+
+def test_the_cheapest_of_several_targets_is_found_as_by_a_search_for_each():
+    of, rng = graph(), np.random.default_rng(3)
+    for _ in range(40):
+        of.note(*rng.integers(12, size=2).tolist(), passed=False)
+    places, targets = np.arange(12), np.array([0, 7, 11])
+    costs = np.stack([of.costs(places, np.full(12, target)) for target in targets])
+    chosen = of.cheapest(places, targets)
+    assert chosen[targets].tolist() == targets.tolist()
+    assert of.costs(places, chosen) == pytest.approx(costs.min(axis=0))
+    assert len(set(chosen.tolist())) == 3
+    for place, target in enumerate(chosen):
+        if place != target:
+            of.note(place, int(of.next_places(places, chosen)[place]), passed=False)
+    assert of.costs(places, of.cheapest(places, targets)) == pytest.approx(
+        np.min([of.costs(places, np.full(12, target)) for target in targets], axis=0)
+    ), "not what was found before"
 
 
 def test_an_edge_costs_a_pass_and_the_misses_before_it():
