@@ -120,7 +120,7 @@ class GraphPanel(GoalPanel):
     @property
     def has_block(self) -> bool:
         """True if a block slides about on the floor, so that ways open and close."""
-        return getattr(self.world().task, "block_moves", ()) == ("x", "y")
+        return self.level.startswith("ant_push")
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -224,26 +224,24 @@ def _experiment(
     panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
 ) -> GraphManager:
     """The graph above a walker that is paid for its way-points so."""
-    shown = {"shows_pose": True} if panel.has_poses else {}  # packages' ants have none
-    block = None
-    if panel.has_block:
-        shown["observe_block"] = True
-        block = panel.world().task.block_space
+    shown = {"shows_pose": panel.has_poses, "observe_block": panel.has_block}
+    shown = {key: True for key, is_shown in shown.items() if is_shown}  # not all worlds can
     world = panel.world(**shown)
     way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
     goals = world.task.goal_space  # headed for as closely as a way-point, whatever a success is
     goals = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
+    conditions = world.task.conditions
     spacing = [panel.spacing] * goals.size
     if panel.keys:
         spacing[-1] = len(panel.keys) / (len(panel.keys) + 1)  # a layer for each number of keys
-    if block is not None:
-        spacing += [2 * threshold for threshold in block.threshold]  # a layer for each of its cells
+    if conditions is not None:
+        spacing += [2 * threshold for threshold in conditions.threshold]  # a layer for each cell
     planner = GraphAgentParameters(
         places=GridPlaces(spacing=tuple(spacing)),
         costs=EdgeLengths(missed=panel.missed),
         exploring=panel.exploring,
         besides=(UPRIGHT,) if panel.has_poses else (),
-        conditions=block,
+        conditions=conditions,
     )
     return HRLGraphManager(
         GraphParameters(

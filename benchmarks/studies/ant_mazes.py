@@ -44,6 +44,17 @@ def four_rooms() -> Study:
     return maze("ant_four_rooms", HAC, 0.64)
 
 
+def u12_longer() -> Study:
+    """A U of 12 m by 12 m, three times as long; one_walker.py takes its walkers elsewhere."""
+    study = maze("ant_maze_u12", DHRL, 0.951, steps=3_000_000)
+    return replace(study, name=f"{study.name}_longer", seeds=(130, 131, 132))
+
+
+def four_rooms_sparse() -> Study:
+    """HESS's four rooms; one_walker.py takes its walkers elsewhere."""
+    return replace(maze("ant_four_rooms_sparse"), seeds=(140, 141, 142))
+
+
 def td3_u12() -> Study:
     """A U of 12 m by 12 m, with TD3 below; one_walker.py takes its walkers elsewhere."""
     return td3("ant_maze_u12", 0.951, seeds=(100, 101, 102))

@@ -1,14 +1,15 @@
-"""Walkers that learned in the small U maze find their way through other mazes: a study of each.
+"""Walkers that learned in one maze find their way through others: a study of each.
 
-    coach study run benchmarks/studies/ant_mazes.py:u12
+    coach study run benchmarks/studies/ant_mazes.py:u12_longer
     coach study run benchmarks/studies/one_walker.py:key_chest
     coach study report benchmarks/studies/one_walker.py:key_chest
 
 A walker doesn't see where it is, so that what it learned in one maze serves in any other. Here it
 is frozen, and only the graph above it learns, in a maze that the walker has never seen. Each run
-has the walker of another seed of the first study, which took a million steps with PPO; those of
-TD3, in the studies whose names begin with td3, took 500,000 (`ant_mazes.py:td3_u12`). A run's score
-is the success at the last step of 100 episodes with the goals of evaluations.
+has the walker of another seed of the study that trained them: with PPO in the small U, in three
+million steps; for worlds with HESS's weaker ants in its four rooms, in one million; with TD3, in
+the studies whose names begin with td3, in the small U, in 500,000. A run's score is the success at
+the last step of 100 episodes with the goals of evaluations.
 """
 
 from collections.abc import Mapping
@@ -41,10 +42,17 @@ class Walkers:
 PPO = Walkers(
     name="one_ppo_walker",
     preset="AntMaze_Graph",
-    study="u12",
-    folder="graph_ant_maze_u12",
-    seeds=(120, 121, 122),
+    study="u12_longer",
+    folder="graph_ant_maze_u12_longer",
+    seeds=(130, 131, 132),
     changes=FrozenMapping({"levels.1.horizon": 60}),
+)
+WEAKER = Walkers(
+    name="one_ppo_walker",
+    preset="AntMaze_Graph",
+    study="four_rooms_sparse",
+    folder="graph_ant_four_rooms_sparse",
+    seeds=(140, 141, 142),
 )
 TD3 = Walkers(
     name="one_walker",
@@ -63,6 +71,7 @@ KEYS = FrozenMapping({"levels.0.agent.forgetting": 0.4, "levels.0.agent.explorin
 """Where most of the graph's edges can't be passed, it pays to learn that quickly."""
 DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze"
 HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
+HLPS = "Wang et al. 2024, HLPS; its walkers learned in the same maze"
 
 
 def u24() -> Study:
@@ -85,8 +94,38 @@ def double_key_chest() -> Study:
     return maze(PPO, "ant_double_key_chest", steps=1_000_000, changes=KEYS)
 
 
+def hiro() -> Study:
+    """HIRO's maze: a U of 24 m by 24 m in 500 steps."""
+    return maze(PPO, "ant_maze", HIRO, 0.99, steps=200_000)
+
+
+def push() -> Study:
+    """HIRO's block that must be pushed aside from its left, and closes the way otherwise."""
+    return maze(PPO, "ant_push", HIRO, 0.92, steps=400_000)
+
+
+def fall() -> Study:
+    """HIRO's gap that only a block fills, which the ant must push into it."""
+    return maze(PPO, "ant_fall", HIRO, 0.66, steps=400_000)
+
+
+def push_stochastic() -> Study:
+    """HESS's Ant Push, half as wide, with sparse rewards and noise."""
+    return maze(WEAKER, "ant_push_stochastic", HLPS, 0.91, steps=400_000)
+
+
+def fall_stochastic() -> Study:
+    """HESS's Ant Fall, likewise."""
+    return maze(WEAKER, "ant_fall_stochastic", HLPS, 0.79, steps=400_000)
+
+
+def w() -> Study:
+    """BEAG's W of 40 m by 40 m, of which there are only published curves."""
+    return maze(PPO, "ant_maze_w", steps=400_000)
+
+
 def s() -> Study:
-    """BEAG's S of 40 m by 40 m, of which there are only published curves."""
+    """BEAG's S."""
     return maze(PPO, "ant_maze_s", steps=400_000)
 
 
@@ -142,7 +181,7 @@ def maze(
     published = Published(score=score, source=source) if source else None
     return Study(
         name=f"{walkers.name}_{level}",
-        question="Does a walker from the small U maze get to the far end of another maze?",
+        question="Does a walker from one maze get to the far end of another?",
         variants=tuple(
             Variant(
                 name=f"walker {seed}",

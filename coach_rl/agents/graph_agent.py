@@ -281,7 +281,9 @@ class GraphAgent:
         rows, passed, missed = outcome.rows, *_came_of(outcome.below)
         way_points = row_state.way_point[rows]
         ends = self._ends(way_points, outcome.observation)
-        row_state.missed[rows] = np.where(missed | (passed & (ends != way_points)), way_points, _NOWHERE)
+        row_state.missed[rows] = np.where(
+            missed | (passed & (ends != way_points)), way_points, _NOWHERE
+        )
         if not clock.learns:
             return
         self._decisions += len(rows)
@@ -600,7 +602,7 @@ class GraphAgent:
         """
         roadmap, own = self.graph.roadmap, self._own.size
         targets = roadmap.nearest(aims, to=places)
-        for row in np.isnan(aims).any(axis=1).nonzero()[0]:
+        for row in np.flatnonzero(np.isnan(aims).any(axis=1)):
             away = squared_distances(aims[[row], :own], roadmap.places[:, :own])[0]
             nearest = np.flatnonzero(away == away.min())
             targets[row] = self.graph.cheapest(places[[row]], nearest)[0]

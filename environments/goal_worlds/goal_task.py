@@ -60,6 +60,14 @@ class GoalTask(MujocoTask):
     def subgoal_space(self) -> GoalSpace:
         """The goals that a level above the lowest may send."""
 
+    @property
+    def conditions(self) -> GoalSpace | None:
+        """What of an observation decides which ways are open, and is no part of a goal.
+
+        For `GraphAgentParameters.conditions`; None: nothing that is observed.
+        """
+        return None
+
     @abstractmethod
     def motion(self, state: MujocoState) -> FloatArray:
         """Return the observation apart from goals, [R, O]."""

@@ -255,8 +255,8 @@ def test_places_tell_apart_what_goals_leave_open():
     agent = build(at(own=own, sub_goal=own), observed={"x": 3, GOAL_KEY: 2}, **settings)
     graph, clock = agent.graph, Clock(phase=Phase.TRAIN)
     assert len(graph.roadmap.places) == 8
-    begin, middle, pushed, target = graph.roadmap.nearest(
-        np.array([(0.5, 0.5, 0.0), (1.5, 0.5, 0.0), (1.5, 0.5, 2.0), (3.5, 0.5, 2.0)])
+    middle, pushed, target = graph.roadmap.nearest(
+        np.array([(1.5, 0.5, 0.0), (1.5, 0.5, 2.0), (3.5, 0.5, 2.0)])
     )
     rows = agent.new_rows(1, 0)
     seen = request([(0.5, 0.5, 0.0)], [(3.5, 0.5)])
@@ -273,8 +273,8 @@ def test_places_tell_apart_what_goals_leave_open():
     assert agent.act(rows, there, clock).tolist() == [[3.5, 0.5]]
     assert (rows.place[0], rows.way_point[0]) == (target, -1), "the goal leaves the block open"
     assert agent.propose(rows, agent.new_rows(2, 0), there, clock).shape == (1, 2, 2)
+    settings["conditions"] = replace(block, key="y")
     with pytest.raises(SpaceError, match=r"'y' is not observed"):
-        settings["conditions"] = replace(block, key="y")
         build(at(own=own, sub_goal=own), observed={"x": 3, GOAL_KEY: 2}, **settings)
 
 
