@@ -206,13 +206,15 @@ class MazeOfAnAnt(AntTask):
         return self.poses(self._places("observation", (0, 1), self.subgoal_radius))
 
     @property
-    def block_space(self) -> GoalSpace:
-        """Where blocks are, along the axes of the floor that they slide along; a cell away at most.
+    def conditions(self) -> GoalSpace | None:
+        """Where blocks are, along the axes of the floor that they slide along, if it is observed.
 
-        Of observations with `observe_block`, for a graph of places; blocks are no goals.
+        A cell away from their start at most.
         """
         axes = ["xy".index(axis) for axis in self.block_moves if axis in "xy"]
         cells = self.map.cells(_BLOCK)
+        if not (self.observe_block and cells and axes):
+            return None
         first = POSITIONS + VELOCITIES
         starts = [self._block_start(cell)[axis] for cell in cells for axis in axes]
         far = 1.5 * self.cell_size
