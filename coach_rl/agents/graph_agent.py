@@ -17,7 +17,7 @@ import numpy as np
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
-from coach_rl.agents.way_points import Roadmap, WayPointGraph, squared_distances
+from coach_rl.agents.way_points import WayPointGraph, squared_distances
 from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
@@ -448,31 +448,14 @@ class GraphAgent:
             forgetting=params.forgetting,
             worst=params.worst,
             missed=self._costs.missed,
-            groups=self._groups(places.roadmap),
+            asked=self._asked_size,
+            goal=self._own.size,
         )
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
         self._stands_since = np.full(count, self._changes)
         """[M] how often places had changed when each came to where it is."""
-
-    def _groups(self, roadmap: Roadmap) -> IntArray | None:
-        """The groups of edges that are thought alike until they are tried, [E].
-
-        Those that lead to one place are, under the same conditions, whatever goals have beyond what
-        way-points ask for, as long as that stays: a key opens few walls. Those that change it are
-        apart from them and from each other: that a place is seldom entered by taking a key there
-        says nothing about those who have one, nor about another key.
-        """
-        size = self._asked_size
-        if size == self._size:
-            return None
-        rest = roadmap.places[:, size:]
-        changes = np.sign(rest[roadmap.ends] - rest[roadmap.begins])
-        alike = np.hstack([roadmap.places[roadmap.ends], changes])
-        alike[~changes.any(axis=1), size : self._own.size] = 0.0
-        groups: IntArray = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
-        return groups
 
     def _achieved(self, observation: Observation) -> FloatArray:
         """The places, of a graph or between them, that observations stand for, [R, P]."""
@@ -513,24 +496,18 @@ class GraphAgent:
         passed: BoolArray,
         missed: BoolArray,
     ) -> None:
-        """Learn from rows [R] that have passed to these ends [R], or missed their way-points.
-
-        A try tells of all edges for which the level below would have been asked for the same, those
-        with another rest at their ends: at most one of them was passed.
-        """
+        """Learn from rows [R] that have passed to these ends [R], or missed their way-points."""
         begins, way_points = row_state.place[rows], row_state.way_point[rows]
         known = (passed | missed) & (way_points != _NOWHERE) & row_state.is_as_asked[rows]
         known &= self._has_stood(row_state, begins, rows)
         known &= self._has_stood(row_state, way_points, rows)
-        places, size = self.graph.roadmap.places, self._asked_size
         for row in known.nonzero()[0]:
-            begin, tried = int(begins[row]), way_points[[row]]
-            if size < self._size:
-                neighbours = self.graph.roadmap.ends[self.graph.roadmap.edges_from(begin)]
-                asked = places[neighbours, :size] == places[tried, :size]
-                tried = neighbours[asked.all(axis=1)]
-            for end in tried:
-                self.graph.note(begin, int(end), passed=bool(passed[row] and end == ends[row]))
+            self.graph.note(
+                int(begins[row]),
+                int(way_points[row]),
+                passed=bool(passed[row]),
+                came_to=int(ends[row]),
+            )
 
     def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
         """Return which places [R] agree with others in what way-points don't ask for."""

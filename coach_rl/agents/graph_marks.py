@@ -1,6 +1,6 @@
 """The graph of a planning agent as marks, for films."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -19,7 +19,8 @@ def graph_marks(
 ) -> list[Mark]:
     """The edges that were tried, coloured by the chance to pass, and what a row is about.
 
-    An edge that was tried both ways has the colour of the worse.
+    An edge that was tried both ways has the colour of the worse. Where places are more than the
+    level below is asked for, the edges are those between places with the rest of where it is.
 
     Args:
         graph: The graph.
@@ -29,7 +30,8 @@ def graph_marks(
         heading: The goal that it explores, [G]; nan for none.
     """
     places, spacing = graph.roadmap.places, graph.roadmap.spacing
-    marks = [*_edges(graph, place, size=_EDGE_SIZE * spacing)]
+    tried = graph.tried_around(begin) if len(places) else ()
+    marks = [*_edges(graph, place, tried, size=_EDGE_SIZE * spacing)]
     if way_point not in (-1, begin):
         here, there = place(places[begin]), place(places[way_point])
         if here is not None and there is not None:
@@ -41,10 +43,12 @@ def graph_marks(
     return marks
 
 
-def _edges(graph: WayPointGraph, place: GoalPlace, *, size: float) -> Iterator[Mark]:
+def _edges(
+    graph: WayPointGraph, place: GoalPlace, edges: Iterable[int], *, size: float
+) -> Iterator[Mark]:
     roadmap, passed = graph.roadmap, graph.passed
     worst: dict[tuple[int, int], float] = {}
-    for edge in np.flatnonzero(graph.tries):
+    for edge in edges:
         ends = sorted((int(roadmap.begins[edge]), int(roadmap.ends[edge])))
         between = ends[0], ends[1]
         worst[between] = min(worst.get(between, 1.0), float(passed[edge]))

@@ -140,16 +140,22 @@ class WayPointGraph:
 
     An edge that is passed with probability p is missed (1 - p) / p times before it is, so it counts
     as the cost of a try that passes and that of so many that miss. All edges begin with p = 1. A
-    try moves p of its edge, and that of its group, towards 1 or 0; an edge has the p of its group
-    until it is tried.
+    try moves p of its edge, and that of the place it leads to, towards 1 or 0; an edge has the p of
+    its place until it is tried.
+
+    The level below may be asked for a part of a place, and the rest comes of it. Then all edges
+    from a place that ask for the same are tried at once, and p is the product of two estimates:
+    that the level below comes to where it is asked to, and that the rest is then as at the edge's
+    end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
 
     Args:
-        roadmap: Places and edges.
-        forgetting: Share of p that a new try replaces.
+        roadmap: Places and edges; where the rest counts they never change.
+        forgetting: Share of an estimate that a new try replaces.
         worst: The lowest p, so that no edge is given up for ever.
         missed: Cost of a try that misses; None: as much as one that passes.
-        groups: [E] the group of each edge, from 0 on; None: those that lead to one place are one.
-            Roadmaps that change have no others.
+        asked: Number of elements, the first ones, that the level below is asked for; None: all.
+        goal: Number of elements, the first ones, that are alike for the level below: until edges
+            are tried, their p doesn't depend on those between `asked` and `goal`; None: all.
     """
 
     def __init__(
@@ -159,15 +165,28 @@ class WayPointGraph:
         forgetting: float,
         worst: float,
         missed: float | None = None,
-        groups: IntArray | None = None,
+        asked: int | None = None,
+        goal: int | None = None,
     ) -> None:
         self.roadmap = roadmap
-        self._groups = roadmap.ends if groups is None else groups
         self._forgetting, self._worst, self._missed = forgetting, worst, missed
+        size = roadmap.places.shape[1]
+        self._asked = size if asked is None else asked
+        self._has_rest = self._asked < size
+        self._groups = roadmap.ends
+        """[E] the place that each edge leads to, for the level below."""
+        self._outcomes = np.zeros_like(roadmap.ends)
+        """[E] the end and the change of the rest."""
+        if self._has_rest:
+            begins, ends = roadmap.places[roadmap.begins], roadmap.places[roadmap.ends]
+            changes = np.sign(ends - begins)[:, self._asked :]
+            conditions = begins[:, size if goal is None else goal :]
+            self._groups = _numbered(np.hstack([ends[:, : self._asked], conditions]))
+            self._outcomes = _numbered(np.hstack([ends, changes]))
         self._try_costs = roadmap.lengths
         self._edge_passed = np.ones(len(roadmap.begins))
-        count = len(roadmap.places) if groups is None else groups.max(initial=-1) + 1
-        self._group_passed = np.ones(count)
+        self._group_passed = np.ones(len(roadmap.places))
+        self._outcome_met = np.ones(self._outcomes.max(initial=0) + 1)
         self.tries = np.zeros(len(roadmap.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
         self._ways: dict[int, tuple[FloatArray, IntArray]] = {}
@@ -178,7 +197,10 @@ class WayPointGraph:
     @property
     def passed(self) -> FloatArray:
         """[E] the estimated probability that the level below passes each edge at a try."""
-        return np.where(self.tries > 0, self._edge_passed, self._group_passed[self._groups])
+        passed = np.where(self.tries > 0, self._edge_passed, self._group_passed[self._groups])
+        if self._has_rest:
+            passed = np.maximum(self._worst, passed * self._outcome_met[self._outcomes])
+        return passed
 
     @property
     def try_costs(self) -> FloatArray:
@@ -223,18 +245,37 @@ class WayPointGraph:
         new: IntArray = (~here).nonzero()[0]
         return new
 
-    def note(self, begin: int, end: int, *, passed: bool) -> None:
-        """Learn from a try to get from one place to another; others than neighbours are ignored."""
+    def tried_around(self, place: int) -> IntArray:
+        """The edges that were tried between places with the same rest as this one."""
+        rest = self.roadmap.places[:, self._asked :]
+        alike = (rest == rest[place]).all(axis=1)
+        tried = (self.tries > 0) & alike[self.roadmap.begins] & alike[self.roadmap.ends]
+        return np.flatnonzero(tried)
+
+    def note(self, begin: int, end: int, *, passed: bool, came_to: int | None = None) -> None:
+        """Learn from a try to get from one place to another; others than neighbours are ignored.
+
+        Args:
+            begin: Where it began.
+            end: Where it was to end.
+            passed: The level below came to where it was asked to.
+            came_to: The place that it came to then, which may differ from `end` in the rest; None:
+                it doesn't.
+        """
         edge = self.roadmap.edge(begin, end)
         if edge is None:
             return
-        group = self._groups[edge]
+        group, alike = self._groups[edge], np.array([edge])
+        if self._has_rest:
+            alike = self._alike(begin, end)
         if not self.tries[edge]:
-            self._edge_passed[edge] = self._group_passed[group]
-        self.tries[edge] += 1
-        for estimate, index in ((self._edge_passed, edge), (self._group_passed, group)):
-            moved = estimate[index] + self._forgetting * (float(passed) - estimate[index])
-            estimate[index] = max(self._worst, moved)
+            self._edge_passed[alike] = self._group_passed[group]
+        self.tries[alike] += 1
+        self._move(self._edge_passed, alike, float(passed))
+        self._move(self._group_passed, np.array([group]), float(passed))
+        if self._has_rest and passed:
+            met = self.roadmap.ends[alike] == (end if came_to is None else came_to)
+            self._move(self._outcome_met, self._outcomes[alike], met.astype(np.float64))
         self._forget_ways()
 
     def next_places(
@@ -286,6 +327,7 @@ class WayPointGraph:
             "try_costs": self._try_costs.copy(),
             "edge_passed": self._edge_passed.copy(),
             "group_passed": self._group_passed.copy(),
+            "outcome_met": self._outcome_met.copy(),
             "tries": self.tries.copy(),
         }
 
@@ -294,6 +336,7 @@ class WayPointGraph:
         self._try_costs = state["try_costs"].copy()
         self._edge_passed[:] = state["edge_passed"]
         self._group_passed[:] = state["group_passed"]
+        self._outcome_met[:] = state["outcome_met"]
         self.tries[:] = state["tries"]
         self._forget_ways()
 
@@ -319,6 +362,19 @@ class WayPointGraph:
             found = self._ways[target] = self._searched(np.array([target]))[:2]
         return found
 
+    def _alike(self, begin: int, end: int) -> IntArray:
+        """The edges from a place for which the level below is asked for the same as for one end."""
+        edges = self.roadmap.edges_from(begin)
+        asked = self.roadmap.places[:, : self._asked]
+        (found,) = (asked[self.roadmap.ends[edges]] == asked[end]).all(axis=1).nonzero()
+        alike: IntArray = edges.start + found
+        return alike
+
+    def _move(self, estimates: FloatArray, indices: IntArray, towards: FloatArray | float) -> None:
+        """Move some estimates by the forgetting rate."""
+        moved = estimates[indices] + self._forgetting * (towards - estimates[indices])
+        estimates[indices] = np.maximum(self._worst, moved)
+
     def _forget_ways(self) -> None:
         self._ways.clear()
         self._choices.clear()
@@ -339,6 +395,12 @@ class WayPointGraph:
         )
         before[targets] = targets
         return costs, before.astype(np.int64), last.astype(np.int64)
+
+
+def _numbered(rows: FloatArray) -> IntArray:
+    """A number from 0 on for each row [M, K], the same for equal rows, [M]."""
+    numbers: IntArray = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    return numbers
 
 
 def squared_distances(points: FloatArray, others: FloatArray) -> FloatArray:

@@ -35,6 +35,20 @@ def test_only_edges_that_were_tried_are_drawn_in_the_colour_of_their_worse_direc
     }
 
 
+def test_of_places_with_more_than_is_asked_for_those_like_the_row_s_are_drawn():
+    grid = Roadmap.grid(np.zeros(3), np.array([2.0, 1.0, 2.0]), 1.0, moving=2)
+    graph = WayPointGraph(grid, forgetting=0.5, worst=0.02, asked=2)
+    without, with_key, there_without, there_with = range(4)
+    graph.note(without, there_without, passed=True, came_to=there_without)
+    graph.note(there_with, with_key, passed=False)
+    key = {}
+    for begin in (without, with_key):
+        key[begin] = lines(graph_marks(graph, place, begin=begin, way_point=-1, heading=NOWHERE))
+    assert key[without].keys() == {((0.5, 0.5), (1.5, 0.5))}
+    assert key[without][(0.5, 0.5), (1.5, 0.5)].colour == passing_colour(1.0)
+    assert key[with_key][(0.5, 0.5), (1.5, 0.5)].colour == passing_colour(0.5)
+
+
 def test_colours_go_from_red_over_yellow_to_green():
     red, yellow, green = (passing_colour(chance)[:2] for chance in (0.0, 0.5, 1.0))
     assert (red, yellow, green) == ((1.0, 0.0), (1.0, 1.0), (0.0, 1.0))

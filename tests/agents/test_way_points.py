@@ -132,15 +132,6 @@ def test_an_edge_begins_as_good_as_the_place_it_leads_to():
     assert ways.passed[ways.roadmap.edge(0, 1)] == 0.5
 
 
-def test_groups_of_edges_are_learned_apart():
-    ways = graph(3, 1, groups=np.array([1, 0, 2, 1]))  # 0-1, 1-0, 1-2, 2-1
-    ways.note(0, 1, passed=False)
-    assert ways.passed.tolist() == [0.5, 1.0, 1.0, 0.5]
-    ways = graph(3, 1, groups=np.array([0, 1, 2, 3]))
-    ways.note(0, 1, passed=False)
-    assert ways.passed.tolist() == [0.5, 1.0, 1.0, 1.0], "another group leads to the same place"
-
-
 def test_the_cheapest_of_several_targets_is_found_as_by_a_search_for_each():
     of, rng = graph(), np.random.default_rng(3)
     for _ in range(40):
