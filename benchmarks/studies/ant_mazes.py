@@ -50,11 +50,6 @@ def u12_longer() -> Study:
     return replace(study, name=f"{study.name}_longer", seeds=(130, 131, 132))
 
 
-def four_rooms_sparse() -> Study:
-    """HESS's four rooms; one_walker.py takes its walkers elsewhere."""
-    return replace(maze("ant_four_rooms_sparse"), seeds=(140, 141, 142))
-
-
 def td3_u12() -> Study:
     """A U of 12 m by 12 m, with TD3 below; one_walker.py takes its walkers elsewhere."""
     return td3("ant_maze_u12", 0.951, seeds=(100, 101, 102))

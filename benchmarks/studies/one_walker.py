@@ -6,10 +6,9 @@
 
 A walker doesn't see where it is, so that what it learned in one maze serves in any other. Here it
 is frozen, and only the graph above it learns, in a maze that the walker has never seen. Each run
-has the walker of another seed of the study that trained them: with PPO in the small U, in three
-million steps; for worlds with HESS's weaker ants in its four rooms, in one million; with TD3, in
-the studies whose names begin with td3, in the small U, in 500,000. A run's score is the success at
-the last step of 100 episodes with the goals of evaluations.
+has the walker of another seed of the study that trained them, in three million steps with PPO; for
+the studies whose names begin with td3 in 500,000 with TD3 (`ant_mazes.py:td3_u12`). A run's score
+is the success at the last step of 100 episodes with the goals of evaluations.
 """
 
 from collections.abc import Mapping
@@ -46,13 +45,6 @@ PPO = Walkers(
     folder="graph_ant_maze_u12_longer",
     seeds=(130, 131, 132),
     changes=FrozenMapping({"levels.1.horizon": 60}),
-)
-WEAKER = Walkers(
-    name="one_ppo_walker",
-    preset="AntMaze_Graph",
-    study="four_rooms_sparse",
-    folder="graph_ant_four_rooms_sparse",
-    seeds=(140, 141, 142),
 )
 TD3 = Walkers(
     name="one_walker",
@@ -110,13 +102,18 @@ def fall() -> Study:
 
 
 def push_stochastic() -> Study:
-    """HESS's Ant Push, half as wide, with sparse rewards and noise."""
-    return maze(WEAKER, "ant_push_stochastic", HLPS, 0.91, steps=400_000)
+    """HESS's Ant Push: a weaker ant that acts half as often, half the width, and noise."""
+    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=400_000)
 
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    return maze(WEAKER, "ant_fall_stochastic", HLPS, 0.79, steps=400_000)
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=400_000)
+
+
+def four_rooms() -> Study:
+    """HESS's four rooms."""
+    return maze(PPO, "ant_four_rooms_sparse", steps=100_000)
 
 
 def w() -> Study:
