@@ -78,12 +78,12 @@ def complex_maze() -> Study:
 
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    return maze(PPO, "ant_key_chest", steps=600_000, changes=KEYS)
+    return maze(PPO, "ant_key_chest", steps=400_000, changes=KEYS)
 
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
-    return maze(PPO, "ant_double_key_chest", steps=1_000_000, changes=KEYS)
+    return maze(PPO, "ant_double_key_chest", steps=600_000, changes=KEYS)
 
 
 def hiro() -> Study:
@@ -103,7 +103,7 @@ def fall() -> Study:
 
 def push_stochastic() -> Study:
     """HESS's Ant Push: a weaker ant that acts half as often, half the width, and noise."""
-    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=400_000)
+    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=200_000)
 
 
 def fall_stochastic() -> Study:
