@@ -332,6 +332,28 @@ def test_ant_mazes_hiro_measures_as_its_authors_do():
     assert (acts_in.high == 30).all()
 
 
+@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
+@pytest.mark.parametrize(
+    ("level", "layers"),
+    [
+        ("ant_double_key_chest", 3),  # none, one or two keys
+        ("ant_push_stochastic", 9),  # the cells that the block may lie in
+        ("ant_fall", 3),  # heights
+    ],
+)
+def test_a_walker_of_one_maze_can_be_loaded_in_others(level, layers):
+    graphs, walkers = [], []
+    for each in ("ant_maze_u12", level):
+        manager = load_graph_manager("AntMaze_Graph", {"level": each, "num_envs": 2})
+        manager.create_graph(TaskParameters())
+        graphs.append(manager.graph.agents["graph"].graph.roadmap)
+        walkers.append(manager.graph.agents["low"])
+    walkers[1].load_policy(walkers[0].state_dict())
+    places = np.unique(graphs[1].places[:, :2], axis=0)
+    assert len(graphs[1].places) == layers * len(places)
+    assert len(graphs[0].places) == len(np.unique(graphs[0].places[:, :2], axis=0))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
