@@ -261,8 +261,10 @@ class GraphAgent:
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         aims = self._aims(row_state, request)
-        targets, missed = self._targets(aims, places), row_state.missed[rows]
-        places, way_points = self._ways(places, targets, missed, request.observation)
+        targets, missed = self._targets(aims, places, explores=explores), row_state.missed[rows]
+        places, way_points = self._ways(
+            places, targets, missed, request.observation, explores=explores
+        )
         # A place that is explored is reached where it is the nearest one.
         arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
         way_points[arrives] = _NOWHERE
@@ -311,7 +313,7 @@ class GraphAgent:
         rows = request.rows
         count = len(alternatives.place) // len(row_state.place)
         places, aims = row_state.place[rows], self._aims(row_state, request)
-        targets = self._targets(aims, places)
+        targets = self._targets(aims, places, explores=True)
         others = np.full((len(rows), count), _NOWHERE)
         for i, (place, target) in enumerate(zip(places, targets, strict=True)):
             ranked = self.graph.neighbours(int(place), int(target))
@@ -464,12 +466,19 @@ class GraphAgent:
         return np.hstack([space.achieved(observation) for space in self._spaces])
 
     def _ways(
-        self, places: IntArray, targets: IntArray, missed: IntArray, observation: Observation
+        self,
+        places: IntArray,
+        targets: IntArray,
+        missed: IntArray,
+        observation: Observation,
+        *,
+        explores: bool,
     ) -> tuple[IntArray, IntArray]:
         """The next way-points that are not reached yet, and the places before them, [R] each."""
         if not len(self.graph.roadmap.places):
             return places, places.copy()
-        way_points = self.graph.next_places(places, targets, without=missed)
+        cautious = not explores
+        way_points = self.graph.next_places(places, targets, without=missed, cautious=cautious)
         while True:
             asked = self._with_besides(self.graph.roadmap.places[way_points])
             reached = (places != targets) & self._sub_goal.reached(asked, observation)
@@ -477,7 +486,7 @@ class GraphAgent:
             if not reached.any():
                 return places, way_points
             places = np.where(reached, way_points, places)
-            onward = self.graph.next_places(places, targets)
+            onward = self.graph.next_places(places, targets, cautious=cautious)
             way_points = np.where(reached, onward, way_points)
 
     def _ends(self, way_points: IntArray, observation: Observation) -> IntArray:
@@ -572,7 +581,7 @@ class GraphAgent:
         own[:] = np.where(np.isnan(own), goals, own)
         return aims
 
-    def _targets(self, aims: FloatArray, places: IntArray) -> IntArray:
+    def _targets(self, aims: FloatArray, places: IntArray, *, explores: bool) -> IntArray:
         """The places that are nearest to aims [R, P], [R]; [R] of the graph are gone on from.
 
         What an aim leaves open is as it is where the way is cheapest.
@@ -582,7 +591,7 @@ class GraphAgent:
         for row in np.flatnonzero(np.isnan(aims).any(axis=1)):
             away = squared_distances(aims[[row], :own], roadmap.places[:, :own])[0]
             nearest = np.flatnonzero(away == away.min())
-            targets[row] = self.graph.cheapest(places[[row]], nearest)[0]
+            (targets[row],) = self.graph.cheapest(places[[row]], nearest, cautious=not explores)
         return targets
 
     def _asked(

@@ -147,6 +147,7 @@ class WayPointGraph:
     from a place that ask for the same are tried at once, and p is the product of two estimates:
     that the level below comes to where it is asked to, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
+    Searches that are `cautious` do not count on changes of the rest that have never come about.
 
     Args:
         roadmap: Places and edges; where the rest counts they never change.
@@ -187,20 +188,27 @@ class WayPointGraph:
         self._edge_passed = np.ones(len(roadmap.begins))
         self._group_passed = np.ones(len(roadmap.places))
         self._outcome_met = np.ones(self._outcomes.max(initial=0) + 1)
+        self._was_met = np.zeros(len(self._outcome_met), np.bool_)
         self.tries = np.zeros(len(roadmap.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
-        self._ways: dict[int, tuple[FloatArray, IntArray]] = {}
-        """Ways by target: the cost from every place, and the next place on the way."""
-        self._choices: dict[tuple[int, ...], IntArray] = {}
+        self._ways: dict[tuple[bool, int], tuple[FloatArray, IntArray]] = {}
+        """Ways by caution and target: the cost from every place, and the next place on the way."""
+        self._choices: dict[tuple[bool, *tuple[int, ...]], IntArray] = {}
         """Of several targets, the one that the cheapest way from every place leads to."""
 
     @property
     def passed(self) -> FloatArray:
         """[E] the estimated probability that the level below passes each edge at a try."""
+        return self._passed(cautious=False)
+
+    def _passed(self, *, cautious: bool) -> FloatArray:
         passed = np.where(self.tries > 0, self._edge_passed, self._group_passed[self._groups])
-        if self._has_rest:
-            passed = np.maximum(self._worst, passed * self._outcome_met[self._outcomes])
-        return passed
+        if not self._has_rest:
+            return passed
+        met = self._outcome_met
+        if cautious:
+            met = np.where(self._was_met, met, self._worst)
+        return np.maximum(self._worst, passed * met[self._outcomes])
 
     @property
     def try_costs(self) -> FloatArray:
@@ -276,10 +284,16 @@ class WayPointGraph:
         if self._has_rest and passed:
             met = self.roadmap.ends[alike] == (end if came_to is None else came_to)
             self._move(self._outcome_met, self._outcomes[alike], met.astype(np.float64))
+            self._was_met[self._outcomes[alike[met]]] = True
         self._forget_ways()
 
     def next_places(
-        self, places: IntArray, targets: IntArray, *, without: IntArray | None = None
+        self,
+        places: IntArray,
+        targets: IntArray,
+        *,
+        without: IntArray | None = None,
+        cautious: bool = False,
     ) -> IntArray:
         """The next place on the shortest path from each place to its target; itself at the target.
 
@@ -287,21 +301,25 @@ class WayPointGraph:
             places: [R].
             targets: [R].
             without: [R] a place that is not to be the next one; -1 or None: any.
+            cautious: Whether not to count on changes that have never come about.
         """
         found = [
-            self._way(int(target))[1][place] for place, target in zip(places, targets, strict=True)
+            self._way(int(target), cautious=cautious)[1][place]
+            for place, target in zip(places, targets, strict=True)
         ]
         chosen = np.array(found, np.int64)
         if without is not None:
             for row in ((chosen == without) & (places != targets)).nonzero()[0]:
-                chosen[row] = self._detour(int(places[row]), int(targets[row]), int(without[row]))
+                chosen[row] = self._detour(
+                    int(places[row]), int(targets[row]), int(without[row]), cautious=cautious
+                )
         return chosen
 
-    def cheapest(self, places: IntArray, targets: IntArray) -> IntArray:
+    def cheapest(self, places: IntArray, targets: IntArray, *, cautious: bool = False) -> IntArray:
         """Of these targets [T] the one that the cheapest way from each place [R] leads to, [R]."""
-        key = tuple(targets.tolist())
+        key = (cautious, *targets.tolist())
         if key not in self._choices:
-            self._choices[key] = self._searched(targets)[2]
+            self._choices[key] = self._searched(targets, cautious=cautious)[2]
         return self._choices[key][places]
 
     def neighbours(self, place: int, target: int) -> IntArray:
@@ -310,7 +328,7 @@ class WayPointGraph:
         ends = self.roadmap.ends[edges]
         if not len(ends):
             return ends
-        costs = self._costs[edges] + self._way(target)[0][ends]
+        costs = self._costs()[edges] + self._way(target)[0][ends]
         nearest: IntArray = ends[costs.argsort(kind="stable")]
         return nearest
 
@@ -328,6 +346,7 @@ class WayPointGraph:
             "edge_passed": self._edge_passed.copy(),
             "group_passed": self._group_passed.copy(),
             "outcome_met": self._outcome_met.copy(),
+            "was_met": self._was_met.copy(),
             "tries": self.tries.copy(),
         }
 
@@ -337,29 +356,31 @@ class WayPointGraph:
         self._edge_passed[:] = state["edge_passed"]
         self._group_passed[:] = state["group_passed"]
         self._outcome_met[:] = state["outcome_met"]
+        self._was_met[:] = state["was_met"]
         self.tries[:] = state["tries"]
         self._forget_ways()
 
-    def _detour(self, place: int, target: int, without: int) -> int:
+    def _detour(self, place: int, target: int, without: int, *, cautious: bool) -> int:
         """The neighbour that the second shortest path begins with."""
         edges = self.roadmap.edges_from(place)
         ends = self.roadmap.ends[edges]
-        costs = self._costs[edges] + self._way(target)[0][ends]
+        way = self._way(target, cautious=cautious)[0]
+        costs = self._costs(cautious=cautious)[edges] + way[ends]
         costs[ends == without] = np.inf
         return int(ends[costs.argmin()])
 
-    @property
-    def _costs(self) -> FloatArray:
+    def _costs(self, *, cautious: bool = False) -> FloatArray:
         """[E] what it is expected to cost to pass each edge."""
-        passed = self.passed
+        passed = self._passed(cautious=cautious)
         missed = self._try_costs if self._missed is None else self._missed
         costs: FloatArray = self._try_costs + (1 - passed) / passed * missed
         return costs
 
-    def _way(self, target: int) -> tuple[FloatArray, IntArray]:
-        found = self._ways.get(target)
+    def _way(self, target: int, *, cautious: bool = False) -> tuple[FloatArray, IntArray]:
+        found = self._ways.get((cautious, target))
         if found is None:
-            found = self._ways[target] = self._searched(np.array([target]))[:2]
+            found = self._searched(np.array([target]), cautious=cautious)[:2]
+            self._ways[cautious, target] = found
         return found
 
     def _alike(self, begin: int, end: int) -> IntArray:
@@ -379,7 +400,9 @@ class WayPointGraph:
         self._ways.clear()
         self._choices.clear()
 
-    def _searched(self, targets: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+    def _searched(
+        self, targets: IntArray, *, cautious: bool
+    ) -> tuple[FloatArray, IntArray, IntArray]:
         """Dijkstra's algorithm from all targets at once, along edges turned round.
 
         Returns:
@@ -389,7 +412,9 @@ class WayPointGraph:
         from scipy.sparse.csgraph import dijkstra
 
         roadmap, count = self.roadmap, len(self.roadmap.places)
-        turned = csr_matrix((self._costs, (roadmap.ends, roadmap.begins)), (count, count))
+        turned = csr_matrix(
+            (self._costs(cautious=cautious), (roadmap.ends, roadmap.begins)), (count, count)
+        )
         costs, before, last = dijkstra(
             turned, indices=targets, return_predecessors=True, min_only=True
         )
