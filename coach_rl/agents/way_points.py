@@ -202,13 +202,16 @@ class WayPointGraph:
         return self._passed(cautious=False)
 
     def _passed(self, *, cautious: bool) -> FloatArray:
-        passed = np.where(self.tries > 0, self._edge_passed, self._group_passed[self._groups])
+        passed: FloatArray = np.where(
+            self.tries > 0, self._edge_passed, self._group_passed[self._groups]
+        )
         if not self._has_rest:
             return passed
         met = self._outcome_met
         if cautious:
             met = np.where(self._was_met, met, self._worst)
-        return np.maximum(self._worst, passed * met[self._outcomes])
+        passed = np.maximum(self._worst, passed * met[self._outcomes])
+        return passed
 
     @property
     def try_costs(self) -> FloatArray:

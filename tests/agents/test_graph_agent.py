@@ -250,6 +250,32 @@ def test_a_try_tells_of_all_edges_that_ask_the_level_below_for_the_same():
     )
 
 
+def test_evaluations_do_not_count_on_a_key_that_was_never_found():
+    own = GoalSpace(low=(0.0, 0.0, -0.5), high=(4.0, 1.0, 1.5), threshold=(0.3,) * 3, key="x")
+    walk = replace(PLACES, high=(4.0, 1.0), elements=(0, 1))
+    agent = build(at(own=own, sub_goal=walk), places=GridPlaces(spacing=1.0))
+    graph = agent.graph
+    second, third, *with_key = graph.roadmap.nearest(
+        np.array([(1.5, 0.5, 0), (2.5, 0.5, 0), (0.5, 0.5, 1), (1.5, 0.5, 1), (2.5, 0.5, 1)])
+    ).tolist()
+    way = [third, second, *with_key]
+    for begin, end in itertools.pairwise(way):
+        graph.note(begin, end, passed=True)
+    rows = agent.new_rows(1, 0)
+    asked = request([(2.5, 0.5, 0.0)], [(2.5, 0.5, 1.0)])
+    trained = agent.act(rows, asked, Clock(phase=Phase.TRAIN))
+    assert rows.way_point[0] != second, "a key may lie next to it"
+    tested = agent.act(rows, asked, Clock(phase=Phase.TEST))
+    assert rows.way_point.tolist() == [second]
+    assert (trained != tested).any()
+    agent.act(rows, asked, Clock(phase=Phase.TEST, samples=True))
+    assert rows.way_point[0] != second
+    twin = build(at(own=own, sub_goal=walk), places=GridPlaces(spacing=1.0))
+    twin.load_policy(agent.policy_state_dict())
+    twin.act(rows, asked, Clock(phase=Phase.TEST))
+    assert rows.way_point.tolist() == [second]
+
+
 def test_places_tell_apart_what_goals_leave_open():
     own = replace(PLACES, low=(0.0, 0.0), high=(4.0, 1.0), elements=(0, 1))
     block = GoalSpace(low=(-1.0,), high=(3.0,), threshold=(1.0,), key="x", elements=(2,))
