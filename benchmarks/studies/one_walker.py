@@ -33,7 +33,7 @@ class Walkers:
     folder: str
     """The folder of its runs, in experiments."""
     seeds: tuple[int, ...]
-    """Their seeds; those of the graphs above them are 100 higher."""
+    """Their seeds."""
     changes: Mapping[str, object] = field(default_factory=FrozenMapping)
     """Settings of their level."""
 
@@ -61,6 +61,8 @@ TD3 = Walkers(
 )
 KEYS = FrozenMapping({"levels.0.agent.forgetting": 0.4, "levels.0.agent.exploring": 0.05})
 """Where most of the graph's edges can't be passed, it pays to learn that quickly."""
+HALF = FrozenMapping({"levels.1.horizon": 30})
+"""As long for a way-point as elsewhere, where a step lasts twice as long."""
 DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze"
 HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
 HLPS = "Wang et al. 2024, HLPS; its walkers learned in the same maze"
@@ -103,17 +105,17 @@ def fall() -> Study:
 
 def push_stochastic() -> Study:
     """HESS's Ant Push: a weaker ant that acts half as often, half the width, and noise."""
-    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=200_000)
+    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=200_000, changes=HALF, graphs=200)
 
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=400_000)
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=400_000, changes=HALF)
 
 
 def four_rooms() -> Study:
     """HESS's four rooms."""
-    return maze(PPO, "ant_four_rooms_sparse", steps=100_000)
+    return maze(PPO, "ant_four_rooms_sparse", steps=100_000, changes=HALF)
 
 
 def w() -> Study:
@@ -169,8 +171,9 @@ def maze(
     *,
     steps: int,
     changes: Mapping[str, object] = FrozenMapping(),
+    graphs: int = 100,
 ) -> Study:
-    """The study of a maze.
+    """The study of a maze; seeds of graphs are that much higher than those of their walkers.
 
     Raises:
         ConfigurationError: A walker is missing.
@@ -191,7 +194,7 @@ def maze(
                     **walkers.changes,
                     **changes,
                 },
-                seeds=(seed + 100,),
+                seeds=(seed + graphs,),
                 published=published,
             )
             for seed in walkers.seeds
