@@ -65,8 +65,8 @@ class GraphAgentParameters:
     is passed only if the rest of the place is met as well, such as keys that were taken. Tries that
     begin without these values, such as those of an ant on its back, say nothing about an edge."""
     conditions: GoalSpace | None = None
-    """What else places tell apart, as the last of their elements, since it decides which edges can
-    be passed, such as where a block lies. Goals leave it open."""
+    """Further elements of places, behind those of goals, which decide whether edges can be passed,
+    such as where a block lies. Goals leave them open."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
     report_every: Positive[int] = 1000

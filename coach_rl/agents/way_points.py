@@ -194,7 +194,7 @@ class WayPointGraph:
         self._ways: dict[tuple[bool, int], tuple[FloatArray, IntArray]] = {}
         """Ways by caution and target: the cost from every place, and the next place on the way."""
         self._choices: dict[tuple[bool, *tuple[int, ...]], IntArray] = {}
-        """Of several targets, the one that the cheapest way from every place leads to."""
+        """The one of several targets that the cheapest way from every place leads to, [M]."""
 
     @property
     def passed(self) -> FloatArray:
@@ -319,7 +319,7 @@ class WayPointGraph:
         return chosen
 
     def cheapest(self, places: IntArray, targets: IntArray, *, cautious: bool = False) -> IntArray:
-        """Of these targets [T] the one that the cheapest way from each place [R] leads to, [R]."""
+        """The one of these targets [T] that the cheapest way from each place [R] leads to, [R]."""
         key = (cautious, *targets.tolist())
         if key not in self._choices:
             self._choices[key] = self._searched(targets, cautious=cautious)[2]

@@ -207,7 +207,7 @@ class MazeOfAnAnt(AntTask):
 
     @property
     def conditions(self) -> GoalSpace | None:
-        """Where blocks are, along the axes of the floor that they slide along, if it is observed.
+        """The places of blocks, along the axes of the floor that they slide along, if observed.
 
         A cell away from their start at most.
         """

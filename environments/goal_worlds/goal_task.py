@@ -62,7 +62,7 @@ class GoalTask(MujocoTask):
 
     @property
     def conditions(self) -> GoalSpace | None:
-        """What of an observation decides which ways are open, and is no part of a goal.
+        """The elements of observations that decide which ways are open, and are in no goal.
 
         For `GraphAgentParameters.conditions`; None: nothing that is observed.
         """
