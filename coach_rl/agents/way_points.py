@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from coach_rl.core.records import Array, FloatArray, IntArray
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.state import State
 
 
@@ -178,9 +178,11 @@ class WayPointGraph:
         """[E] the place that each edge leads to, for the level below."""
         self._outcomes = np.zeros_like(roadmap.ends)
         """[E] the end and the change of the rest."""
+        stays: BoolArray = np.ones(len(roadmap.ends), np.bool_)
         if self._has_rest:
             begins, ends = roadmap.places[roadmap.begins], roadmap.places[roadmap.ends]
             changes = np.sign(ends - begins)[:, self._asked :]
+            stays = np.asarray(~changes.any(axis=1))
             conditions = begins[:, size if goal is None else goal :]
             self._groups = _numbered(np.hstack([ends[:, : self._asked], conditions]))
             self._outcomes = _numbered(np.hstack([ends, changes]))
@@ -188,7 +190,9 @@ class WayPointGraph:
         self._edge_passed = np.ones(len(roadmap.begins))
         self._group_passed = np.ones(len(roadmap.places))
         self._outcome_met = np.ones(self._outcomes.max(initial=0) + 1)
-        self._was_met = np.zeros(len(self._outcome_met), np.bool_)
+        self._may_be_met = np.zeros(len(self._outcome_met), np.bool_)
+        """False for changes of the rest that have never come about."""
+        self._may_be_met[self._outcomes[stays]] = True
         self.tries = np.zeros(len(roadmap.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
         self._ways: dict[tuple[bool, int], tuple[FloatArray, IntArray]] = {}
@@ -209,7 +213,7 @@ class WayPointGraph:
             return passed
         met = self._outcome_met
         if cautious:
-            met = np.where(self._was_met, met, self._worst)
+            met = np.where(self._may_be_met, met, self._worst)
         passed = np.maximum(self._worst, passed * met[self._outcomes])
         return passed
 
@@ -287,7 +291,7 @@ class WayPointGraph:
         if self._has_rest and passed:
             met = self.roadmap.ends[alike] == (end if came_to is None else came_to)
             self._move(self._outcome_met, self._outcomes[alike], met.astype(np.float64))
-            self._was_met[self._outcomes[alike[met]]] = True
+            self._may_be_met[self._outcomes[alike[met]]] = True
         self._forget_ways()
 
     def next_places(
@@ -349,7 +353,7 @@ class WayPointGraph:
             "edge_passed": self._edge_passed.copy(),
             "group_passed": self._group_passed.copy(),
             "outcome_met": self._outcome_met.copy(),
-            "was_met": self._was_met.copy(),
+            "may_be_met": self._may_be_met.copy(),
             "tries": self.tries.copy(),
         }
 
@@ -359,7 +363,7 @@ class WayPointGraph:
         self._edge_passed[:] = state["edge_passed"]
         self._group_passed[:] = state["group_passed"]
         self._outcome_met[:] = state["outcome_met"]
-        self._was_met[:] = state["was_met"]
+        self._may_be_met[:] = state["may_be_met"]
         self.tries[:] = state["tries"]
         self._forget_ways()
 
