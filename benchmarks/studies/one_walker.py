@@ -61,8 +61,8 @@ TD3 = Walkers(
 )
 KEYS = FrozenMapping({"levels.0.agent.forgetting": 0.4, "levels.0.agent.exploring": 0.05})
 """Where most of the graph's edges can't be passed, it pays to learn that quickly."""
-HALF = FrozenMapping({"levels.1.horizon": 30})
-"""As long for a way-point as elsewhere, where a step lasts twice as long."""
+TEN_SECONDS = FrozenMapping({"levels.1.horizon": 50})
+"""The preset's own time for a way-point, where a step lasts twice as long as elsewhere."""
 DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze"
 HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
 HLPS = "Wang et al. 2024, HLPS; its walkers learned in the same maze"
@@ -105,17 +105,19 @@ def fall() -> Study:
 
 def push_stochastic() -> Study:
     """HESS's Ant Push: a weaker ant that acts half as often, half the width, and noise."""
-    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=200_000, changes=HALF, graphs=200)
+    return maze(
+        PPO, "ant_push_stochastic", HLPS, 0.91, steps=200_000, changes=TEN_SECONDS, graphs=300
+    )
 
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=400_000, changes=HALF)
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=400_000, changes=TEN_SECONDS)
 
 
 def four_rooms() -> Study:
     """HESS's four rooms."""
-    return maze(PPO, "ant_four_rooms_sparse", steps=100_000, changes=HALF)
+    return maze(PPO, "ant_four_rooms_sparse", steps=100_000, changes=TEN_SECONDS)
 
 
 def w() -> Study:
