@@ -78,6 +78,7 @@ def moments(record):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_two_processes_of_32_rows_equal_one_of_64(two, tmp_path, name):
+    loose = name == "ddpg"  # whose 40 updates make more of rounding, on some processors
     done = python("-c", ALONE, name, str(tmp_path))
     assert done.returncode == 0, done.stderr
     ours, theirs = records(tmp_path), records(two / name)
@@ -87,14 +88,13 @@ def test_two_processes_of_32_rows_equal_one_of_64(two, tmp_path, name):
         for metric, value in one["scalars"].items():
             if metric.startswith(("time/", "resources/")):
                 continue
-            # Episodes, of rewards of -30 and less in sum, add up what processors round otherwise.
-            near = {"rel": 2e-3, "abs": 1.0 if "evaluation" in metric else 2e-4}
+            near = {"rel": 2e-3, "abs": 1.0 if loose and "evaluation" in metric else 2e-4}
             assert other["scalars"][metric] == pytest.approx(value, **near), metric
     alone, together = final_state(tmp_path)["agents"], final_state(two / name)["agents"]
-    leaves = dict(flat_state(together))
+    leaves, atol = dict(flat_state(together)), 1e-2 if loose else 2e-4
     for path, leaf in flat_state(alone):
         if np.asarray(leaf).dtype.kind == "f":
-            np.testing.assert_allclose(leaf, leaves[path], rtol=2e-3, atol=2e-2, err_msg=path)
+            np.testing.assert_allclose(leaf, leaves[path], rtol=2e-3, atol=atol, err_msg=path)
 
 
 @pytest.mark.parametrize("name", shared_runs.RESUMED)
