@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -73,18 +74,13 @@ def test_a_killed_worker_loses_its_job_and_is_replaced(pool, tmp_path):
 
 
 def test_a_lost_job_is_given_out_again_and_ends_with_the_same_numbers(pool, tmp_path):
-    slow = walk(tmp_path, steps=120, seconds_per_step=SECONDS)
+    slow = walk(tmp_path, steps=300, seconds_per_step=SECONDS)
     slow = replace(slow, overrides={**slow.overrides, "checkpoints.every_steps": 20})
+    with ThreadPoolExecutor() as beside:
+        ended = beside.submit(conduct, [slow], pool)
+        wait_for_run(slow, steps=40).kill()
+        (result,) = ended.result(60)
     undisturbed = run_job(replace(slow, root=tmp_path / "undisturbed"))
-    killed = []
-
-    def kill(statuses):
-        if not killed and (process := holder(tmp_path, 40)) is not None:
-            killed.append(process.pid)
-            process.kill()
-
-    (result,) = conduct([slow], pool, on_change=kill)
-    assert killed
     assert result.state == "done"
     assert len(runs(tmp_path)) == 1
     assert numbers(result.folder) == numbers(undisturbed.folder)
