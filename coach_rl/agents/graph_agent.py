@@ -17,7 +17,7 @@ import numpy as np
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
-from coach_rl.agents.way_points import WayPointGraph, squared_distances
+from coach_rl.agents.way_points import Tries, WayPointGraph, squared_distances
 from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
@@ -42,6 +42,8 @@ from coach_rl.core.state import State
 _NOWHERE = -1
 _EXPLORING_GOALS = 8
 """A row that explores heads for the least visited of so many goals drawn at random."""
+_REMEMBERED = 16
+"""Number of misses that a row remembers in a (sub-)episode, the last ones."""
 
 
 @parameter_class
@@ -59,6 +61,9 @@ class GraphAgentParameters:
     always, and only what a try costs counts."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
+    doubt: UnitInterval = 0.5
+    """Share of an edge's probability that each miss takes off in the plans of the row that missed
+    it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
     besides: tuple[float, ...] = ()
     """Values that way-points ask of the last elements of the goals of the level below, which places
     don't have. Where places have more elements than the others, way-points ask for the first; one
@@ -141,7 +146,8 @@ class GraphRows:
     heading: FloatArray
     """[N, P] the goal that the row explores instead of its own; nan for none."""
     missed: IntArray
-    """[N] the way-point that the last decision missed, left out by the next one; -1 for none."""
+    """[N, K, 2] the last tries of the (sub-)episode that missed, newest first: where they began and
+    their way-point; -1 for none."""
     changes: IntArray
     """[N] how often places had changed when the open decision was made."""
     asked: FloatArray
@@ -174,6 +180,18 @@ class GraphRows:
         """Let these rows have decided so; decisions are arrays [N, ...]."""
         for name, kept in self.decisions().items():
             kept[rows] = decisions[name][rows]
+
+    def missed_tries(self, rows: IntArray) -> list[Tries]:
+        """What each of these rows has missed in its (sub-)episode."""
+        return [
+            tuple(sorted((begin, end) for begin, end in tries if begin != _NOWHERE))
+            for tries in self.missed[rows].tolist()
+        ]
+
+    def remember_misses(self, rows: IntArray) -> None:
+        """Take note that the last decisions of these rows have missed their way-points."""
+        self.missed[rows, 1:] = self.missed[rows, :-1]
+        self.missed[rows, 0, 0], self.missed[rows, 0, 1] = self.place[rows], self.way_point[rows]
 
     def state_dict(self) -> State:
         """Everything."""
@@ -231,7 +249,7 @@ class GraphAgent:
             is_as_asked=np.ones(num_envs, np.bool_),
             way_point=np.full(num_envs, _NOWHERE),
             heading=np.full((num_envs, self._size), np.nan),
-            missed=np.full(num_envs, _NOWHERE),
+            missed=np.full((num_envs, _REMEMBERED, 2), _NOWHERE),
             changes=np.zeros(num_envs, np.int64),
             asked=np.zeros((num_envs, self._sub_goal.size), np.float32),
             noise=RowNoise(
@@ -261,7 +279,8 @@ class GraphAgent:
         row_state.missed[rows[request.starts]] = _NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         aims = self._aims(row_state, request)
-        targets, missed = self._targets(aims, places, explores=explores), row_state.missed[rows]
+        missed = row_state.missed_tries(rows)
+        targets = self._targets(aims, places, missed, explores=explores)
         places, way_points = self._ways(
             places, targets, missed, request.observation, explores=explores
         )
@@ -283,9 +302,8 @@ class GraphAgent:
         rows, passed, missed = outcome.rows, *_came_of(outcome.below)
         way_points = row_state.way_point[rows]
         ends = self._ends(way_points, outcome.observation)
-        row_state.missed[rows] = np.where(
-            missed | (passed & (ends != way_points)), way_points, _NOWHERE
-        )
+        in_vain = (way_points != _NOWHERE) & (missed | (passed & (ends != way_points)))
+        row_state.remember_misses(rows[in_vain])
         if not clock.learns:
             return
         self._decisions += len(rows)
@@ -313,7 +331,8 @@ class GraphAgent:
         rows = request.rows
         count = len(alternatives.place) // len(row_state.place)
         places, aims = row_state.place[rows], self._aims(row_state, request)
-        targets = self._targets(aims, places, explores=True)
+        missed = row_state.missed_tries(rows)
+        targets = self._targets(aims, places, missed, explores=True)
         others = np.full((len(rows), count), _NOWHERE)
         for i, (place, target) in enumerate(zip(places, targets, strict=True)):
             ranked = self.graph.neighbours(int(place), int(target))
@@ -449,6 +468,7 @@ class GraphAgent:
             places.roadmap,
             forgetting=params.forgetting,
             worst=params.worst,
+            doubt=params.doubt,
             missed=self._costs.missed,
             asked=self._asked_size,
             goal=self._own.size,
@@ -469,7 +489,7 @@ class GraphAgent:
         self,
         places: IntArray,
         targets: IntArray,
-        missed: IntArray,
+        missed: list[Tries],
         observation: Observation,
         *,
         explores: bool,
@@ -478,16 +498,14 @@ class GraphAgent:
         if not len(self.graph.roadmap.places):
             return places, places.copy()
         cautious = not explores
-        way_points = self.graph.next_places(places, targets, without=missed, cautious=cautious)
         while True:
+            way_points = self.graph.next_places(places, targets, missed=missed, cautious=cautious)
             asked = self._with_besides(self.graph.roadmap.places[way_points])
             reached = (places != targets) & self._sub_goal.reached(asked, observation)
             reached &= self._are_alike(places, way_points)
             if not reached.any():
                 return places, way_points
             places = np.where(reached, way_points, places)
-            onward = self.graph.next_places(places, targets, cautious=cautious)
-            way_points = np.where(reached, onward, way_points)
 
     def _ends(self, way_points: IntArray, observation: Observation) -> IntArray:
         """The way-points [R], with the rest of their places as it is in an observation, [R]."""
@@ -581,7 +599,9 @@ class GraphAgent:
         own[:] = np.where(np.isnan(own), goals, own)
         return aims
 
-    def _targets(self, aims: FloatArray, places: IntArray, *, explores: bool) -> IntArray:
+    def _targets(
+        self, aims: FloatArray, places: IntArray, missed: list[Tries], *, explores: bool
+    ) -> IntArray:
         """The places that are nearest to aims [R, P], [R]; [R] of the graph are gone on from.
 
         What an aim leaves open is as it is where the way is cheapest.
@@ -591,7 +611,9 @@ class GraphAgent:
         for row in np.flatnonzero(np.isnan(aims).any(axis=1)):
             away = squared_distances(aims[[row], :own], roadmap.places[:, :own])[0]
             nearest = np.flatnonzero(away == away.min())
-            (targets[row],) = self.graph.cheapest(places[[row]], nearest, cautious=not explores)
+            targets[row] = self.graph.cheapest(
+                int(places[row]), nearest, missed=missed[row], cautious=not explores
+            )
         return targets
 
     def _asked(

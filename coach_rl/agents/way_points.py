@@ -4,6 +4,7 @@ Nobody tells the graph where walls are: an edge is thought passable until the le
 on it, so that searching for the shortest path explores.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -12,6 +13,11 @@ import numpy as np
 
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.state import State
+
+Tries = tuple[tuple[int, int], ...]
+"""Tries to get from one place to another."""
+_KEPT_SEARCHES = 512
+"""Results of searches that are kept while nothing is learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,11 +154,14 @@ class WayPointGraph:
     that the level below comes to where it is asked to, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
     Searches that are `cautious` do not count on changes of the rest that have never come about.
+    Where a search is told of tries that have just missed, each takes a share `doubt` off the p of
+    what was tried, for this search alone.
 
     Args:
         roadmap: Places and edges; where the rest counts they never change.
         forgetting: Share of an estimate that a new try replaces.
         worst: The lowest p, so that no edge is given up for ever.
+        doubt: Share of p that a try which has just missed takes off.
         missed: Cost of a try that misses; None: as much as one that passes.
         asked: Number of elements, the first ones, that the level below is asked for; None: all.
         goal: Number of elements, the first ones, that are alike for the level below: until edges
@@ -165,12 +174,14 @@ class WayPointGraph:
         *,
         forgetting: float,
         worst: float,
+        doubt: float = 0.0,
         missed: float | None = None,
         asked: int | None = None,
         goal: int | None = None,
     ) -> None:
         self.roadmap = roadmap
-        self._forgetting, self._worst, self._missed = forgetting, worst, missed
+        self._forgetting, self._worst, self._doubt = forgetting, worst, doubt
+        self._missed = missed
         size = roadmap.places.shape[1]
         self._asked = size if asked is None else asked
         self._has_rest = self._asked < size
@@ -195,10 +206,10 @@ class WayPointGraph:
         self._may_be_met[self._outcomes[stays]] = True
         self.tries = np.zeros(len(roadmap.begins), np.int64)
         """[E] how often the level below has tried to pass each edge."""
-        self._ways: dict[tuple[bool, int], tuple[FloatArray, IntArray]] = {}
-        """Ways by caution and target: the cost from every place, and the next place on the way."""
-        self._choices: dict[tuple[bool, *tuple[int, ...]], IntArray] = {}
-        """The one of several targets that the cheapest way from every place leads to, [M]."""
+        self._searches: dict[
+            tuple[tuple[int, ...], bool, Tries], tuple[FloatArray, IntArray, IntArray]
+        ] = {}
+        """What was found, see `_searched`, by targets, caution and tries that have missed."""
 
     @property
     def passed(self) -> FloatArray:
@@ -225,7 +236,7 @@ class WayPointGraph:
     @try_costs.setter
     def try_costs(self, costs: FloatArray) -> None:
         self._try_costs = costs
-        self._forget_ways()
+        self._searches.clear()
 
     def change(self, roadmap: Roadmap, changed: IntArray) -> IntArray:
         """Take another roadmap; edges between places that stay keep what was learned of them.
@@ -256,7 +267,7 @@ class WayPointGraph:
         self._group_passed = np.append(self._group_passed, fresh)
         self._group_passed[changed] = 1.0
         self.roadmap, self._groups = roadmap, roadmap.ends
-        self._forget_ways()
+        self._searches.clear()
         new: IntArray = (~here).nonzero()[0]
         return new
 
@@ -280,9 +291,7 @@ class WayPointGraph:
         edge = self.roadmap.edge(begin, end)
         if edge is None:
             return
-        group, alike = self._groups[edge], np.array([edge])
-        if self._has_rest:
-            alike = self._alike(begin, end)
+        group, alike = self._groups[edge], self._alike(begin, end)
         if not self.tries[edge]:
             self._edge_passed[alike] = self._group_passed[group]
         self.tries[alike] += 1
@@ -292,14 +301,14 @@ class WayPointGraph:
             met = self.roadmap.ends[alike] == (end if came_to is None else came_to)
             self._move(self._outcome_met, self._outcomes[alike], met.astype(np.float64))
             self._may_be_met[self._outcomes[alike[met]]] = True
-        self._forget_ways()
+        self._searches.clear()
 
     def next_places(
         self,
         places: IntArray,
         targets: IntArray,
         *,
-        without: IntArray | None = None,
+        missed: Sequence[Tries] | None = None,
         cautious: bool = False,
     ) -> IntArray:
         """The next place on the shortest path from each place to its target; itself at the target.
@@ -307,27 +316,22 @@ class WayPointGraph:
         Args:
             places: [R].
             targets: [R].
-            without: [R] a place that is not to be the next one; -1 or None: any.
+            missed: For each of the R the tries that have just missed; None: none.
             cautious: Whether not to count on changes that have never come about.
         """
         found = [
-            self._way(int(target), cautious=cautious)[1][place]
-            for place, target in zip(places, targets, strict=True)
+            self._search((target,), cautious, () if missed is None else missed[i])[1][place]
+            for i, (place, target) in enumerate(
+                zip(places.tolist(), targets.tolist(), strict=True)
+            )
         ]
-        chosen = np.array(found, np.int64)
-        if without is not None:
-            for row in ((chosen == without) & (places != targets)).nonzero()[0]:
-                chosen[row] = self._detour(
-                    int(places[row]), int(targets[row]), int(without[row]), cautious=cautious
-                )
-        return chosen
+        return np.array(found, np.int64)
 
-    def cheapest(self, places: IntArray, targets: IntArray, *, cautious: bool = False) -> IntArray:
-        """The one of these targets [T] that the cheapest way from each place [R] leads to, [R]."""
-        key = (cautious, *targets.tolist())
-        if key not in self._choices:
-            self._choices[key] = self._searched(targets, cautious=cautious)[2]
-        return self._choices[key][places]
+    def cheapest(
+        self, place: int, targets: IntArray, *, missed: Tries = (), cautious: bool = False
+    ) -> int:
+        """The one of these targets [T] that the cheapest way from a place leads to."""
+        return int(self._search(tuple(targets.tolist()), cautious, missed)[2][place])
 
     def neighbours(self, place: int, target: int) -> IntArray:
         """The places next to one, by the expected length of the way to a target through each."""
@@ -335,14 +339,15 @@ class WayPointGraph:
         ends = self.roadmap.ends[edges]
         if not len(ends):
             return ends
-        costs = self._costs()[edges] + self._way(target)[0][ends]
+        costs = self._costs()[edges] + self._search((target,))[0][ends]
         nearest: IntArray = ends[costs.argsort(kind="stable")]
         return nearest
 
     def costs(self, places: IntArray, targets: IntArray) -> FloatArray:
         """The expected length of the way, tries in vain included, [R]."""
         found = [
-            self._way(int(target))[0][place] for place, target in zip(places, targets, strict=True)
+            self._search((target,))[0][place]
+            for place, target in zip(places, targets.tolist(), strict=True)
         ]
         return np.array(found, np.float64)
 
@@ -365,30 +370,17 @@ class WayPointGraph:
         self._outcome_met[:] = state["outcome_met"]
         self._may_be_met[:] = state["may_be_met"]
         self.tries[:] = state["tries"]
-        self._forget_ways()
+        self._searches.clear()
 
-    def _detour(self, place: int, target: int, without: int, *, cautious: bool) -> int:
-        """The neighbour that the second shortest path begins with."""
-        edges = self.roadmap.edges_from(place)
-        ends = self.roadmap.ends[edges]
-        way = self._way(target, cautious=cautious)[0]
-        costs = self._costs(cautious=cautious)[edges] + way[ends]
-        costs[ends == without] = np.inf
-        return int(ends[costs.argmin()])
-
-    def _costs(self, *, cautious: bool = False) -> FloatArray:
+    def _costs(self, *, cautious: bool = False, missed: Tries = ()) -> FloatArray:
         """[E] what it is expected to cost to pass each edge."""
         passed = self._passed(cautious=cautious)
-        missed = self._try_costs if self._missed is None else self._missed
-        costs: FloatArray = self._try_costs + (1 - passed) / passed * missed
+        for begin, end in missed:
+            tried = self._alike(begin, end)
+            passed[tried] = np.maximum(self._worst, (1 - self._doubt) * passed[tried])
+        try_missed = self._try_costs if self._missed is None else self._missed
+        costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
         return costs
-
-    def _way(self, target: int, *, cautious: bool = False) -> tuple[FloatArray, IntArray]:
-        found = self._ways.get((cautious, target))
-        if found is None:
-            found = self._searched(np.array([target]), cautious=cautious)[:2]
-            self._ways[cautious, target] = found
-        return found
 
     def _alike(self, begin: int, end: int) -> IntArray:
         """The edges from a place for which the level below is asked for the same as for one end."""
@@ -403,25 +395,32 @@ class WayPointGraph:
         moved = estimates[indices] + self._forgetting * (towards - estimates[indices])
         estimates[indices] = np.maximum(self._worst, moved)
 
-    def _forget_ways(self) -> None:
-        self._ways.clear()
-        self._choices.clear()
-
-    def _searched(
-        self, targets: IntArray, *, cautious: bool
+    def _search(
+        self, targets: tuple[int, ...], cautious: bool = False, missed: Tries = ()
     ) -> tuple[FloatArray, IntArray, IntArray]:
-        """Dijkstra's algorithm from all targets at once, along edges turned round.
+        """Search for the cheapest ways to any of these targets, unless that is known.
 
         Returns:
-            For every place the cost of its cheapest way, the next place on it, and its target.
+            For every place [M] the cost of its cheapest way, the next place on it, and its target.
         """
+        key = (targets, cautious, missed)
+        if key not in self._searches:
+            if len(self._searches) >= _KEPT_SEARCHES:
+                self._searches.clear()
+            self._searches[key] = self._searched(
+                np.array(targets), self._costs(cautious=cautious, missed=missed)
+            )
+        return self._searches[key]
+
+    def _searched(
+        self, targets: IntArray, edge_costs: FloatArray
+    ) -> tuple[FloatArray, IntArray, IntArray]:
+        """Dijkstra's algorithm from all targets at once, along edges turned round."""
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import dijkstra
 
         roadmap, count = self.roadmap, len(self.roadmap.places)
-        turned = csr_matrix(
-            (self._costs(cautious=cautious), (roadmap.ends, roadmap.begins)), (count, count)
-        )
+        turned = csr_matrix((edge_costs, (roadmap.ends, roadmap.begins)), (count, count))
         costs, before, last = dijkstra(
             turned, indices=targets, return_predecessors=True, min_only=True
         )

@@ -136,13 +136,24 @@ def success_rate(manager, episodes=40):
     "places", [GridPlaces(spacing=0.5), FarthestPoints(spacing=0.5)], ids=["grid", "visited"]
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
-    manager = experiment(8_000, level="point_maze_medium", places=places)
+    manager = experiment(8_000, level="point_maze_medium", places=places, doubt=0.0)
     manager.create_graph(TaskParameters(seed=1))
     before = success_rate(manager)
     list(manager.improve())
     assert before < 0.7
     assert success_rate(manager) > 0.9
     manager.close()
+
+
+def test_who_remembers_what_it_missed_finds_its_way_though_nothing_was_learned():
+    rates = []
+    for doubt in (0.0, 0.5):
+        manager = experiment(8_000, level="point_maze_medium", doubt=doubt)
+        manager.create_graph(TaskParameters(seed=1))
+        rates.append(success_rate(manager))
+        manager.close()
+    assert rates[0] < 0.7
+    assert rates[1] > 0.9
 
 
 def test_way_points_lead_along_the_diagonal_and_end_at_the_goal_itself():
@@ -168,7 +179,8 @@ def test_size_of_the_graph_and_time_of_planning_are_told_of_each_stack_by_itself
 def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
     agent = build()
     rows = agent.new_rows(3, seed=0)
-    asked = request([(0.5, 0.5)] * 3, [(3.5, 3.5)] * 3)
+    places, goals = [(0.5, 0.5)] * 3, [(3.5, 3.5)] * 3
+    asked = request(places, goals)
     clock = Clock(phase=Phase.TEST)
     assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
     agent.observe(rows, outcome([End.HORIZON, End.GOAL, End.HORIZON | End.GOAL]), clock)
@@ -178,7 +190,9 @@ def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
     assert again[0] in ([0.5, 1.5], [1.5, 0.5])
     assert again[1:] == [[1.5, 1.5]] * 2
     agent.observe(rows, outcome([End.OUTER, End.GOAL, End.GOAL]), clock)
-    assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3
+    assert agent.act(rows, asked, clock).tolist() == again, "remembered"
+    asked = request(places, goals, starts=[True] * 3)
+    assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]] * 3, "until the next episode"
     agent.observe(rows, outcome([End.HORIZON] * 3), clock)
     anew = request([(0.5, 0.5)] * 3, [(3.5, 3.5)] * 3, starts=[True, False, False])
     assert agent.act(rows, anew, clock).tolist()[0] == [1.5, 1.5], "an episode of its own"
@@ -204,7 +218,8 @@ def test_a_place_of_more_than_way_points_ask_for_is_passed_where_the_rest_is_met
     rows.way_point[:] = agent.graph.roadmap.nearest(np.array([[1.5, 0.5, 1.0]]))
     ends = [(1.5, 0.5, 1.0), (1.5, 0.5, 0.0), (0.9, 0.5, 0.0)]
     agent.observe(rows, outcome([End.GOAL, End.GOAL, End.HORIZON], ends), clock)
-    assert (rows.missed == [-1, rows.way_point[1], rows.way_point[2]]).all()
+    here, there = int(rows.place[0]), int(rows.way_point[0])
+    assert rows.missed_tries(np.arange(3)) == [(), ((here, there),), ((here, there),)]
     edge = agent.graph.roadmap.edge(int(rows.place[0]), int(rows.way_point[0]))
     assert agent.graph.tries[edge] == 3
     walked, met = 0.8, 0.8  # the first two were there, the first with the key
@@ -499,7 +514,8 @@ def test_a_worker_learns_nothing_of_the_graph_itself():
     worker.act(rows, request([[0, 4]] * 2, [[2, 0]] * 2, starts=[True] * 2), clock)
     worker.observe(rows, outcome([End.HORIZON] * 2, [[4, 4]] * 2), clock)
     assert_same_state(worker.state_dict(), before)
-    assert (rows.missed == rows.way_point).all()
+    missed = zip(rows.place.tolist(), rows.way_point.tolist(), strict=True)
+    assert rows.missed_tries(np.arange(2)) == [(way,) for way in missed]
 
 
 def test_what_was_learned_of_visited_places_can_be_loaded():

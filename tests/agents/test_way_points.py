@@ -99,17 +99,37 @@ def test_tries_in_vain_lead_around():
     assert wide.next_places(begin, end) == middle
 
 
-def test_a_place_that_is_not_to_be_next_is_left_out():
-    of = graph()  # places 0 to 11, four in a column
+def test_a_search_doubts_what_has_just_missed_and_no_other_does():
+    of = graph(doubt=0.5)  # places 0 to 11, four in a column
     places, targets = np.array([0, 0, 0, 11]), np.array([10, 10, 5, 11])
     assert of.next_places(places, targets).tolist() == [5, 5, 5, 11]
-    without = np.array([5, -1, 5, 11])
-    found = of.next_places(places, targets, without=without)
+    missed = [((0, 5),), (), ((0, 5), (0, 1)), ((11, 10),)]
+    found = of.next_places(places, targets, missed=missed)
     assert found[0] in {1, 4}
-    assert found.tolist()[1:3] == [5, 1]  # 0-1-5 and 0-4-5 are equally long
-    assert found[3] == 11, "where it is already"
-    of.note(0, 1, passed=False)
-    assert of.next_places(places, targets, without=without).tolist() == [4, 5, 4, 11]
+    assert found.tolist()[1:] == [5, 4, 11]
+    assert of.next_places(places, targets).tolist() == [5, 5, 5, 11]
+    assert (of.passed == 1).all()
+
+
+@pytest.mark.parametrize(("misses", "expected"), [(1, 5), (2, 1)])
+def test_each_miss_takes_a_share_of_what_is_left(misses, expected):
+    """Misses of a cost of 0.5: 1.41 + 0.5 and 1.41 + 3 x 0.5 the straight way, 2 around it."""
+    of = graph(doubt=0.5, missed=0.5)
+    of.note(0, 4, passed=False)
+    missed = [((0, 5),) * misses]
+    found = of.next_places(np.array([0]), np.array([5]), missed=missed)
+    assert found.tolist() == [expected]
+
+
+def test_all_ways_to_what_was_asked_for_are_doubted_together():
+    """Of the last element, which way-points don't ask for, the walk before it knows nothing."""
+    grid = Roadmap.grid(np.zeros(3), np.array([3.0, 3.0, 2.0]), 1.0, moving=2)
+    of = WayPointGraph(grid, forgetting=0.2, worst=0.02, doubt=0.5, asked=2)
+    begin, middle, end = grid.nearest(np.array([[0, 0, 0], [1, 1, 1], [2, 2, 1]]) + 0.5)
+    ways = [np.array([begin]), np.array([end])]
+    assert grid.places[of.next_places(*ways)][:, :2].tolist() == [[1.5, 1.5]]
+    found = of.next_places(*ways, missed=[((int(begin), int(middle)),)])
+    assert grid.places[found][:, :2].tolist() != [[1.5, 1.5]]
 
 
 def test_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
@@ -138,14 +158,15 @@ def test_the_cheapest_of_several_targets_is_found_as_by_a_search_for_each():
         of.note(*rng.integers(12, size=2).tolist(), passed=False)
     places, targets = np.arange(12), np.array([0, 7, 11])
     costs = np.stack([of.costs(places, np.full(12, target)) for target in targets])
-    chosen = of.cheapest(places, targets)
+    chosen = np.array([of.cheapest(place, targets) for place in places])
     assert chosen[targets].tolist() == targets.tolist()
     assert of.costs(places, chosen) == pytest.approx(costs.min(axis=0))
     assert len(set(chosen.tolist())) == 3
     for place, target in enumerate(chosen):
         if place != target:
             of.note(place, int(of.next_places(places, chosen)[place]), passed=False)
-    assert of.costs(places, of.cheapest(places, targets)) == pytest.approx(
+    chosen = np.array([of.cheapest(place, targets) for place in places])
+    assert of.costs(places, chosen) == pytest.approx(
         np.min([of.costs(places, np.full(12, target)) for target in targets], axis=0)
     ), "not what was found before"
 
