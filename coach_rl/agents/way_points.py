@@ -321,9 +321,7 @@ class WayPointGraph:
         """
         found = [
             self._search((target,), cautious, () if missed is None else missed[i])[1][place]
-            for i, (place, target) in enumerate(
-                zip(places.tolist(), targets.tolist(), strict=True)
-            )
+            for i, (place, target) in enumerate(zip(places.tolist(), targets.tolist(), strict=True))
         ]
         return np.array(found, np.int64)
 
