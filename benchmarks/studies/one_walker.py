@@ -106,7 +106,7 @@ def fall() -> Study:
 def push_stochastic() -> Study:
     """HESS's Ant Push: a weaker ant that acts half as often, half the width, and noise."""
     return maze(
-        PPO, "ant_push_stochastic", HLPS, 0.91, steps=200_000, changes=TEN_SECONDS, graphs=300
+        PPO, "ant_push_stochastic", HLPS, 0.91, steps=200_000, changes=TEN_SECONDS
     )
 
 
@@ -173,7 +173,7 @@ def maze(
     *,
     steps: int,
     changes: Mapping[str, object] = FrozenMapping(),
-    graphs: int = 100,
+    graphs: int = 500,
 ) -> Study:
     """The study of a maze; seeds of graphs are that much higher than those of their walkers.
 

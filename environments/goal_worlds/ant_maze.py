@@ -278,6 +278,11 @@ class MazeOfAnAnt(AntTask):
             )
 
     def _add_block(self, spec: mujoco.MjSpec, cell: Cell) -> None:
+        """A block that slides; it has no margin, which its contacts then have of what it meets.
+
+        The margin of a contact was the larger one of two geoms' in MuJoCo 2, for which the mazes
+        were made, and is now their sum: with its own a small block hovers above a gap that it fits.
+        """
         name = f"block_{cell[0]}_{cell[1]}"
         block = spec.worldbody.add_body(name=name, pos=self._block_start(cell))
         falls = "z" in self.block_moves
@@ -286,6 +291,7 @@ class MazeOfAnAnt(AntTask):
             type=mujoco.mjtGeom.mjGEOM_BOX,
             size=[side, side, self.block_height / 2],
             mass=self.block_mass,
+            margin=0,
             rgba=_BLOCK_COLOR,
         )
         far = self.cell_size

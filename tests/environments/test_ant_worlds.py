@@ -11,9 +11,11 @@ from coach_rl.environments import parameters
 from coach_rl.environments.goal_worlds import (
     ANT_OBSERVED,
     AntFall,
+    AntFallSparse,
     AntFourRooms,
     AntMaze,
     AntPush,
+    AntPushSparse,
     AntReacher,
     ant_elements,
 )
@@ -203,48 +205,66 @@ def test_maze_goes_round_the_wall():
     assert there[:2] == pytest.approx([0, 16], abs=0.3)
 
 
-def test_push_straight_ahead_closes_the_way_for_good():
-    task = AntPush()
+@pytest.mark.parametrize("task", [AntPush(), AntPushSparse()], ids=["hiro", "hess"])
+def test_push_straight_ahead_closes_the_way_for_good(task):
+    cell = task.cell_size
     model, data = start(task, (0, 0))
-    there = drag(model, data, [(0, 19)], seconds=12)
+    there = drag(model, data, [(0, 2.4 * cell)], seconds=12)
     x, y = data.qpos[15:]
-    assert (abs(x) < 0.1, y > 7.9) == (True, True)  # the block sits in the way up
-    assert not task.reached(there[:2], np.array([0, 19]))
+    assert (abs(x) < 0.1, y > 0.98 * cell) == (True, True)  # the block sits in the way up
+    assert not task.reached(there[:2], np.array([0, 2.4 * cell]))
 
 
-def test_push_from_the_left_opens_the_way():
-    task = AntPush()
+@pytest.mark.parametrize("task", [AntPush(), AntPushSparse()], ids=["hiro", "hess"])
+def test_push_from_the_left_opens_the_way(task):
+    cell = task.cell_size
     model, data = start(task, (0, 0))
     wait(model, data, 0.5)
     assert np.abs(data.qpos[15:]).max() < 0.05
-    drag(model, data, [(-8, 0), (-8, 8), (3, 8)], seconds=10)
-    assert data.qpos[15] > 7
-    there = drag(model, data, [(0, 8), (0, 17)], seconds=10)
-    assert task.reached(there[:2], np.array([0, 19]))
+    drag(model, data, [(-cell, 0), (-cell, cell), (0.4 * cell, cell)], seconds=10)
+    assert data.qpos[15] > 0.85 * cell
+    there = drag(model, data, [(0, cell), (0, 2.1 * cell)], seconds=10)
+    assert task.reached(there[:2], np.array([0, 2.2 * cell]))
 
 
-def test_fall_into_the_gap_and_stay_there():
-    task = AntFall()
-    model, data = start(task, (0, 8), task.floor_height)
-    assert drag(model, data, [(0, 10)])[2] > 4.2
-    there = drag(model, data, [(0, 16), (0, 27)], seconds=5)
-    assert there[1] < 20
-    assert there[2] < 2.0  # of 4 m
-    assert not task.reached(there, np.array([0, 27, 4.5]))
+@pytest.mark.parametrize("task", [AntFall(), AntFallSparse()], ids=["hiro", "hess"])
+def test_fall_into_the_gap_and_stay_there(task):
+    cell, floor = task.cell_size, task.floor_height
+    model, data = start(task, (0, cell), floor)
+    assert drag(model, data, [(0, 1.25 * cell)])[2] > floor + 0.2
+    there = drag(model, data, [(0, 2 * cell), (0, 3.4 * cell)], seconds=5)
+    assert there[1] < 2.5 * cell
+    assert there[2] < 0.5 * floor
+    assert not task.reached(there, np.array([0, 3.4 * cell, floor + 0.5]))
 
 
-def test_fall_is_crossed_over_the_block():
-    task = AntFall()
-    model, data = start(task, (8, 0), task.floor_height)
+@pytest.mark.parametrize("task", [AntFall(), AntFallSparse()], ids=["hiro", "hess"])
+def test_fall_is_crossed_over_the_block(task):
+    cell, floor = task.cell_size, task.floor_height
+    model, data = start(task, (cell, 0), floor)
     wait(model, data, 0.5)
     assert np.abs(data.qpos[15:]).max() < 0.05
-    drag(model, data, [(8, 12)], seconds=8)
-    drag(model, data, [(8, 10)], seconds=2)
+    drag(model, data, [(cell, 1.5 * cell)], seconds=8)
+    drag(model, data, [(cell, 1.25 * cell)], seconds=2)
     wait(model, data, 2)
-    assert data.qpos[15:] == pytest.approx([8, -4], abs=0.1)  # it fills the gap
-    there = drag(model, data, [(8, 24), (0, 25)], seconds=8)
-    assert there[2] > 4.2
-    assert task.reached(there, np.array([0, 27, 4.5]))
+    assert data.qpos[15:] == pytest.approx([cell, -floor], abs=0.1)  # it fills the gap
+    there = drag(model, data, [(cell, 3 * cell), (0, 3.1 * cell)], seconds=8)
+    assert there[2] > floor + 0.2
+    assert task.reached(there, np.array([0, 3.2 * cell, floor + 0.5]))
+
+
+@pytest.mark.parametrize("task", [AntPush(), AntFallSparse()])
+def test_contacts_of_a_block_have_the_margin_they_had_in_mujoco_2(task):
+    model = task.load()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    names = [model.body(body).name for body in model.geom_bodyid]
+    margins = [
+        contact.includemargin
+        for contact in data.contact
+        if any(names[geom].startswith("block_") for geom in contact.geom)
+    ]
+    assert set(margins) == {0.01}
 
 
 @pytest.mark.parametrize(("level", "task"), HAC.items())
