@@ -235,7 +235,7 @@ def _experiment(
     if panel.keys:
         spacing[-1] = len(panel.keys) / (len(panel.keys) + 1)  # a layer for each number of keys
     if conditions is not None:
-        spacing += [2 * threshold for threshold in conditions.threshold]  # a layer for each cell
+        spacing += [2 * threshold for threshold in conditions.threshold]  # moved either way, or not
     planner = GraphAgentParameters(
         places=GridPlaces(spacing=tuple(spacing)),
         costs=EdgeLengths(missed=panel.missed),

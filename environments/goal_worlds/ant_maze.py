@@ -36,6 +36,8 @@ _NOISE = 0.1
 """Noise of the first pose: uniform on positions, normal on velocities."""
 _FIRM, _SOFT = (0.995, 0.995, 0.01), (0.8, 0.8, 0.01)
 """Impedance of contacts, with a block that moves and without."""
+_MOVED = 0.25
+"""Distance from its start at which a block counts as moved, in metres."""
 _DEPTH_COLOR, _BLOCK_COLOR = (0.3, 0.25, 0.22, 1), (0.75, 0.25, 0.2, 1)
 _REACH = (10.0, 10.0, 0.5, 1.0, 1.0, 1.0, 1.0, *(0.5, 0.3) * 4)
 """Largest relative sub-goals of HIRO's upper level, by element of the observation."""
@@ -209,7 +211,8 @@ class MazeOfAnAnt(AntTask):
     def conditions(self) -> GoalSpace | None:
         """The places of blocks, along the axes of the floor that they slide along, if observed.
 
-        A cell away from their start at most.
+        What counts is whether a block was moved, by more than the threshold, and which way: it fits
+        between walls so closely that one pushed askew can't be pushed where it opens a way.
         """
         axes = ["xy".index(axis) for axis in self.block_moves if axis in "xy"]
         cells = self.map.cells(_BLOCK)
@@ -217,11 +220,11 @@ class MazeOfAnAnt(AntTask):
             return None
         first = POSITIONS + VELOCITIES
         starts = [self._block_start(cell)[axis] for cell in cells for axis in axes]
-        far = 1.5 * self.cell_size
+        far = 3 * _MOVED
         return GoalSpace(
             low=tuple(start - far for start in starts),
             high=tuple(start + far for start in starts),
-            threshold=(self.cell_size / 2,) * len(starts),
+            threshold=(_MOVED,) * len(starts),
             elements=tuple(first + 3 * i + axis for i, _ in enumerate(cells) for axis in axes),
         )
 
