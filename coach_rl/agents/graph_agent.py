@@ -182,7 +182,7 @@ class GraphRows:
             kept[rows] = decisions[name][rows]
 
     def missed_tries(self, rows: IntArray) -> list[Tries]:
-        """What each of these rows has missed in its (sub-)episode."""
+        """The tries that each of these rows has missed in its (sub-)episode, the last ones."""
         return [
             tuple(sorted((begin, end) for begin, end in tries if begin != _NOWHERE))
             for tries in self.missed[rows].tolist()

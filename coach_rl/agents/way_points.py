@@ -154,7 +154,7 @@ class WayPointGraph:
     that the level below comes to where it is asked to, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
     Searches that are `cautious` do not count on changes of the rest that have never come about.
-    Where a search is told of tries that have just missed, each takes a share `doubt` off the p of
+    Tries that have just missed, which a search may be given, each take a share `doubt` off the p of
     what was tried, for this search alone.
 
     Args:
@@ -209,7 +209,7 @@ class WayPointGraph:
         self._searches: dict[
             tuple[tuple[int, ...], bool, Tries], tuple[FloatArray, IntArray, IntArray]
         ] = {}
-        """What was found, see `_searched`, by targets, caution and tries that have missed."""
+        """Results of `_search`, by targets, caution and tries that have missed."""
 
     @property
     def passed(self) -> FloatArray:
