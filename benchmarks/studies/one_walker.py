@@ -63,7 +63,7 @@ TD3 = Walkers(
 KEYS = FrozenMapping({"levels.0.agent.forgetting": 0.4, "levels.0.agent.exploring": 0.05})
 """Where most of the graph's edges can't be passed, it pays to learn that quickly."""
 LEARNS = FrozenMapping(
-    {"levels.1.frozen": False, "levels.1.horizon": 50, "evaluation_interval": 100_000}
+    {"levels.1.frozen": False, "levels.1.horizon": 50, "evaluation_interval": 200_000}
 )
 """The walker goes on learning, with the preset's own time for a way-point: a step lasts twice as
 long in HESS's worlds as elsewhere."""
@@ -109,17 +109,17 @@ def fall() -> Study:
 
 def push_stochastic() -> Study:
     """HESS's Ant Push: a weaker ant that acts half as often, half the width, and noise."""
-    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=600_000, changes=LEARNS)
+    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=400_000, changes=LEARNS)
 
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=600_000, changes=LEARNS)
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=400_000, changes=LEARNS)
 
 
 def four_rooms() -> Study:
     """HESS's four rooms."""
-    return maze(PPO, "ant_four_rooms_sparse", steps=600_000, changes=LEARNS)
+    return maze(PPO, "ant_four_rooms_sparse", steps=300_000, changes=LEARNS)
 
 
 def w() -> Study:
@@ -175,7 +175,7 @@ def maze(
     *,
     steps: int,
     changes: Mapping[str, object] = FrozenMapping(),
-    graphs: int = 500,
+    graphs: int = 700,
 ) -> Study:
     """The study of a maze; seeds of graphs are that much higher than those of their walkers.
 

@@ -143,6 +143,8 @@ class GraphRows:
     """[N] it began as way-points ask for, `besides` included."""
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
+    target: IntArray
+    """[N] the place that its way leads to."""
     heading: FloatArray
     """[N, P] the goal that the row explores instead of its own; nan for none."""
     missed: IntArray
@@ -167,6 +169,7 @@ class GraphRows:
             "place": self.place,
             "is_as_asked": self.is_as_asked,
             "way_point": self.way_point,
+            "target": self.target,
             "heading": self.heading,
             "changes": self.changes,
             "asked": self.asked,
@@ -248,6 +251,7 @@ class GraphAgent:
             place=np.zeros(num_envs, np.int64),
             is_as_asked=np.ones(num_envs, np.bool_),
             way_point=np.full(num_envs, _NOWHERE),
+            target=np.zeros(num_envs, np.int64),
             heading=np.full((num_envs, self._size), np.nan),
             missed=np.full((num_envs, _REMEMBERED, 2), _NOWHERE),
             changes=np.zeros(num_envs, np.int64),
@@ -288,6 +292,7 @@ class GraphAgent:
         arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
         way_points[arrives] = _NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
+        row_state.target[rows] = targets
         row_state.is_as_asked[rows] = self._is_as_asked(request.observation)
         row_state.changes[rows] = self._changes
         row_state.asked[rows] = self._asked(way_points, aims, request.observation)
@@ -309,12 +314,16 @@ class GraphAgent:
         self._decisions += len(rows)
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
-        self._note(row_state, rows, ends, passed, missed)
+        setbacks = np.zeros(len(rows))
+        now = self.graph.roadmap.nearest(self._achieved(take(outcome.observation, in_vain)))
+        setbacks[in_vain] = self._setbacks(row_state, rows[in_vain], now)
+        self._note(row_state, rows, ends, passed, missed, setbacks)
         self._visit(outcome.observation)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
-        self._note(row_state, rows, row_state.way_point[rows], *_came_of(below))
+        ends = row_state.way_point[rows]
+        self._note(row_state, rows, ends, *_came_of(below), np.zeros(len(rows)))
 
     @property
     def proposes(self) -> bool:
@@ -522,8 +531,12 @@ class GraphAgent:
         ends: IntArray,
         passed: BoolArray,
         missed: BoolArray,
+        setbacks: FloatArray,
     ) -> None:
-        """Learn from rows [R] that have passed to these ends [R], or missed their way-points."""
+        """Learn from rows [R] that have passed to these ends [R], or missed their way-points.
+
+        Their ways are longer by `setbacks` [R] than they were.
+        """
         begins, way_points = row_state.place[rows], row_state.way_point[rows]
         known = (passed | missed) & (way_points != _NOWHERE) & row_state.is_as_asked[rows]
         known &= self._has_stood(row_state, begins, rows)
@@ -534,7 +547,14 @@ class GraphAgent:
                 int(way_points[row]),
                 passed=bool(passed[row]),
                 came_to=int(ends[row]),
+                setback=float(setbacks[row]),
             )
+
+    def _setbacks(self, row_state: GraphRows, rows: IntArray, now: IntArray) -> FloatArray:
+        """By how much the ways of rows are longer from these places than they were, [R]."""
+        before, targets = row_state.place[rows], row_state.target[rows]
+        setbacks: FloatArray = self.graph.costs(now, targets) - self.graph.costs(before, targets)
+        return setbacks
 
     def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
         """Return which places [R] agree with others in what way-points don't ask for."""

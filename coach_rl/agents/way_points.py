@@ -153,6 +153,8 @@ class WayPointGraph:
     from a place that ask for the same are tried at once, and p is the product of two estimates:
     that the level below comes to where it is asked to, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
+    A miss may lead to where the way is longer than it was, such as to the bottom of a gap: then it
+    costs as much as it is longer, as an average over the edge's misses.
     Searches that are `cautious` do not count on changes of the rest that have never come about.
     Tries that have just missed, which a search may be given, each take a share `doubt` off the p of
     what was tried, for this search alone.
@@ -162,7 +164,7 @@ class WayPointGraph:
         forgetting: Share of an estimate that a new try replaces.
         worst: The lowest p, so that no edge is given up for ever.
         doubt: Share of p that a try which has just missed takes off.
-        missed: Cost of a try that misses; None: as much as one that passes.
+        missed: Lowest cost of a try that misses; None: as much as one that passes.
         asked: Number of elements, the first ones, that the level below is asked for; None: all.
         goal: Number of elements, the first ones, that are alike for the level below: until edges
             are tried, their p doesn't depend on those between `asked` and `goal`; None: all.
@@ -199,6 +201,8 @@ class WayPointGraph:
             self._outcomes = _numbered(np.hstack([ends, changes]))
         self._try_costs = roadmap.lengths
         self._edge_passed = np.ones(len(roadmap.begins))
+        self._setbacks = np.zeros(len(roadmap.begins))
+        """[E] by how much misses have made the way longer."""
         self._group_passed = np.ones(len(roadmap.places))
         self._outcome_met = np.ones(self._outcomes.max(initial=0) + 1)
         self._may_be_met = np.zeros(len(self._outcome_met), np.bool_)
@@ -262,6 +266,7 @@ class WayPointGraph:
 
         self._try_costs = carried(self._try_costs, roadmap.lengths)
         self._edge_passed = carried(self._edge_passed, np.ones(len(keys)))
+        self._setbacks = carried(self._setbacks, np.zeros(len(keys)))
         self.tries = carried(self.tries, np.zeros(len(keys), np.int64))
         fresh = np.ones(len(roadmap.places) - len(old.places))
         self._group_passed = np.append(self._group_passed, fresh)
@@ -278,7 +283,15 @@ class WayPointGraph:
         tried = (self.tries > 0) & alike[self.roadmap.begins] & alike[self.roadmap.ends]
         return np.flatnonzero(tried)
 
-    def note(self, begin: int, end: int, *, passed: bool, came_to: int | None = None) -> None:
+    def note(
+        self,
+        begin: int,
+        end: int,
+        *,
+        passed: bool,
+        came_to: int | None = None,
+        setback: float = 0.0,
+    ) -> None:
         """Learn from a try to get from one place to another; others than neighbours are ignored.
 
         Args:
@@ -287,6 +300,7 @@ class WayPointGraph:
             passed: The level below came to where it was asked to.
             came_to: The place that it came to then, which may differ from `end` in the rest; None:
                 it doesn't.
+            setback: By how much the way is longer now, if it is.
         """
         edge = self.roadmap.edge(begin, end)
         if edge is None:
@@ -297,10 +311,12 @@ class WayPointGraph:
         self.tries[alike] += 1
         self._move(self._edge_passed, alike, float(passed))
         self._move(self._group_passed, np.array([group]), float(passed))
+        met = np.full(len(alike), passed)
         if self._has_rest and passed:
             met = self.roadmap.ends[alike] == (end if came_to is None else came_to)
             self._move(self._outcome_met, self._outcomes[alike], met.astype(np.float64))
             self._may_be_met[self._outcomes[alike[met]]] = True
+        self._set_back(alike[~met], setback)
         self._searches.clear()
 
     def next_places(
@@ -354,6 +370,7 @@ class WayPointGraph:
         return {
             "try_costs": self._try_costs.copy(),
             "edge_passed": self._edge_passed.copy(),
+            "setbacks": self._setbacks.copy(),
             "group_passed": self._group_passed.copy(),
             "outcome_met": self._outcome_met.copy(),
             "may_be_met": self._may_be_met.copy(),
@@ -364,6 +381,7 @@ class WayPointGraph:
         """Go on from a saved state, of the same roadmap."""
         self._try_costs = state["try_costs"].copy()
         self._edge_passed[:] = state["edge_passed"]
+        self._setbacks[:] = state["setbacks"]
         self._group_passed[:] = state["group_passed"]
         self._outcome_met[:] = state["outcome_met"]
         self._may_be_met[:] = state["may_be_met"]
@@ -376,7 +394,7 @@ class WayPointGraph:
         for begin, end in missed:
             tried = self._alike(begin, end)
             passed[tried] = np.maximum(self._worst, (1 - self._doubt) * passed[tried])
-        try_missed = self._try_costs if self._missed is None else self._missed
+        try_missed = np.maximum(self._setbacks, self._lowest_missed)
         costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
         return costs
 
@@ -387,6 +405,18 @@ class WayPointGraph:
         (found,) = (asked[self.roadmap.ends[edges]] == asked[end]).all(axis=1).nonzero()
         alike: IntArray = edges.start + found
         return alike
+
+    @property
+    def _lowest_missed(self) -> FloatArray:
+        """[E] the lowest cost of a miss."""
+        missed = self._try_costs if self._missed is None else self._missed
+        return np.broadcast_to(missed, self._try_costs.shape)
+
+    def _set_back(self, edges: IntArray, setback: float) -> None:
+        """Learn by how much a miss of these edges has made the way longer."""
+        highest = self._lowest_missed[edges] / self._worst  # or costs would grow without bounds
+        moved = np.clip(setback, 0.0, highest) - self._setbacks[edges]
+        self._setbacks[edges] += self._forgetting * moved
 
     def _move(self, estimates: FloatArray, indices: IntArray, towards: FloatArray | float) -> None:
         """Move some estimates by the forgetting rate."""

@@ -111,8 +111,9 @@ def request(positions, goals, starts=None, greedy=False):
     )
 
 
-def outcome(ends, positions=()):
+def outcome(ends, positions=None):
     count = len(ends)
+    positions = [[0.5, 0.5]] * count if positions is None else positions
     no = np.zeros(count, np.bool_)
     return Outcome(
         rows=np.arange(count),
@@ -355,6 +356,25 @@ def test_edges_learn_from_what_the_level_below_reports():
     agent.act(rows, seen, clock)
     agent.observe(rows, outcome([End.HORIZON] * 3), Clock(phase=Phase.TEST))
     assert agent.graph.tries.sum() == 2
+
+
+@pytest.mark.parametrize("landed", [(0.5, 0.5), (0.5, 3.5)])
+def test_a_miss_costs_as_much_as_the_way_has_grown(landed):
+    """The way out of the far corner, where it may land, has proved impassable."""
+    agent, clock = build(), Clock(phase=Phase.TRAIN)
+    rows, grid = agent.new_rows(1, 0), agent.graph.roadmap
+    corner = int(grid.nearest(np.array([[0.5, 3.5]]))[0])
+    for end in grid.ends[grid.edges_from(corner)]:
+        for _ in range(60):
+            agent.graph.note(corner, int(end), passed=False)
+    ways = [grid.nearest(np.array([place])) for place in ([0.5, 0.5], [1.5, 0.5])]
+    seen = request([[0.5, 0.5]], [[1.4, 0.5]])
+    agent.act(rows, seen, clock)
+    assert (rows.way_point, rows.target) == (ways[1], ways[1])
+    agent.observe(rows, outcome([End.HORIZON], [landed]), clock)
+    returns = landed == (0.5, 0.5)
+    assert (agent.graph.next_places(*ways) == ways[1]) == returns
+    assert (agent.graph.costs(*ways) == pytest.approx(1.25)) == returns
 
 
 def test_rows_that_explore_head_for_places_that_were_seldom_visited():

@@ -179,6 +179,21 @@ def test_an_edge_costs_a_pass_and_the_misses_before_it():
         assert ways.costs(np.array([0]), np.array([1])).tolist() == [cost]
 
 
+def test_misses_cost_the_setbacks_that_they_were_on_average():
+    ways = graph(2, 1, missed=3.0)
+    ways.note(0, 1, passed=False, setback=8.0)
+    assert ways.costs(np.array([0]), np.array([1])) == 1 + 4.0, "p and setback have moved by half"
+    ways.note(0, 1, passed=True, setback=8.0)
+    assert ways.costs(np.array([0]), np.array([1])) == pytest.approx(1 + 4.0 / 3), "p = 0.75"
+    ways.note(0, 1, passed=False, setback=-5.0)
+    p, setback = 0.375, 3.0  # 2, and 3 at least
+    assert ways.costs(np.array([0]), np.array([1])) == pytest.approx(1 + (1 - p) / p * setback)
+    for _ in range(60):
+        ways.note(0, 1, passed=False, setback=1e9)
+    highest = 1 + 0.95 / 0.05 * 3.0 / 0.05
+    assert ways.costs(np.array([0]), np.array([1])) == pytest.approx(highest)
+
+
 def test_tries_between_places_that_are_no_neighbours_teach_nothing():
     ways = graph(3, 1)
     ways.note(0, 2, passed=False)
@@ -189,7 +204,7 @@ def test_tries_between_places_that_are_no_neighbours_teach_nothing():
 def test_a_saved_graph_goes_on_alike():
     ways, other = graph(), graph()
     for begin, end in ((0, 1), (0, 4), (5, 4)):
-        ways.note(begin, end, passed=False)
+        ways.note(begin, end, passed=False, setback=4.0)
     other.next_places(np.array([0]), np.array([11]))  # what was found before is forgotten
     other.load_state_dict(ways.state_dict())
     assert_same_state(other.state_dict(), ways.state_dict())
@@ -199,3 +214,4 @@ def test_a_saved_graph_goes_on_alike():
         np.testing.assert_array_equal(
             other.next_places(places, targets), ways.next_places(places, targets)
         )
+        np.testing.assert_array_equal(other.costs(places, targets), ways.costs(places, targets))
