@@ -552,8 +552,10 @@ class GraphAgent:
 
     def _setbacks(self, row_state: GraphRows, rows: IntArray, now: IntArray) -> FloatArray:
         """By how much the ways of rows are longer from these places than they were, [R]."""
-        before, targets = row_state.place[rows], row_state.target[rows]
-        setbacks: FloatArray = self.graph.costs(now, targets) - self.graph.costs(before, targets)
+        targets = row_state.target[rows]
+        before, setbacks = self.graph.costs(row_state.place[rows], targets), np.zeros(len(rows))
+        known = np.isfinite(before)  # else nothing leads there any more
+        setbacks[known] = self.graph.costs(now, targets)[known] - before[known]
         return setbacks
 
     def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
