@@ -551,7 +551,7 @@ class GraphAgent:
             )
 
     def _setbacks(self, row_state: GraphRows, rows: IntArray, now: IntArray) -> FloatArray:
-        """By how much the ways of rows are longer from these places than they were, [R]."""
+        """Lengths by which the ways of rows are longer from these places than they were, [R]."""
         targets = row_state.target[rows]
         before, setbacks = self.graph.costs(row_state.place[rows], targets), np.zeros(len(rows))
         known = np.isfinite(before)  # else nothing leads there any more

@@ -202,7 +202,7 @@ class WayPointGraph:
         self._try_costs = roadmap.lengths
         self._edge_passed = np.ones(len(roadmap.begins))
         self._setbacks = np.zeros(len(roadmap.begins))
-        """[E] by how much misses have made the way longer."""
+        """[E] the length by which misses have made the way longer."""
         self._group_passed = np.ones(len(roadmap.places))
         self._outcome_met = np.ones(self._outcomes.max(initial=0) + 1)
         self._may_be_met = np.zeros(len(self._outcome_met), np.bool_)
