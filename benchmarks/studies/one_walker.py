@@ -115,7 +115,7 @@ def push_stochastic() -> Study:
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
     slowly = {**LEARNS, "levels.0.agent.forgetting": 0.05}
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=slowly, graphs=800)
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=500_000, changes=slowly, graphs=900)
 
 
 def four_rooms() -> Study:
