@@ -178,7 +178,7 @@ def maze(
     changes: Mapping[str, object] = FrozenMapping(),
     graphs: int = 700,
 ) -> Study:
-    """The study of a maze; seeds of graphs are that much higher than those of their walkers.
+    """The study of a maze; seeds are `graphs` higher than those of the walkers.
 
     Raises:
         ConfigurationError: A walker is missing.
