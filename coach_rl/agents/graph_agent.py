@@ -17,7 +17,7 @@ import numpy as np
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
-from coach_rl.agents.way_points import Tries, WayPointGraph, squared_distances
+from coach_rl.agents.way_points import Tries, WayPointGraph
 from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
@@ -57,8 +57,8 @@ class GraphAgentParameters:
     costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
     """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
     forgetting: UnitInterval = 0.2
-    """Share of an edge's estimate that a new try replaces; 0: all edges are thought to be passed
-    always, and only what a try costs counts."""
+    """Lowest weight of a new try in an edge's average, which is about one of the last 1 / forgetting
+    tries; 0: all edges are thought to be passed always, and only what a try costs counts."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     doubt: UnitInterval = 0.5
@@ -452,7 +452,7 @@ class GraphAgent:
         places, graph = self._new_places(), state.get("graph")
         if graph is not None:
             places.load_state_dict(state["places"])
-        if graph is None or np.shape(graph["tries"]) != places.roadmap.begins.shape:
+        if graph is None or np.shape(graph["edge_passed"]["counts"]) != places.roadmap.begins.shape:
             raise SpaceError(f"agent '{self.name}' has another graph than the one that was saved")
         self._changes = state["changes"]
         self._take_places(places)
@@ -626,16 +626,20 @@ class GraphAgent:
     ) -> IntArray:
         """The places that are nearest to aims [R, P], [R]; [R] of the graph are gone on from.
 
-        What an aim leaves open is as it is where the way is cheapest.
+        Of several that are equally near, and of what an aim leaves open, it is what the cheapest
+        way leads to.
         """
-        roadmap, own = self.graph.roadmap, self._own.size
-        targets = roadmap.nearest(aims, to=places)
-        for row in np.flatnonzero(np.isnan(aims).any(axis=1)):
-            away = squared_distances(aims[[row], :own], roadmap.places[:, :own])[0]
-            nearest = np.flatnonzero(away == away.min())
-            targets[row] = self.graph.cheapest(
-                int(places[row]), nearest, missed=missed[row], cautious=not explores
-            )
+        roadmap, targets = self.graph.roadmap, np.zeros_like(places)
+        if not len(roadmap.places):
+            return targets
+        for row, (aim, place) in enumerate(zip(aims, places.tolist(), strict=True)):
+            position = aim[: self._own.size] if np.isnan(aim).any() else aim
+            nearest = roadmap.all_nearest(position, to=place)
+            targets[row] = nearest[0]
+            if len(nearest) > 1:
+                targets[row] = self.graph.cheapest(
+                    place, nearest, missed=missed[row], cautious=not explores
+                )
         return targets
 
     def _asked(

@@ -96,20 +96,23 @@ class Roadmap:
         lengths = np.sqrt(squares[begins, ends])
         return cls(places=places, begins=begins, ends=ends, lengths=lengths)
 
-    def nearest(self, positions: FloatArray, to: IntArray | None = None) -> IntArray:
-        """The place nearest to each position [R, G], [R]; 0 where there are no places.
-
-        Args:
-            positions: [R, G].
-            to: Places, [R], from which there is a way to those that are looked at; None: any.
-        """
+    def nearest(self, positions: FloatArray) -> IntArray:
+        """The place nearest to each position [R, G], [R]; 0 where there are no places."""
         if not len(self.places):
             return np.zeros(len(positions), np.int64)
-        away = squared_distances(positions, self.places)
-        if to is not None and self._parts.any():
-            away[self._parts[to][:, None] != self._parts] = np.inf
-        places: IntArray = away.argmin(axis=1)
+        places: IntArray = squared_distances(positions, self.places).argmin(axis=1)
         return places
+
+    def all_nearest(self, position: FloatArray, *, to: int) -> IntArray:
+        """The places, one or several, that are nearest to a position.
+
+        Args:
+            position: [K], of which places may have further elements, which don't count.
+            to: A place that there is a way from.
+        """
+        away = squared_distances(position[None], self.places[:, : len(position)])[0]
+        away[self._parts != self._parts[to]] = np.inf
+        return np.flatnonzero(np.isclose(away, away.min()))
 
     @cached_property
     def spacing(self) -> float:
@@ -141,13 +144,54 @@ class Roadmap:
         return slice(int(first), int(last))
 
 
+class _Averages:
+    """Averages of what was seen, each on its own; of late, where much was seen.
+
+    The value that one begins with counts as if it had been seen once. What is seen then weighs as
+    much as all that was seen before, later ones, but never less than `forgetting`.
+
+    Args:
+        values: The values that they begin with, [K].
+        forgetting: The lowest weight; 0: nothing changes.
+    """
+
+    def __init__(self, values: FloatArray, forgetting: float) -> None:
+        self.values = values
+        self.counts = np.zeros(len(values), np.int64)
+        """[K] how often something was seen."""
+        self._forgetting = forgetting
+
+    def add(self, indices: IntArray, seen: FloatArray | float, *, lowest: float = 0.0) -> None:
+        """Let some averages, each once, come closer to what was seen; to `lowest` at most."""
+        if self._forgetting > 0:
+            weights = np.maximum(self._forgetting, 1 / (self.counts[indices] + 2))
+            moved = self.values[indices] + weights * (seen - self.values[indices])
+            self.values[indices] = np.maximum(lowest, moved)
+        self.counts[indices] += 1
+
+    def change(self, values: FloatArray, here: Array, there: IntArray) -> None:
+        """Begin with these values, but for those `here` go on with what is known `there`."""
+        counts = np.zeros(len(values), np.int64)
+        values[here], counts[here] = self.values[there], self.counts[there]
+        self.values, self.counts = values, counts
+
+    def state_dict(self) -> State:
+        """Everything."""
+        return {"values": self.values.copy(), "counts": self.counts.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.values[:] = state["values"]
+        self.counts[:] = state["counts"]
+
+
 class WayPointGraph:
     """Shortest paths over a roadmap, by what it is expected to cost to pass its edges.
 
     An edge that is passed with probability p is missed (1 - p) / p times before it is, so it counts
-    as the cost of a try that passes and that of so many that miss. All edges begin with p = 1. A
-    try moves p of its edge, and that of the place it leads to, towards 1 or 0; an edge has the p of
-    its place until it is tried.
+    as the cost of a try that passes and that of so many that miss. p is the average of the edge's
+    tries, and there is one of the tries that lead to each place; an edge has that until it is
+    tried. All begin with p = 1.
 
     The level below may be asked for a part of a place, and the rest comes of it. Then all edges
     from a place that ask for the same are tried at once, and p is the product of two estimates:
@@ -161,7 +205,7 @@ class WayPointGraph:
 
     Args:
         roadmap: Places and edges; where the rest counts they never change.
-        forgetting: Share of an estimate that a new try replaces.
+        forgetting: The lowest weight of a new try in an average.
         worst: The lowest p, so that no edge is given up for ever.
         doubt: Share of p that a try which has just missed takes off.
         missed: Lowest cost of a try that misses; None: as much as one that passes.
@@ -182,7 +226,7 @@ class WayPointGraph:
         goal: int | None = None,
     ) -> None:
         self.roadmap = roadmap
-        self._forgetting, self._worst, self._doubt = forgetting, worst, doubt
+        self._worst, self._doubt = worst, doubt
         self._missed = missed
         size = roadmap.places.shape[1]
         self._asked = size if asked is None else asked
@@ -200,20 +244,24 @@ class WayPointGraph:
             self._groups = _numbered(np.hstack([ends[:, : self._asked], conditions]))
             self._outcomes = _numbered(np.hstack([ends, changes]))
         self._try_costs = roadmap.lengths
-        self._edge_passed = np.ones(len(roadmap.begins))
-        self._setbacks = np.zeros(len(roadmap.begins))
-        """[E] the length by which misses have made the way longer."""
-        self._group_passed = np.ones(len(roadmap.places))
-        self._outcome_met = np.ones(self._outcomes.max(initial=0) + 1)
-        self._may_be_met = np.zeros(len(self._outcome_met), np.bool_)
+        edges, outcomes = len(roadmap.begins), self._outcomes.max(initial=0) + 1
+        self._edge_passed = _Averages(np.ones(edges), forgetting)
+        self._group_passed = _Averages(np.ones(len(roadmap.places)), forgetting)
+        self._outcome_met = _Averages(np.ones(outcomes), forgetting)
+        self._setbacks = _Averages(np.zeros(edges), forgetting)
+        """[E] the length by which a miss makes the way longer."""
+        self._may_be_met = np.zeros(outcomes, np.bool_)
         """False for changes of the rest that have never come about."""
         self._may_be_met[self._outcomes[stays]] = True
-        self.tries = np.zeros(len(roadmap.begins), np.int64)
-        """[E] how often the level below has tried to pass each edge."""
         self._searches: dict[
             tuple[tuple[int, ...], bool, Tries], tuple[FloatArray, IntArray, IntArray]
         ] = {}
         """Results of `_search`, by targets, caution and tries that have missed."""
+
+    @property
+    def tries(self) -> IntArray:
+        """[E] how often the level below has tried to pass each edge."""
+        return self._edge_passed.counts
 
     @property
     def passed(self) -> FloatArray:
@@ -222,11 +270,11 @@ class WayPointGraph:
 
     def _passed(self, *, cautious: bool) -> FloatArray:
         passed: FloatArray = np.where(
-            self.tries > 0, self._edge_passed, self._group_passed[self._groups]
+            self.tries > 0, self._edge_passed.values, self._group_passed.values[self._groups]
         )
         if not self._has_rest:
             return passed
-        met = self._outcome_met
+        met = self._outcome_met.values
         if cautious:
             met = np.where(self._may_be_met, met, self._worst)
         passed = np.maximum(self._worst, passed * met[self._outcomes])
@@ -259,18 +307,13 @@ class WayPointGraph:
         here = np.isin(keys, kept, assume_unique=True)
         there = stays.nonzero()[0][np.isin(kept, keys, assume_unique=True)]
 
-        def carried(values: Array, fresh: Array) -> Array:
-            fresh = fresh.copy()
-            fresh[here] = values[there]
-            return fresh
-
-        self._try_costs = carried(self._try_costs, roadmap.lengths)
-        self._edge_passed = carried(self._edge_passed, np.ones(len(keys)))
-        self._setbacks = carried(self._setbacks, np.zeros(len(keys)))
-        self.tries = carried(self.tries, np.zeros(len(keys), np.int64))
-        fresh = np.ones(len(roadmap.places) - len(old.places))
-        self._group_passed = np.append(self._group_passed, fresh)
-        self._group_passed[changed] = 1.0
+        try_costs = roadmap.lengths.copy()
+        try_costs[here] = self._try_costs[there]
+        self._try_costs = try_costs
+        self._edge_passed.change(np.ones(len(keys)), here, there)
+        self._setbacks.change(np.zeros(len(keys)), here, there)
+        stay: IntArray = np.setdiff1d(np.arange(len(old.places)), changed)
+        self._group_passed.change(np.ones(count), stay, stay)
         self.roadmap, self._groups = roadmap, roadmap.ends
         self._searches.clear()
         new: IntArray = (~here).nonzero()[0]
@@ -307,16 +350,19 @@ class WayPointGraph:
             return
         group, alike = self._groups[edge], self._alike(begin, end)
         if not self.tries[edge]:
-            self._edge_passed[alike] = self._group_passed[group]
-        self.tries[alike] += 1
-        self._move(self._edge_passed, alike, float(passed))
-        self._move(self._group_passed, np.array([group]), float(passed))
+            self._edge_passed.values[alike] = self._group_passed.values[group]
+        self._edge_passed.add(alike, float(passed), lowest=self._worst)
+        self._group_passed.add(np.array([group]), float(passed), lowest=self._worst)
         met = np.full(len(alike), passed)
         if self._has_rest and passed:
             met = self.roadmap.ends[alike] == (end if came_to is None else came_to)
-            self._move(self._outcome_met, self._outcomes[alike], met.astype(np.float64))
-            self._may_be_met[self._outcomes[alike[met]]] = True
-        self._set_back(alike[~met], setback)
+            outcomes = self._outcomes[alike]
+            self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._worst)
+            self._may_be_met[outcomes[met]] = True
+        missed = alike[~met]
+        # No more than the highest cost, or costs would grow without bounds.
+        highest = self._lowest_missed[missed] / self._worst
+        self._setbacks.add(missed, np.clip(setback, 0.0, highest))
         self._searches.clear()
 
     def next_places(
@@ -366,26 +412,24 @@ class WayPointGraph:
         return np.array(found, np.float64)
 
     def state_dict(self) -> State:
-        """The estimates, the counts of tries, and what a try costs."""
+        """What was learned of the edges, and what a try costs."""
         return {
             "try_costs": self._try_costs.copy(),
-            "edge_passed": self._edge_passed.copy(),
-            "setbacks": self._setbacks.copy(),
-            "group_passed": self._group_passed.copy(),
-            "outcome_met": self._outcome_met.copy(),
+            "edge_passed": self._edge_passed.state_dict(),
+            "group_passed": self._group_passed.state_dict(),
+            "outcome_met": self._outcome_met.state_dict(),
+            "setbacks": self._setbacks.state_dict(),
             "may_be_met": self._may_be_met.copy(),
-            "tries": self.tries.copy(),
         }
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state, of the same roadmap."""
         self._try_costs = state["try_costs"].copy()
-        self._edge_passed[:] = state["edge_passed"]
-        self._setbacks[:] = state["setbacks"]
-        self._group_passed[:] = state["group_passed"]
-        self._outcome_met[:] = state["outcome_met"]
+        self._edge_passed.load_state_dict(state["edge_passed"])
+        self._group_passed.load_state_dict(state["group_passed"])
+        self._outcome_met.load_state_dict(state["outcome_met"])
+        self._setbacks.load_state_dict(state["setbacks"])
         self._may_be_met[:] = state["may_be_met"]
-        self.tries[:] = state["tries"]
         self._searches.clear()
 
     def _costs(self, *, cautious: bool = False, missed: Tries = ()) -> FloatArray:
@@ -394,7 +438,7 @@ class WayPointGraph:
         for begin, end in missed:
             tried = self._alike(begin, end)
             passed[tried] = np.maximum(self._worst, (1 - self._doubt) * passed[tried])
-        try_missed = np.maximum(self._setbacks, self._lowest_missed)
+        try_missed = np.maximum(self._setbacks.values, self._lowest_missed)
         costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
         return costs
 
@@ -411,17 +455,6 @@ class WayPointGraph:
         """[E] the lowest cost of a miss."""
         missed = self._try_costs if self._missed is None else self._missed
         return np.broadcast_to(missed, self._try_costs.shape)
-
-    def _set_back(self, edges: IntArray, setback: float) -> None:
-        """Learn by how much a miss of these edges has made the way longer."""
-        highest = self._lowest_missed[edges] / self._worst  # or costs would grow without bounds
-        moved = np.clip(setback, 0.0, highest) - self._setbacks[edges]
-        self._setbacks[edges] += self._forgetting * moved
-
-    def _move(self, estimates: FloatArray, indices: IntArray, towards: FloatArray | float) -> None:
-        """Move some estimates by the forgetting rate."""
-        moved = estimates[indices] + self._forgetting * (towards - estimates[indices])
-        estimates[indices] = np.maximum(self._worst, moved)
 
     def _search(
         self, targets: tuple[int, ...], cautious: bool = False, missed: Tries = ()

@@ -132,7 +132,18 @@ def test_all_ways_to_what_was_asked_for_are_doubted_together():
     assert grid.places[found][:, :2].tolist() != [[1.5, 1.5]]
 
 
-def test_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
+def test_p_is_the_share_of_tries_that_pass_until_the_last_ones_count_more():
+    """The p that it begins with counts as a try; from 1 / (1 + 4) on a new try has a fifth."""
+    ways = graph(3, 1, forgetting=0.2)
+    edge = ways.roadmap.edge(0, 1)
+    seen = []
+    for passed in (False, True, False, False, False, True):
+        ways.note(0, 1, passed=passed)
+        seen.append(ways.passed[edge])
+    assert seen == pytest.approx([1 / 2, 2 / 3, 2 / 4, 2 / 5, 0.8 * 2 / 5, 0.2 + 0.64 * 2 / 5])
+
+
+def test_with_many_tries_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
     ways = graph(3, 1)
     edge = ways.roadmap.edge(0, 1)
     seen = []
@@ -141,6 +152,23 @@ def test_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
         seen.append(ways.passed[edge])
     assert seen == pytest.approx([0.5, 0.25, 0.125, 0.0625, 0.05, 0.525])
     assert ways.tries.tolist() == [6, 0, 0, 0]
+
+
+def test_without_forgetting_nothing_is_learned_but_tries_are_counted():
+    ways = graph(3, 1, forgetting=0.0)
+    ways.note(0, 1, passed=False, setback=3.0)
+    assert ways.costs(np.array([0]), np.array([1])).tolist() == [1.0]
+    assert ways.tries.sum() == 1
+
+
+def test_of_places_that_are_equally_near_all_are_found_but_those_out_of_reach():
+    grid = Roadmap.grid(np.zeros(2), np.array([3.0, 4.0]), 1.0)
+    places = [grid.places[grid.all_nearest(np.array(at), to=0)].tolist() for at in ([1, 1], [2.6])]
+    assert places[0] == [[0.5, 0.5], [0.5, 1.5], [1.5, 0.5], [1.5, 1.5]]
+    assert places[1] == [[2.5, y] for y in (0.5, 1.5, 2.5, 3.5)], "of the first element alone"
+    apart = Roadmap.of_neighbours(np.array([[0.0], [1.0], [9.0], [10.0]]), 1)
+    assert apart.all_nearest(np.array([5.0]), to=0).tolist() == [1]
+    assert apart.all_nearest(np.array([5.0]), to=3).tolist() == [2]
 
 
 def test_an_edge_begins_as_good_as_the_place_it_leads_to():
