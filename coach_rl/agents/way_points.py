@@ -412,7 +412,7 @@ class WayPointGraph:
         return np.array(found, np.float64)
 
     def state_dict(self) -> State:
-        """What was learned of the edges, and what a try costs."""
+        """Estimates and counts of tries, and the costs of a try."""
         return {
             "try_costs": self._try_costs.copy(),
             "edge_passed": self._edge_passed.state_dict(),
