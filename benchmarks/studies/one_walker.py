@@ -45,8 +45,9 @@ PPO = Walkers(
     study="u12_longer",
     folder="graph_ant_maze_u12_longer",
     seeds=(130, 131, 132),
-    changes=FrozenMapping({"levels.1.horizon": 60}),
+    changes=FrozenMapping({"levels.0.agent.forgetting": 0.05, "levels.1.horizon": 60}),
 )
+"""They walk as well as they ever will, so that their graphs need not forget quickly."""
 TD3 = Walkers(
     name="one_walker",
     preset="AntMaze_Graph_TD3",
@@ -60,10 +61,9 @@ TD3 = Walkers(
         }
     ),
 )
-KEYS = FrozenMapping({"levels.0.agent.forgetting": 0.4, "levels.0.agent.exploring": 0.05})
-"""Where most of the graph's edges can't be passed, it pays to learn that quickly."""
+KEYS = FrozenMapping({"levels.0.agent.exploring": 0.05})
 LEARNS = FrozenMapping(
-    {"levels.1.frozen": False, "levels.1.horizon": 50, "evaluation_interval": 200_000}
+    {"levels.1.frozen": False, "levels.1.horizon": 50, "evaluation_interval": 100_000}
 )
 """The walker goes on learning, with the preset's own time for a way-point: a step lasts twice as
 long in HESS's worlds as elsewhere."""
@@ -114,8 +114,7 @@ def push_stochastic() -> Study:
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    slowly = {**LEARNS, "levels.0.agent.forgetting": 0.05}
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=500_000, changes=slowly, graphs=900)
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=500_000, changes=LEARNS)
 
 
 def four_rooms() -> Study:
@@ -165,7 +164,8 @@ def td3_fall() -> Study:
 
 def td3_key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    return maze(TD3, "ant_key_chest", steps=600_000, changes=KEYS)
+    quickly = {**KEYS, "levels.0.agent.forgetting": 0.4}
+    return maze(TD3, "ant_key_chest", steps=600_000, changes=quickly)
 
 
 def maze(
@@ -176,7 +176,7 @@ def maze(
     *,
     steps: int,
     changes: Mapping[str, object] = FrozenMapping(),
-    graphs: int = 700,
+    graphs: int = 1100,
 ) -> Study:
     """The study of a maze; seeds are `graphs` higher than those of the walkers.
 

@@ -145,32 +145,32 @@ class Roadmap:
 
 
 class _Averages:
-    """Averages of what was seen, each on its own; of late, where much was seen.
+    """Running averages, each of what was observed of one thing.
 
-    The value that one begins with counts as if it had been seen once. What is seen then weighs as
-    much as all that was seen before, later ones, but never less than `forgetting`.
+    The value that one begins with counts as an observation. Every observation weighs as much as
+    each before it, but never less than `forgetting`: of many, the last 1 / forgetting count.
 
     Args:
         values: The values that they begin with, [K].
-        forgetting: The lowest weight; 0: nothing changes.
+        forgetting: The lowest weight of a new observation; 0: nothing changes.
     """
 
     def __init__(self, values: FloatArray, forgetting: float) -> None:
         self.values = values
         self.counts = np.zeros(len(values), np.int64)
-        """[K] how often something was seen."""
+        """[K] observations."""
         self._forgetting = forgetting
 
-    def add(self, indices: IntArray, seen: FloatArray | float, *, lowest: float = 0.0) -> None:
-        """Let some averages, each once, come closer to what was seen; to `lowest` at most."""
+    def add(self, indices: IntArray, observed: FloatArray | float, *, lowest: float = 0.0) -> None:
+        """Add an observation to each of these averages, which stay above `lowest`."""
         if self._forgetting > 0:
             weights = np.maximum(self._forgetting, 1 / (self.counts[indices] + 2))
-            moved = self.values[indices] + weights * (seen - self.values[indices])
+            moved = self.values[indices] + weights * (observed - self.values[indices])
             self.values[indices] = np.maximum(lowest, moved)
         self.counts[indices] += 1
 
     def change(self, values: FloatArray, here: Array, there: IntArray) -> None:
-        """Begin with these values, but for those `here` go on with what is known `there`."""
+        """Begin with these values, but go on `here` with the averages that were `there`."""
         counts = np.zeros(len(values), np.int64)
         values[here], counts[here] = self.values[there], self.counts[there]
         self.values, self.counts = values, counts
