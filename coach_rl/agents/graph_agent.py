@@ -57,8 +57,8 @@ class GraphAgentParameters:
     costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
     """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
     forgetting: UnitInterval = 0.2
-    """Lowest weight of a try in the averages of edges: of many, the last 1 / forgetting count. 0: all
-    edges are thought to be passed always, and only what a try costs counts."""
+    """Lowest weight of a try in the averages of edges: of many, the last 1 / forgetting count. 0:
+    all edges are thought to be passed always, and only what a try costs counts."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     doubt: UnitInterval = 0.5
