@@ -11,8 +11,10 @@ copy of its graph, and the run learns from what came of their plans.
 import importlib.util
 import time
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
@@ -61,7 +63,7 @@ class GraphAgentParameters:
     all edges are thought to be passed always, and only what a try costs counts."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
-    doubt: UnitInterval = 0.5
+    doubt: Annotated[float, Interval(ge=0, lt=1)] = 0.5
     """Share of an edge's probability that each miss takes off in the plans of the row that missed
     it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
     besides: tuple[float, ...] = ()

@@ -161,7 +161,9 @@ class _Averages:
         """[K] observations."""
         self._forgetting = forgetting
 
-    def add(self, indices: IntArray, observed: FloatArray | float, *, lowest: float = 0.0) -> None:
+    def add(
+        self, indices: IntArray, observed: FloatArray | float, *, lowest: float = -np.inf
+    ) -> None:
         """Add an observation to each of these averages, which stay above `lowest`."""
         if self._forgetting > 0:
             weights = np.maximum(self._forgetting, 1 / (self.counts[indices] + 2))
@@ -197,8 +199,9 @@ class WayPointGraph:
     from a place that ask for the same are tried at once, and p is the product of two estimates:
     that the level below comes to where it is asked to, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
-    A miss may lead to where the way is longer than it was, such as to the bottom of a gap: then it
-    costs as much as it is longer, as an average over the edge's misses.
+    A miss may lead to where the way is longer than it was, such as to the bottom of a gap. As much
+    as it is longer, on average over the edge's misses, is added (1 - p) times: the way goes on from
+    there, and not over this edge again.
     Searches that are `cautious` do not count on changes of the rest that have never come about.
     Tries that have just missed, which a search may be given, each take a share `doubt` off the p of
     what was tried, for this search alone.
@@ -207,7 +210,7 @@ class WayPointGraph:
         roadmap: Places and edges; where the rest counts they never change.
         forgetting: The lowest weight of a new try in an average.
         worst: The lowest p, so that no edge is given up for ever.
-        doubt: Share of p that a try which has just missed takes off.
+        doubt: Share of p that a try which has just missed takes off, below 1.
         missed: Lowest cost of a try that misses; None: as much as one that passes.
         asked: Number of elements, the first ones, that the level below is asked for; None: all.
         goal: Number of elements, the first ones, that are alike for the level below: until edges
@@ -360,9 +363,7 @@ class WayPointGraph:
             self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._worst)
             self._may_be_met[outcomes[met]] = True
         missed = alike[~met]
-        # No more than the highest cost, or costs would grow without bounds.
-        highest = self._lowest_missed[missed] / self._worst
-        self._setbacks.add(missed, np.clip(setback, 0.0, highest))
+        self._setbacks.add(missed, np.minimum(setback, self._tries_missed[missed] / self._worst))
         self._searches.clear()
 
     def next_places(
@@ -437,9 +438,10 @@ class WayPointGraph:
         passed = self._passed(cautious=cautious)
         for begin, end in missed:
             tried = self._alike(begin, end)
-            passed[tried] = np.maximum(self._worst, (1 - self._doubt) * passed[tried])
-        try_missed = np.maximum(self._setbacks.values, self._lowest_missed)
-        costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
+            passed[tried] *= 1 - self._doubt
+        in_vain = (1 - passed) / passed * self._tries_missed
+        set_back = (1 - passed) * np.maximum(0.0, self._setbacks.values)
+        costs: FloatArray = self._try_costs + in_vain + set_back
         return costs
 
     def _alike(self, begin: int, end: int) -> IntArray:
@@ -451,8 +453,8 @@ class WayPointGraph:
         return alike
 
     @property
-    def _lowest_missed(self) -> FloatArray:
-        """[E] the lowest cost of a miss."""
+    def _tries_missed(self) -> FloatArray:
+        """[E] what a try that misses an edge costs."""
         missed = self._try_costs if self._missed is None else self._missed
         return np.broadcast_to(missed, self._try_costs.shape)
 

@@ -208,18 +208,34 @@ def test_an_edge_costs_a_pass_and_the_misses_before_it():
 
 
 def test_misses_cost_the_setbacks_that_they_were_on_average():
-    ways = graph(2, 1, missed=3.0)
+    ways, one, other = graph(2, 1, missed=3.0), np.array([0]), np.array([1])
+
+    def cost(p, setback):
+        return pytest.approx(1 + (1 - p) / p * 3.0 + (1 - p) * setback)
+
     ways.note(0, 1, passed=False, setback=8.0)
-    assert ways.costs(np.array([0]), np.array([1])) == 1 + 4.0, "p and setback have moved by half"
+    assert ways.costs(one, other) == cost(0.5, 4.0), "p and setback have moved by half"
     ways.note(0, 1, passed=True, setback=8.0)
-    assert ways.costs(np.array([0]), np.array([1])) == pytest.approx(1 + 4.0 / 3), "p = 0.75"
-    ways.note(0, 1, passed=False, setback=-5.0)
-    p, setback = 0.375, 3.0  # 2, and 3 at least
-    assert ways.costs(np.array([0]), np.array([1])) == pytest.approx(1 + (1 - p) / p * setback)
+    assert ways.costs(one, other) == cost(0.75, 4.0)
+    ways.note(0, 1, passed=False, setback=-20.0)
+    assert ways.costs(one, other) == cost(0.375, 0.0), "-8: the way is shorter after a miss"
+    ways.note(0, 1, passed=False, setback=20.0)
+    assert ways.costs(one, other) == cost(0.1875, 6.0)
     for _ in range(60):
-        ways.note(0, 1, passed=False, setback=1e9)
-    highest = 1 + 0.95 / 0.05 * 3.0 / 0.05
-    assert ways.costs(np.array([0]), np.array([1])) == pytest.approx(highest)
+        ways.note(0, 1, passed=False, setback=np.inf)
+    assert ways.costs(one, other) == cost(0.05, 3.0 / 0.05), "as an edge that can't be passed"
+
+
+def test_what_has_just_missed_is_doubted_even_where_nothing_is_passed():
+    """Else a row would run at a wall until its episode ends."""
+    of = graph(doubt=0.5)
+    for begin, end in zip(of.roadmap.begins.tolist(), of.roadmap.ends.tolist(), strict=True):
+        for _ in range(9):
+            of.note(begin, end, passed=False)
+    assert (of.passed == 0.05).all()
+    ways = [np.array([0]), np.array([10])]
+    first = of.next_places(*ways).item()
+    assert of.next_places(*ways, missed=[((0, first),)]).item() != first
 
 
 def test_tries_between_places_that_are_no_neighbours_teach_nothing():
