@@ -176,7 +176,7 @@ def maze(
     *,
     steps: int,
     changes: Mapping[str, object] = FrozenMapping(),
-    graphs: int = 1300,
+    graphs: int = 1400,
 ) -> Study:
     """The study of a maze; seeds are `graphs` higher than those of the walkers.
 

@@ -199,9 +199,8 @@ class WayPointGraph:
     from a place that ask for the same are tried at once, and p is the product of two estimates:
     that the level below comes to where it is asked to, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
-    A miss may lead to where the way is longer than it was, such as to the bottom of a gap. As much
-    as it is longer, on average over the edge's misses, is added (1 - p) times: the way goes on from
-    there, and not over this edge again.
+    A miss may lead to where the way is longer than it was, such as to the bottom of a gap, or where
+    it is shorter: if it is longer on average over the edge's misses, then a miss costs as much.
     Searches that are `cautious` do not count on changes of the rest that have never come about.
     Tries that have just missed, which a search may be given, each take a share `doubt` off the p of
     what was tried, for this search alone.
@@ -363,7 +362,9 @@ class WayPointGraph:
             self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._worst)
             self._may_be_met[outcomes[met]] = True
         missed = alike[~met]
-        self._setbacks.add(missed, np.minimum(setback, self._tries_missed[missed] / self._worst))
+        # No more than the highest cost, or costs would grow without bounds.
+        highest = self._lowest_missed[missed] / self._worst
+        self._setbacks.add(missed, np.clip(setback, -highest, highest))
         self._searches.clear()
 
     def next_places(
@@ -439,9 +440,8 @@ class WayPointGraph:
         for begin, end in missed:
             tried = self._alike(begin, end)
             passed[tried] *= 1 - self._doubt
-        in_vain = (1 - passed) / passed * self._tries_missed
-        set_back = (1 - passed) * np.maximum(0.0, self._setbacks.values)
-        costs: FloatArray = self._try_costs + in_vain + set_back
+        try_missed = np.maximum(self._setbacks.values, self._lowest_missed)
+        costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
         return costs
 
     def _alike(self, begin: int, end: int) -> IntArray:
@@ -453,8 +453,8 @@ class WayPointGraph:
         return alike
 
     @property
-    def _tries_missed(self) -> FloatArray:
-        """[E] what a try that misses an edge costs."""
+    def _lowest_missed(self) -> FloatArray:
+        """[E] the lowest cost of a miss."""
         missed = self._try_costs if self._missed is None else self._missed
         return np.broadcast_to(missed, self._try_costs.shape)
 

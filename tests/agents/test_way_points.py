@@ -211,14 +211,14 @@ def test_misses_cost_the_setbacks_that_they_were_on_average():
     ways, one, other = graph(2, 1, missed=3.0), np.array([0]), np.array([1])
 
     def cost(p, setback):
-        return pytest.approx(1 + (1 - p) / p * 3.0 + (1 - p) * setback)
+        return pytest.approx(1 + (1 - p) / p * setback)
 
     ways.note(0, 1, passed=False, setback=8.0)
     assert ways.costs(one, other) == cost(0.5, 4.0), "p and setback have moved by half"
     ways.note(0, 1, passed=True, setback=8.0)
     assert ways.costs(one, other) == cost(0.75, 4.0)
     ways.note(0, 1, passed=False, setback=-20.0)
-    assert ways.costs(one, other) == cost(0.375, 0.0), "-8: the way is shorter after a miss"
+    assert ways.costs(one, other) == cost(0.375, 3.0), "-8: the way is shorter after a miss"
     ways.note(0, 1, passed=False, setback=20.0)
     assert ways.costs(one, other) == cost(0.1875, 6.0)
     for _ in range(60):
