@@ -18,6 +18,8 @@ Tries = tuple[tuple[int, int], ...]
 """Tries to get from one place to another."""
 _KEPT_SEARCHES = 512
 """Results of searches that are kept while nothing is learned."""
+_BELIEVED = 4
+"""Observations that the first estimate of an edge counts as: so many misses halve p."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +149,7 @@ class Roadmap:
 class _Averages:
     """Running averages, each of what was observed of one thing.
 
-    The value that one begins with counts as an observation. Every observation weighs as much as
+    The value that one begins with counts as four observations. Every observation weighs as much as
     each before it, but never less than `forgetting`: of many, the last 1 / forgetting count.
 
     Args:
@@ -166,7 +168,7 @@ class _Averages:
     ) -> None:
         """Add an observation to each of these averages, which stay above `lowest`."""
         if self._forgetting > 0:
-            weights = np.maximum(self._forgetting, 1 / (self.counts[indices] + 2))
+            weights = np.maximum(self._forgetting, 1 / (self.counts[indices] + 1 + _BELIEVED))
             moved = self.values[indices] + weights * (observed - self.values[indices])
             self.values[indices] = np.maximum(lowest, moved)
         self.counts[indices] += 1

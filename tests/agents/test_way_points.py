@@ -133,14 +133,15 @@ def test_all_ways_to_what_was_asked_for_are_doubted_together():
 
 
 def test_p_is_the_share_of_tries_that_pass_until_the_last_ones_count_more():
-    """The p that it begins with counts as a try; from 1 / (1 + 4) on a new try has a fifth."""
-    ways = graph(3, 1, forgetting=0.2)
+    """The p that it begins with counts as four tries; from 1 / (4 + 6) on a new try has a tenth."""
+    ways = graph(3, 1, forgetting=0.1)
     edge = ways.roadmap.edge(0, 1)
     seen = []
-    for passed in (False, True, False, False, False, True):
+    for passed in (False, True, False, False, False, True, False, False):
         ways.note(0, 1, passed=passed)
         seen.append(ways.passed[edge])
-    assert seen == pytest.approx([1 / 2, 2 / 3, 2 / 4, 2 / 5, 0.8 * 2 / 5, 0.2 + 0.64 * 2 / 5])
+    shares = [4 / 5, 5 / 6, 5 / 7, 5 / 8, 5 / 9, 6 / 10]
+    assert seen == pytest.approx([*shares, 0.9 * 0.6, 0.81 * 0.6])
 
 
 def test_with_many_tries_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
