@@ -316,16 +316,16 @@ class GraphAgent:
         self._decisions += len(rows)
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
-        setbacks = np.zeros(len(rows))
-        now = self.graph.roadmap.nearest(self._achieved(take(outcome.observation, in_vain)))
-        setbacks[in_vain] = self._setbacks(row_state, rows[in_vain], now)
-        self._note(row_state, rows, ends, passed, missed, setbacks)
+        now = np.full(len(rows), _NOWHERE)
+        achieved = self._achieved(take(outcome.observation, in_vain))
+        now[in_vain] = self.graph.roadmap.nearest(achieved)
+        self._note(row_state, rows, ends, passed, missed, now)
         self._visit(outcome.observation)
 
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
         ends = row_state.way_point[rows]
-        self._note(row_state, rows, ends, *_came_of(below), np.zeros(len(rows)))
+        self._note(row_state, rows, ends, *_came_of(below), np.full(len(rows), _NOWHERE))
 
     @property
     def proposes(self) -> bool:
@@ -533,32 +533,32 @@ class GraphAgent:
         ends: IntArray,
         passed: BoolArray,
         missed: BoolArray,
-        setbacks: FloatArray,
+        now: IntArray,
     ) -> None:
         """Learn from rows [R] that have passed to these ends [R], or missed their way-points.
 
-        Their ways are longer by `setbacks` [R] than they were.
+        Those that have missed go on from the places `now` [R]; -1 where that teaches nothing.
         """
         begins, way_points = row_state.place[rows], row_state.way_point[rows]
         known = (passed | missed) & (way_points != _NOWHERE) & row_state.is_as_asked[rows]
         known &= self._has_stood(row_state, begins, rows)
         known &= self._has_stood(row_state, way_points, rows)
+        targets = row_state.target[rows]
         for row in known.nonzero()[0]:
             self.graph.note(
                 int(begins[row]),
                 int(way_points[row]),
                 passed=bool(passed[row]),
                 came_to=int(ends[row]),
-                setback=float(setbacks[row]),
+                setback=self._setback(int(begins[row]), int(now[row]), int(targets[row])),
             )
 
-    def _setbacks(self, row_state: GraphRows, rows: IntArray, now: IntArray) -> FloatArray:
-        """Lengths by which the ways of rows are longer from these places than they were, [R]."""
-        targets = row_state.target[rows]
-        before, setbacks = self.graph.costs(row_state.place[rows], targets), np.zeros(len(rows))
-        known = np.isfinite(before)  # else nothing leads there any more
-        setbacks[known] = self.graph.costs(now, targets)[known] - before[known]
-        return setbacks
+    def _setback(self, begin: int, now: int, target: int) -> float:
+        """The length by which the way to a target is longer now than where a try began."""
+        if now == _NOWHERE:
+            return 0.0
+        before, after = self.graph.costs(np.array([begin, now]), np.array([target, target]))
+        return float(after - before) if np.isfinite(before) else 0.0  # nothing leads there any more
 
     def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
         """Return which places [R] agree with others in what way-points don't ask for."""

@@ -338,6 +338,22 @@ def test_visited_places_of_more_than_way_points_ask_for_are_refused():
         build(at(own=own), places=GridPlaces(spacing=(1.0, 0.5)))
 
 
+def test_rows_that_miss_at_once_teach_what_they_teach_one_after_another():
+    """The way of each is as long as the one before has left it."""
+    clock, learned = Clock(phase=Phase.TRAIN), []
+    for together in (True, False):
+        agent = build()
+        rows = agent.new_rows(2, 0)
+        agent.act(rows, request([[0.5, 0.5]] * 2, [[3.5, 3.5]] * 2), clock)
+        both = outcome([End.HORIZON] * 2, [[1.4, 0.5], [0.5, 3.5]])
+        for each in [np.arange(2)] if together else [np.array([0]), np.array([1])]:
+            seen = {"x": both.observation["x"][each]}
+            ended = replace(both, rows=each, observation=seen, below=both.below[each])
+            agent.observe(rows, ended, clock)
+        learned.append(agent.state_dict())
+    assert_same_state(*learned)
+
+
 def test_tries_that_begin_without_what_way_points_ask_for_besides_teach_nothing():
     pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 0.5), key="x")
     agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), besides=(1.0,))
