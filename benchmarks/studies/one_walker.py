@@ -45,9 +45,15 @@ PPO = Walkers(
     study="u12_longer",
     folder="graph_ant_maze_u12_longer",
     seeds=(130, 131, 132),
-    changes=FrozenMapping({"levels.0.agent.forgetting": 0.05, "levels.1.horizon": 60}),
+    changes=FrozenMapping(
+        {
+            "levels.0.agent.forgetting": 0.05,
+            "levels.0.agent.setbacks": True,
+            "levels.1.horizon": 60,
+        }
+    ),
 )
-"""They walk as well as they ever will, so that their graphs need not forget quickly."""
+"""They walk as well as they ever will: their graphs need not forget quickly, and heed setbacks."""
 TD3 = Walkers(
     name="one_walker",
     preset="AntMaze_Graph_TD3",

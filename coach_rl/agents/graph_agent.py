@@ -66,6 +66,9 @@ class GraphAgentParameters:
     doubt: Annotated[float, Interval(ge=0, lt=1)] = 0.5
     """Share of an edge's probability that each miss takes off in the plans of the row that missed
     it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
+    setbacks: bool = False
+    """Whether a miss costs as much as the way is longer from where it ended. For levels below that
+    can do their part: one that still learns to walk is set back anywhere but in front of walls."""
     besides: tuple[float, ...] = ()
     """Values that way-points ask of the last elements of the goals of the level below, which places
     don't have. Where places have more elements than the others, way-points ask for the first; one
@@ -555,7 +558,7 @@ class GraphAgent:
 
     def _setback(self, begin: int, now: int, target: int) -> float:
         """The length by which the way to a target is longer now than where a try began."""
-        if now == _NOWHERE:
+        if now == _NOWHERE or not self._params.setbacks:
             return 0.0
         before, after = self.graph.costs(np.array([begin, now]), np.array([target, target]))
         return float(after - before) if np.isfinite(before) else 0.0  # nothing leads there any more

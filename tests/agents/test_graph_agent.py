@@ -342,7 +342,7 @@ def test_rows_that_miss_at_once_teach_what_they_teach_one_after_another():
     """The way of each is as long as the one before has left it."""
     clock, learned = Clock(phase=Phase.TRAIN), []
     for together in (True, False):
-        agent = build()
+        agent = build(setbacks=True)
         rows = agent.new_rows(2, 0)
         agent.act(rows, request([[0.5, 0.5]] * 2, [[3.5, 3.5]] * 2), clock)
         both = outcome([End.HORIZON] * 2, [[1.4, 0.5], [0.5, 3.5]])
@@ -385,7 +385,7 @@ def test_edges_learn_from_what_the_level_below_reports():
 @pytest.mark.parametrize("landed", [(0.5, 0.5), (0.5, 3.5)])
 def test_a_miss_costs_as_much_as_the_way_has_grown(landed):
     """The way out of the far corner, where it may land, has proved impassable."""
-    agent, clock = build(), Clock(phase=Phase.TRAIN)
+    agent, clock = build(setbacks=True), Clock(phase=Phase.TRAIN)
     rows, grid = agent.new_rows(1, 0), agent.graph.roadmap
     corner = int(grid.nearest(np.array([[0.5, 3.5]]))[0])
     for end in grid.ends[grid.edges_from(corner)]:

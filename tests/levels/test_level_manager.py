@@ -81,6 +81,7 @@ PLANNERS = st.builds(
     places=st.just(GridPlaces(spacing=2.0)),
     costs=st.sampled_from([EdgeLengths(), EdgeLengths(missed=5.0)]),
     forgetting=st.sampled_from([0.2, 0.7]),
+    setbacks=st.booleans(),
     exploring=st.sampled_from([0.0, 0.5]),
 )
 """Agents that plan; among few places, so that they are often where they have been."""
