@@ -67,7 +67,7 @@ class GraphAgentParameters:
     """Share of an edge's probability that each miss takes off in the plans of the row that missed
     it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
     setbacks: bool = False
-    """Whether a miss costs as much as the way is longer from where it ended. For levels below that
+    """True if a miss costs as much as the way is longer from where it ended. For levels below that
     can do their part: one that still learns to walk is set back anywhere but in front of walls."""
     besides: tuple[float, ...] = ()
     """Values that way-points ask of the last elements of the goals of the level below, which places
