@@ -115,12 +115,12 @@ def fall() -> Study:
 
 def push_stochastic() -> Study:
     """HESS's Ant Push: a weaker ant that acts half as often, half the width, and noise."""
-    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=200_000, changes=LEARNS)
+    return maze(PPO, "ant_push_stochastic", HLPS, 0.91, steps=400_000, changes=LEARNS)
 
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=200_000, changes=LEARNS)
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=500_000, changes=LEARNS)
 
 
 def four_rooms() -> Study:
@@ -182,7 +182,7 @@ def maze(
     *,
     steps: int,
     changes: Mapping[str, object] = FrozenMapping(),
-    graphs: int = 1500,
+    graphs: int = 1700,
 ) -> Study:
     """The study of a maze; seeds are `graphs` higher than those of the walkers.
 

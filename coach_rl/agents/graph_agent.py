@@ -557,10 +557,14 @@ class GraphAgent:
             )
 
     def _setback(self, begin: int, now: int, target: int) -> float:
-        """The length by which the way to a target is longer now than where a try began."""
+        """The length by which the way to a target is longer now than where a try began.
+
+        No way leads out of a gap that nobody has ever come out of.
+        """
         if now == _NOWHERE or not self._params.setbacks:
             return 0.0
-        before, after = self.graph.costs(np.array([begin, now]), np.array([target, target]))
+        places, targets = np.array([begin, now]), np.array([target, target])
+        before, after = self.graph.costs(places, targets, cautious=True)
         return float(after - before) if np.isfinite(before) else 0.0  # nothing leads there any more
 
     def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:

@@ -383,7 +383,7 @@ class WayPointGraph:
             places: [R].
             targets: [R].
             missed: For each of the R the tries that have just missed; None: none.
-            cautious: Whether not to count on changes that have never come about.
+            cautious: True not to count on changes that have never come about.
         """
         found = [
             self._search((target,), cautious, () if missed is None else missed[i])[1][place]
@@ -407,10 +407,16 @@ class WayPointGraph:
         nearest: IntArray = ends[costs.argsort(kind="stable")]
         return nearest
 
-    def costs(self, places: IntArray, targets: IntArray) -> FloatArray:
-        """The expected length of the way, tries in vain included, [R]."""
+    def costs(self, places: IntArray, targets: IntArray, *, cautious: bool = False) -> FloatArray:
+        """The expected length of the way, tries in vain included, [R].
+
+        Args:
+            places: Where ways begin, [R].
+            targets: Where they lead, [R].
+            cautious: True not to count on changes that have never come about.
+        """
         found = [
-            self._search((target,))[0][place]
+            self._search((target,), cautious)[0][place]
             for place, target in zip(places, targets.tolist(), strict=True)
         ]
         return np.array(found, np.float64)

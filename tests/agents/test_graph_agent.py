@@ -401,6 +401,25 @@ def test_a_miss_costs_as_much_as_the_way_has_grown(landed):
     assert (agent.graph.costs(*ways) == pytest.approx(1.25)) == returns
 
 
+@pytest.mark.parametrize("climbed", [True, False])
+def test_a_miss_into_a_gap_costs_a_hopeless_way_until_somebody_has_climbed_out(climbed):
+    own = replace(PLACES, low=(0.0, 0.0, 0.0), high=(4.0, 1.0, 2.0), threshold=(0.3,) * 3)
+    floor = replace(PLACES, elements=(0, 1))
+    agent = build(at(own=own, sub_goal=floor), setbacks=True)
+    rows, graph, clock = agent.new_rows(1, 0), agent.graph, Clock(phase=Phase.TRAIN)
+    place = graph.roadmap.nearest
+    begin, over, gap, up = place(
+        np.array([(0.5, 0.5, 1.5), (1.5, 0.5, 1.5), (1.5, 0.5, 0.5), (2.5, 0.5, 1.5)])
+    )
+    if climbed:
+        graph.note(int(gap), int(up), passed=True)
+    agent.act(rows, request([(0.5, 0.5, 1.5)], [(3.5, 0.5, 1.5)]), clock)
+    assert (rows.place, rows.way_point) == (begin, over)
+    agent.observe(rows, outcome([End.HORIZON], [(1.1, 0.5, 0.5)]), clock)
+    way = graph.costs(np.array([begin]), np.array([over]), cautious=True)
+    assert way == pytest.approx(1.25 if climbed else 1 + 0.25 * 0.2 / 0.02)
+
+
 def test_rows_that_explore_head_for_places_that_were_seldom_visited():
     agent, clock = build(exploring=1.0), Clock(phase=Phase.TRAIN)
     rows = agent.new_rows(3, 0)
