@@ -119,8 +119,8 @@ class GraphPanel(GoalPanel):
 
     @property
     def has_block(self) -> bool:
-        """True if a block slides about on the floor, so that ways open and close."""
-        return self.level.startswith("ant_push")
+        """True if a block is pushed about, so that ways open and close."""
+        return self.level.startswith(("ant_push", "ant_fall"))
 
     @property
     def hidden(self) -> tuple[str, ...]:

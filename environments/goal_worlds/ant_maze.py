@@ -210,12 +210,13 @@ class MazeOfAnAnt(AntTask):
 
     @property
     def conditions(self) -> GoalSpace | None:
-        """The places of blocks, along the axes of the floor that they slide along, if observed.
+        """Where blocks are along the axes that they slide along, if observed; heights if they fall.
 
         What counts is whether a block was moved, by more than the threshold, and which way: it fits
         between walls so closely that one pushed askew can't be pushed where it opens a way.
         """
-        axes = ["xy".index(axis) for axis in self.block_moves if axis in "xy"]
+        moves = "z" if "z" in self.block_moves else self.block_moves
+        axes = ["xyz".index(axis) for axis in moves]
         cells = self.map.cells(_BLOCK)
         if not (self.observe_block and cells and axes):
             return None

@@ -434,8 +434,8 @@ def test_where_blocks_are_decides_which_ways_are_open():
     assert blocks.achieved(batch.recv().observation)[0] == pytest.approx([7.0, 8.0], abs=0.1)
     batch.close()
     falls = AntFall(observe_block=True).conditions
-    assert falls.elements == (30,), "not how deep"
-    assert (*falls.low, *falls.high) == pytest.approx((7.85, 8.15))
+    assert falls.elements == (31,), "whether it fell"
+    assert (*falls.low, *falls.high) == pytest.approx((5.85, 6.15))
     assert AntPush().conditions is None, "what is not observed"
     assert AntMaze(observe_block=True).conditions is None
 

@@ -337,8 +337,8 @@ def test_ant_mazes_hiro_measures_as_its_authors_do():
     ("level", "layers"),
     [
         ("ant_double_key_chest", 3),  # none, one or two keys
-        ("ant_push_stochastic", 9),  # the cells that the block may lie in
-        ("ant_fall", 3),  # heights
+        ("ant_push_stochastic", 9),  # the block: unmoved, or moved either way along two axes
+        ("ant_fall", 9),  # three heights, and the block: unmoved, fallen or lifted
     ],
 )
 def test_a_walker_of_one_maze_can_be_loaded_in_others(level, layers):
