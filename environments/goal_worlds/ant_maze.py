@@ -210,7 +210,7 @@ class MazeOfAnAnt(AntTask):
 
     @property
     def conditions(self) -> GoalSpace | None:
-        """Where blocks are along the axes that they slide along, if observed; heights if they fall.
+        """The places of blocks along the floor, or their heights if they fall; if observed.
 
         What counts is whether a block was moved, by more than the threshold, and which way: it fits
         between walls so closely that one pushed askew can't be pushed where it opens a way.
