@@ -120,7 +120,7 @@ def push_stochastic() -> Study:
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=LEARNS)
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=LEARNS, graphs=1900)
 
 
 def four_rooms() -> Study:
