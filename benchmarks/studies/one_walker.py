@@ -45,15 +45,8 @@ PPO = Walkers(
     study="u12_longer",
     folder="graph_ant_maze_u12_longer",
     seeds=(130, 131, 132),
-    changes=FrozenMapping(
-        {
-            "levels.0.agent.forgetting": 0.05,
-            "levels.0.agent.setbacks": True,
-            "levels.1.horizon": 60,
-        }
-    ),
+    changes=FrozenMapping({"levels.1.horizon": 60}),
 )
-"""They walk as well as they ever will: their graphs need not forget quickly, and heed setbacks."""
 TD3 = Walkers(
     name="one_walker",
     preset="AntMaze_Graph_TD3",
@@ -67,9 +60,17 @@ TD3 = Walkers(
         }
     ),
 )
-KEYS = FrozenMapping({"levels.0.agent.exploring": 0.05})
+KEYS = FrozenMapping({"levels.0.agent.exploring": 0.05, "levels.0.agent.forgetting": 0.4})
+"""Walls must be learned once more with each key, for which averages take too long."""
+BLOCKS = FrozenMapping({"levels.0.agent.forgetting": 0.05, "levels.0.agent.setbacks": True})
+"""There are few walls, and a false step costs the episode."""
 LEARNS = FrozenMapping(
-    {"levels.1.frozen": False, "levels.1.horizon": 50, "evaluation_interval": 100_000}
+    {
+        **BLOCKS,
+        "levels.1.frozen": False,
+        "levels.1.horizon": 50,
+        "evaluation_interval": 100_000,
+    }
 )
 """The walker goes on learning, with the preset's own time for a way-point: a step lasts twice as
 long in HESS's worlds as elsewhere."""
@@ -90,7 +91,7 @@ def complex_maze() -> Study:
 
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    return maze(PPO, "ant_key_chest", steps=400_000, changes=KEYS)
+    return maze(PPO, "ant_key_chest", steps=400_000, changes=KEYS, graphs=2000)
 
 
 def double_key_chest() -> Study:
@@ -105,12 +106,12 @@ def hiro() -> Study:
 
 def push() -> Study:
     """HIRO's block that must be pushed aside from its left, and closes the way otherwise."""
-    return maze(PPO, "ant_push", HIRO, 0.92, steps=400_000)
+    return maze(PPO, "ant_push", HIRO, 0.92, steps=400_000, changes=BLOCKS)
 
 
 def fall() -> Study:
     """HIRO's gap that only a block fills, which the ant must push into it."""
-    return maze(PPO, "ant_fall", HIRO, 0.66, steps=400_000)
+    return maze(PPO, "ant_fall", HIRO, 0.66, steps=400_000, changes=BLOCKS)
 
 
 def push_stochastic() -> Study:
@@ -170,8 +171,7 @@ def td3_fall() -> Study:
 
 def td3_key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    quickly = {**KEYS, "levels.0.agent.forgetting": 0.4}
-    return maze(TD3, "ant_key_chest", steps=600_000, changes=quickly)
+    return maze(TD3, "ant_key_chest", steps=600_000, changes=KEYS)
 
 
 def maze(
