@@ -37,8 +37,8 @@ _NOISE = 0.1
 _FIRM, _SOFT = (0.995, 0.995, 0.01), (0.8, 0.8, 0.01)
 """Impedance of contacts, with a block that moves and without."""
 _MOVED = 0.05
-"""Distance from its start at which a block counts as moved, in metres: of an ant that brushes past
-the one of Ant Push, which then jams between the walls."""
+"""Distance from its start at which a block counts as moved, in metres. An ant that brushes past the
+block of Ant Push drags it farther, and it jams between the walls."""
 _DEPTH_COLOR, _BLOCK_COLOR = (0.3, 0.25, 0.22, 1), (0.75, 0.25, 0.2, 1)
 _REACH = (10.0, 10.0, 0.5, 1.0, 1.0, 1.0, 1.0, *(0.5, 0.3) * 4)
 """Largest relative sub-goals of HIRO's upper level, by element of the observation."""
