@@ -57,6 +57,8 @@ PUBLISHED = {
 """DHRL's success rates and environment steps (Lee et al. 2022), by world."""
 UPRIGHT = 1.0
 """Upward part of the ant's own axis at a way-point."""
+STANCE = 1.0
+"""Legs that point between the axes, at a way-point that asks for a stance."""
 _SECONDS = 10.0
 """Time for a way-point."""
 
@@ -71,6 +73,7 @@ class GraphPanel(GoalPanel):
         "ant_reacher",
         "ant_four_rooms",
         "ant_maze_bottleneck",
+        "ant_gaps",
         "ant_maze_s",
         "ant_maze_w",
         "ant_maze_pi",
@@ -101,6 +104,9 @@ class GraphPanel(GoalPanel):
     """Metres that a way-point missed costs: what an ant walks in that time."""
     horizon: int | None = None
     """Environment steps to a way-point, at most; None: 10 seconds."""
+    stance: bool = False
+    """True to ask for legs that point between the axes at way-points, for narrow gaps; only where
+    ants can show their pose."""
     exploring: float = 0.2
     """Fraction of episodes that head for a rarely visited place instead of the goal."""
     learning_rate: float = 3e-4
@@ -224,7 +230,12 @@ def _experiment(
     panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
 ) -> GraphManager:
     """The graph above a walker that is paid for its way-points so."""
-    shown = {"shows_pose": panel.has_poses, "observe_block": panel.has_block}
+    stances = panel.has_poses and panel.stance
+    shown = {
+        "shows_pose": panel.has_poses,
+        "shows_stance": stances,
+        "observe_block": panel.has_block,
+    }
     shown = {key: True for key, is_shown in shown.items() if is_shown}  # not all worlds can
     world = panel.world(**shown)
     way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
@@ -240,7 +251,7 @@ def _experiment(
         places=GridPlaces(spacing=tuple(spacing)),
         costs=EdgeLengths(missed=panel.missed),
         exploring=panel.exploring,
-        besides=(UPRIGHT,) if panel.has_poses else (),
+        besides=((UPRIGHT, STANCE) if stances else (UPRIGHT,)) if panel.has_poses else (),
         conditions=conditions,
     )
     return HRLGraphManager(

@@ -121,7 +121,8 @@ def push_stochastic() -> Study:
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=LEARNS, graphs=1900)
+    changes = {**LEARNS, "spacing": 1.0}  # stops in front of the gap, and not within it
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=changes, graphs=2200)
 
 
 def four_rooms() -> Study:

@@ -202,7 +202,8 @@ class WayPointGraph:
     that the level below comes to where it is asked to, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
     A miss may lead to where the way is longer than it was, such as to the bottom of a gap, or where
-    it is shorter: if it is longer on average over the edge's misses, then a miss costs as much.
+    it is shorter: if it is longer on average over the edge's misses, then a miss costs as much;
+    until it is missed, over those of all edges that begin where it does.
     Searches that are `cautious` do not count on changes of the rest that have never come about.
     Tries that have just missed, which a search may be given, each take a share `doubt` off the p of
     what was tried, for this search alone.
@@ -254,6 +255,8 @@ class WayPointGraph:
         self._outcome_met = _Averages(np.ones(outcomes), forgetting)
         self._setbacks = _Averages(np.zeros(edges), forgetting)
         """[E] the length by which a miss makes the way longer."""
+        self._place_setbacks = _Averages(np.zeros(len(roadmap.places)), forgetting)
+        """[M] the same of all edges that begin at a place."""
         self._may_be_met = np.zeros(outcomes, np.bool_)
         """False for changes of the rest that have never come about."""
         self._may_be_met[self._outcomes[stays]] = True
@@ -317,6 +320,7 @@ class WayPointGraph:
         self._edge_passed.change(np.ones(len(keys)), here, there)
         self._setbacks.change(np.zeros(len(keys)), here, there)
         stay: IntArray = np.setdiff1d(np.arange(len(old.places)), changed)
+        self._place_setbacks.change(np.zeros(count), stay, stay)
         self._group_passed.change(np.ones(count), stay, stay)
         self.roadmap, self._groups = roadmap, roadmap.ends
         self._searches.clear()
@@ -363,11 +367,20 @@ class WayPointGraph:
             outcomes = self._outcomes[alike]
             self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._worst)
             self._may_be_met[outcomes[met]] = True
-        missed = alike[~met]
-        # No more than the highest cost, or costs would grow without bounds.
-        highest = self._lowest_missed[missed] / self._worst
-        self._setbacks.add(missed, np.clip(setback, -highest, highest))
+        if not all(met):
+            self._note_setback(alike[~met], setback)
         self._searches.clear()
+
+    def _note_setback(self, edges: IntArray, setback: float) -> None:
+        """Learn what it cost to miss these edges, which begin at the same place."""
+        place = self.roadmap.begins[edges[:1]]
+        first = edges[self._setbacks.counts[edges] == 0]
+        self._setbacks.values[first] = self._place_setbacks.values[place]
+        # No more than the highest cost, or costs would grow without bounds.
+        highest = self._lowest_missed[edges] / self._worst
+        setbacks = np.clip(setback, -highest, highest)
+        self._setbacks.add(edges, setbacks)
+        self._place_setbacks.add(place, setbacks[:1])
 
     def next_places(
         self,
@@ -429,6 +442,7 @@ class WayPointGraph:
             "group_passed": self._group_passed.state_dict(),
             "outcome_met": self._outcome_met.state_dict(),
             "setbacks": self._setbacks.state_dict(),
+            "place_setbacks": self._place_setbacks.state_dict(),
             "may_be_met": self._may_be_met.copy(),
         }
 
@@ -439,6 +453,7 @@ class WayPointGraph:
         self._group_passed.load_state_dict(state["group_passed"])
         self._outcome_met.load_state_dict(state["outcome_met"])
         self._setbacks.load_state_dict(state["setbacks"])
+        self._place_setbacks.load_state_dict(state["place_setbacks"])
         self._may_be_met[:] = state["may_be_met"]
         self._searches.clear()
 
@@ -448,7 +463,12 @@ class WayPointGraph:
         for begin, end in missed:
             tried = self._alike(begin, end)
             passed[tried] *= 1 - self._doubt
-        try_missed = np.maximum(self._setbacks.values, self._lowest_missed)
+        setbacks = np.where(
+            self._setbacks.counts > 0,
+            self._setbacks.values,
+            self._place_setbacks.values[self.roadmap.begins],
+        )
+        try_missed = np.maximum(setbacks, self._lowest_missed)
         costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
         return costs
 

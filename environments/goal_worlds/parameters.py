@@ -17,6 +17,7 @@ from coach_rl.environments.goal_worlds.ant_key_chest import AntDoubleKeyChest, A
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
 from coach_rl.environments.goal_worlds.ant_sparse_maze import (
+    AntGaps,
     AntMazeBottleneck,
     AntMazeComplex,
     AntMazePi,
@@ -59,6 +60,7 @@ GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "ant_fall_stochastic": AntFallStochastic,
     "ant_four_rooms": AntFourRooms,
     "ant_four_rooms_sparse": AntFourRoomsSparse,
+    "ant_gaps": AntGaps,
     "ant_key_chest": AntKeyChest,
     "ant_maze": AntMaze,
     "ant_maze_bottleneck": AntMazeBottleneck,

@@ -227,6 +227,22 @@ def test_misses_cost_the_setbacks_that_they_were_on_average():
     assert ways.costs(one, other) == cost(0.05, 3.0 / 0.05), "as an edge that can't be passed"
 
 
+def test_until_an_edge_is_missed_a_miss_costs_what_misses_from_the_same_place_did():
+    ways = graph(3, 1)
+    one, other, back = (np.array([place]) for place in (1, 2, 0))
+    ways.note(1, 0, passed=False, setback=8.0)
+    ways.note(1, 2, passed=False, setback=8.0)
+    assert ways.costs(one, other).tolist() == [1 + 6], "moved from 4, that of the place"
+    assert ways.costs(one, back).tolist() == [1 + 4]
+    ways.note(2, 1, passed=False)
+    assert ways.costs(other, one).tolist() == [1 + 1], "a miss that began elsewhere"
+    ways = graph(2, 2)
+    ways.note(0, 1, passed=False, setback=100.0)
+    ways.note(3, 2, passed=False)
+    detour = 2**0.5 + 2  # by way of 3; straight ahead, untried, would cost 1 + 50
+    assert ways.costs(np.array([0]), np.array([2])) == pytest.approx(detour)
+
+
 def test_what_has_just_missed_is_doubted_even_where_nothing_is_passed():
     """Else a row would run at a wall until its episode ends."""
     of = graph(doubt=0.5)
