@@ -50,6 +50,12 @@ def u12_longer() -> Study:
     return replace(study, name=f"{study.name}_longer", seeds=(130, 131, 132))
 
 
+def stance() -> Study:
+    """A U of 12 m by 12 m, legs between the axes; one_walker.py lets its walkers practise gaps."""
+    study = maze("ant_maze_u12", DHRL, 0.951, changes={"stance": True})
+    return replace(study, name=f"{study.name}_stance", seeds=(150, 151, 152))
+
+
 def td3_u12() -> Study:
     """A U of 12 m by 12 m, with TD3 below; one_walker.py takes its walkers elsewhere."""
     return td3("ant_maze_u12", 0.951, seeds=(100, 101, 102))

@@ -30,7 +30,7 @@ class Walkers:
     preset: str
     """The preset that they were trained with."""
     study: str
-    """The study that they were trained in: a function of ant_mazes.py."""
+    """The study that they were trained in: a file here, and its function."""
     folder: str
     """The folder of its runs, in experiments."""
     seeds: tuple[int, ...]
@@ -42,7 +42,7 @@ class Walkers:
 PPO = Walkers(
     name="one_ppo_walker",
     preset="AntMaze_Graph",
-    study="u12_longer",
+    study="ant_mazes.py:u12_longer",
     folder="graph_ant_maze_u12_longer",
     seeds=(130, 131, 132),
     changes=FrozenMapping({"levels.1.horizon": 60}),
@@ -50,7 +50,7 @@ PPO = Walkers(
 TD3 = Walkers(
     name="one_walker",
     preset="AntMaze_Graph_TD3",
-    study="td3_u12",
+    study="ant_mazes.py:td3_u12",
     folder="graph_td3_ant_maze_u12",
     seeds=(100, 101, 102),
     changes=FrozenMapping(
@@ -59,6 +59,24 @@ TD3 = Walkers(
             "levels.1.horizon": 50,
         }
     ),
+)
+NARROW = FrozenMapping({"stance": True, "levels.1.horizon": 60})
+"""Legs between the axes: nothing else fits through the gap of the bottleneck."""
+STANCE = Walkers(
+    name="narrow_walker",
+    preset="AntMaze_Graph",
+    study="ant_mazes.py:stance",
+    folder="graph_ant_maze_u12_stance",
+    seeds=(150, 151, 152),
+    changes=NARROW,
+)
+GAP = Walkers(
+    name="gap_walker",
+    preset="AntMaze_Graph",
+    study="one_walker.py:gap",
+    folder="narrow_walker_ant_maze_gap",
+    seeds=(1950, 1951, 1952),
+    changes=NARROW,
 )
 KEYS = FrozenMapping({"levels.0.agent.exploring": 0.05, "levels.0.agent.forgetting": 0.4})
 """Walls must be learned once more with each key, for which averages take too long."""
@@ -121,8 +139,12 @@ def push_stochastic() -> Study:
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    changes = {**LEARNS, "spacing": 1.0}  # stops in front of the gap, and not within it
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=changes, graphs=2200)
+    changes = {
+        **LEARNS,
+        "spacing": 1.0,  # stops in front of the gap, and not within it
+        "levels.0.agent.forgetting": 0.02,
+    }
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=changes, graphs=2300)
 
 
 def four_rooms() -> Study:
@@ -143,6 +165,22 @@ def s() -> Study:
 def pi() -> Study:
     """BEAG's Pi."""
     return maze(PPO, "ant_maze_pi", steps=400_000)
+
+
+def gap() -> Study:
+    """A small bottleneck, where walkers practise."""
+    changes: dict[str, object] = {
+        "levels.1.frozen": False,
+        "spacing": 4 / 3,  # a place within the gap
+        "evaluation_interval": 100_000,
+    }
+    return maze(STANCE, "ant_maze_gap", steps=500_000, changes=changes)
+
+
+def bottleneck() -> Study:
+    """A U of 24 m by 24 m with a gap of 1.6 m, for walkers that have practised."""
+    changes = {"spacing": 1.6}  # a place within the gap
+    return maze(GAP, "ant_maze_bottleneck", DHRL, 0.387, steps=400_000, changes=changes)
 
 
 def td3_u24() -> Study:
@@ -231,6 +269,6 @@ def run_of(walkers: Walkers, seed: int) -> Path:
     if not runs:
         raise ConfigurationError(
             f"{home} has no walker of seed {seed}; train it with "
-            f"`coach study run benchmarks/studies/ant_mazes.py:{walkers.study}`"
+            f"`coach study run benchmarks/studies/{walkers.study}`"
         )
     return runs[-1]

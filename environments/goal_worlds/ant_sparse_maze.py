@@ -158,10 +158,10 @@ class AntMazeBottleneck(SparseAntMaze):
 
 
 @parameter_class
-class AntGaps(AntMazeBottleneck):
-    """A U of 12 m by 12 m with three gaps like the bottleneck's, of no paper: for practice.
+class AntMazeGap(AntMazeBottleneck):
+    """A U of 12 m by 12 m with a gap like the bottleneck's, of no paper: for practice.
 
-    In the bottleneck an ant walks 23 m before its first try to pass.
+    In the bottleneck an ant walks 23 m before its first try to pass, here 10 m.
     """
 
     cell_size: Positive[float] = 4.0
@@ -171,12 +171,8 @@ class AntGaps(AntMazeBottleneck):
     goal_radius: Positive[float] = 2.5
     """Distance at which the goal is reached, in metres."""
     more_walls: tuple[tuple[float, float, float, float], ...] = (
-        (4.0, -1.4, 2.0, 1.2),
-        (4.0, 1.4, 2.0, 1.2),
         (6.6, 4.0, 1.2, 2.0),
         (9.4, 4.0, 1.2, 2.0),
-        (4.0, 6.6, 2.0, 1.2),
-        (4.0, 9.4, 2.0, 1.2),
     )
     """Walls that are no whole cells: x and y of the middle, extent along x and y, in metres."""
 
