@@ -73,7 +73,7 @@ class GraphPanel(GoalPanel):
         "ant_reacher",
         "ant_four_rooms",
         "ant_maze_bottleneck",
-        "ant_maze_gap",
+        "ant_gaps",
         "ant_maze_s",
         "ant_maze_w",
         "ant_maze_pi",

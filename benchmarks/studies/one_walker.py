@@ -60,23 +60,13 @@ TD3 = Walkers(
         }
     ),
 )
-NARROW = FrozenMapping({"stance": True, "levels.1.horizon": 60})
-"""Legs between the axes: nothing else fits through the gap of the bottleneck."""
-STANCE = Walkers(
+NARROW = Walkers(
     name="narrow_walker",
     preset="AntMaze_Graph",
-    study="ant_mazes.py:stance",
-    folder="graph_ant_maze_u12_stance",
+    study="ant_mazes.py:gaps",
+    folder="graph_ant_gaps",
     seeds=(150, 151, 152),
-    changes=NARROW,
-)
-GAP = Walkers(
-    name="gap_walker",
-    preset="AntMaze_Graph",
-    study="one_walker.py:gap",
-    folder="narrow_walker_ant_maze_gap",
-    seeds=(1950, 1951, 1952),
-    changes=NARROW,
+    changes=FrozenMapping({"stance": True, "levels.1.horizon": 60}),
 )
 KEYS = FrozenMapping({"levels.0.agent.exploring": 0.05, "levels.0.agent.forgetting": 0.4})
 """Walls must be learned once more with each key, for which averages take too long."""
@@ -167,20 +157,14 @@ def pi() -> Study:
     return maze(PPO, "ant_maze_pi", steps=400_000)
 
 
-def gap() -> Study:
-    """A small bottleneck, where walkers practise."""
-    changes: dict[str, object] = {
-        "levels.1.frozen": False,
-        "spacing": 4 / 3,  # a place within the gap
-        "evaluation_interval": 100_000,
-    }
-    return maze(STANCE, "ant_maze_gap", steps=500_000, changes=changes)
-
-
 def bottleneck() -> Study:
     """A U of 24 m by 24 m with a gap of 1.6 m, for walkers that have practised."""
-    changes = {"spacing": 1.6}  # a place within the gap
-    return maze(GAP, "ant_maze_bottleneck", DHRL, 0.387, steps=400_000, changes=changes)
+    changes: dict[str, object] = {
+        "levels.1.frozen": False,
+        "spacing": 1.6,  # a place within the gap
+        "evaluation_interval": 100_000,
+    }
+    return maze(NARROW, "ant_maze_bottleneck", DHRL, 0.387, steps=700_000, changes=changes)
 
 
 def td3_u24() -> Study:

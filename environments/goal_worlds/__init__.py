@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
     from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
     from coach_rl.environments.goal_worlds.ant_sparse_maze import (
+        AntGaps,
         AntMazeBottleneck,
         AntMazeComplex,
-        AntMazeGap,
         AntMazePi,
         AntMazeS,
         AntMazeU12,
@@ -71,8 +71,8 @@ else:
 
 __all__ = [
     "ANT_OBSERVED", "GOAL_WORLDS", "AngleGoalPendulum", "AntDoubleKeyChest", "AntFall",
-    "AntFallSparse", "AntFallStochastic", "AntFourRooms", "AntFourRoomsSparse", "AntKeyChest",
-    "AntMaze", "AntMazeBottleneck", "AntMazeComplex", "AntMazeGap", "AntMazePi", "AntMazeS",
+    "AntFallSparse", "AntFallStochastic", "AntFourRooms", "AntFourRoomsSparse", "AntGaps",
+    "AntKeyChest", "AntMaze", "AntMazeBottleneck", "AntMazeComplex", "AntMazePi", "AntMazeS",
     "AntMazeU12", "AntMazeU24", "AntMazeW", "AntPush", "AntPushSparse", "AntPushStochastic",
     "AntReacher", "GoalPendulum", "GoalTask", "GoalWorldEnv", "GoalWorldParameters", "MazeMap",
     "OGBenchAntMazeGiant", "OGBenchAntMazeLarge", "OGBenchAntMazeMedium", "OGBenchPointMaze",

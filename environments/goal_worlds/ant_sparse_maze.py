@@ -19,6 +19,7 @@ from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.ant_maze import MazeOfAnAnt
 from coach_rl.environments.goal_worlds.maze_map import (
     ANT_COMPLEX,
+    ANT_CORRIDOR,
     ANT_PI,
     ANT_S,
     ANT_U,
@@ -158,21 +159,23 @@ class AntMazeBottleneck(SparseAntMaze):
 
 
 @parameter_class
-class AntMazeGap(AntMazeBottleneck):
-    """A U of 12 m by 12 m with a gap like the bottleneck's, of no paper: for practice.
+class AntGaps(AntMazeBottleneck):
+    """A corridor with three gaps like the bottleneck's, of no paper: for practice.
 
-    In the bottleneck an ant walks 23 m before its first try to pass, here 10 m.
+    In the bottleneck an ant walks 23 m before its first try to pass, here 2.5 m, and nothing tempts
+    it to try walls.
     """
 
+    maze: tuple[str, ...] = ANT_CORRIDOR
+    """Rows of the map, see `MazeMap`."""
     cell_size: Positive[float] = 4.0
     """Side of a cell, in metres."""
     block_height: Positive[float] = 2.0
     """Height of walls and blocks, and depth of gaps, in metres."""
     goal_radius: Positive[float] = 2.5
     """Distance at which the goal is reached, in metres."""
-    more_walls: tuple[tuple[float, float, float, float], ...] = (
-        (6.6, 4.0, 1.2, 2.0),
-        (9.4, 4.0, 1.2, 2.0),
+    more_walls: tuple[tuple[float, float, float, float], ...] = tuple(
+        (side, ahead, 1.2, 2.0) for ahead in (3.5, 8.5, 13.5) for side in (-1.4, 1.4)
     )
     """Walls that are no whole cells: x and y of the middle, extent along x and y, in metres."""
 

@@ -85,6 +85,17 @@ ANT_U = (
     "#####",
 )
 """The U of DHRL (Lee et al. 2022), 12 or 24 m wide; its goal of evaluations is `G`."""
+ANT_CORRIDOR = (
+    "###",
+    "#G#",
+    "#.#",
+    "#.#",
+    "#.#",
+    "#.#",
+    "#S#",
+    "###",
+)
+"""Straight ahead."""
 ANT_S = (
     "#######",
     "#....G#",

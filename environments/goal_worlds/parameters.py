@@ -17,9 +17,9 @@ from coach_rl.environments.goal_worlds.ant_key_chest import AntDoubleKeyChest, A
 from coach_rl.environments.goal_worlds.ant_maze import AntFall, AntMaze, AntPush
 from coach_rl.environments.goal_worlds.ant_reacher import AntFourRooms, AntReacher
 from coach_rl.environments.goal_worlds.ant_sparse_maze import (
+    AntGaps,
     AntMazeBottleneck,
     AntMazeComplex,
-    AntMazeGap,
     AntMazePi,
     AntMazeS,
     AntMazeU12,
@@ -60,11 +60,11 @@ GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "ant_fall_stochastic": AntFallStochastic,
     "ant_four_rooms": AntFourRooms,
     "ant_four_rooms_sparse": AntFourRoomsSparse,
+    "ant_gaps": AntGaps,
     "ant_key_chest": AntKeyChest,
     "ant_maze": AntMaze,
     "ant_maze_bottleneck": AntMazeBottleneck,
     "ant_maze_complex": AntMazeComplex,
-    "ant_maze_gap": AntMazeGap,
     "ant_maze_pi": AntMazePi,
     "ant_maze_s": AntMazeS,
     "ant_maze_u12": AntMazeU12,

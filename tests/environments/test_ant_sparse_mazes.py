@@ -15,7 +15,7 @@ LIMITS = {
     "ant_maze_u12": 600,
     "ant_maze_u24": 600,
     "ant_maze_bottleneck": 600,
-    "ant_maze_gap": 600,
+    "ant_gaps": 600,
     "ant_maze_s": 1000,
     "ant_maze_w": 1000,
     "ant_maze_pi": 1000,
@@ -132,7 +132,7 @@ GOALS = {
     "ant_maze_u12": {(0, 8)},
     "ant_maze_u24": {(0, 16)},
     "ant_maze_bottleneck": {(0, 16)},
-    "ant_maze_gap": {(0, 8)},
+    "ant_gaps": {(0, 20)},
     "ant_maze_s": {(32, 32)},
     "ant_maze_w": {(0, 16)},
     "ant_maze_pi": {(16, 0)},
@@ -177,12 +177,13 @@ def test_the_bottleneck_leaves_a_gap_of_1_6_metres():
     assert floor.tolist() == [1.0, 0.5, 0.5]
 
 
-def test_the_gap_for_practice_is_as_wide_and_as_deep_as_the_bottleneck():
-    model = parameters("ant_maze_gap").task.load()
-    free = [x for x in np.arange(6.05, 10, 0.1) if not is_wall(model, x, 4.0)]
-    assert (free[0], free[-1]) == pytest.approx((7.25, 8.75))
-    walls = [y for y in np.arange(2.05, 6, 0.1) if is_wall(model, 7.0, y)]
-    assert (walls[0], walls[-1]) == pytest.approx((3.05, 4.95))
+def test_gaps_for_practice_are_as_wide_and_as_deep_as_the_bottleneck():
+    model = parameters("ant_gaps").task.load()
+    for middle in (3.5, 8.5, 13.5):
+        free = [x for x in np.arange(-1.95, 2, 0.1) if not is_wall(model, x, middle)]
+        assert (free[0], free[-1]) == pytest.approx((-0.75, 0.75))
+        walls = [y for y in np.arange(middle - 1.95, middle + 2, 0.1) if is_wall(model, 1.0, y)]
+        assert (walls[0], walls[-1]) == pytest.approx((middle - 0.95, middle + 0.95))
     boxes = model.geom_type == mujoco.mjtGeom.mjGEOM_BOX
     assert np.unique(model.geom_friction[boxes], axis=0).tolist() == [[2.0, 0.1, 0.002]]
 
@@ -192,7 +193,7 @@ def test_time_limits_thresholds_and_torques(level):
     task = parameters(level).task
     assert task.max_episode_steps == LIMITS[level]
     assert (task.frame_skip, task.timestep, task.gear) == (5, 0.02, 30)
-    assert task.goal_radius == (2.5 if level in ("ant_maze_u12", "ant_maze_gap") else 5.0)
+    assert task.goal_radius == (2.5 if level in ("ant_maze_u12", "ant_gaps") else 5.0)
     assert task.reward_radius == 0.5
     assert (task.reward_type, task.terminate) == ("sparse", False)
 
@@ -201,7 +202,7 @@ def test_time_limits_thresholds_and_torques(level):
 def test_goals_of_training_lie_anywhere_on_the_floor(level):
     batch = build(level, 200)
     model, goals = batch.scene.model, batch.reset(seed=0).observation["desired_goal"]
-    if level not in ("ant_maze_bottleneck", "ant_maze_gap"):  # with walls on the floor
+    if level not in ("ant_maze_bottleneck", "ant_gaps"):  # with walls on the floor
         assert not any(is_wall(model, *goal) for goal in goals)
     low, high = np.array(parameters(level).task.extent)[:, :2]
     assert goals.min(axis=0) == pytest.approx(low, abs=0.06 * (high - low).max())
@@ -268,7 +269,7 @@ def test_an_ant_on_its_back_has_reached_no_sub_goal_that_is_a_pose(level, goal):
 
 def test_a_stance_says_whether_legs_point_between_the_axes():
     """By the feet, straight ahead of the hips."""
-    task = parameters("ant_maze_gap", kwargs={"shows_pose": True, "shows_stance": True}).task
+    task = parameters("ant_gaps", kwargs={"shows_pose": True, "shows_stance": True}).task
     model = task.load()
     data, widths, turns = mujoco.MjData(model), [], np.radians([0.0, 22.5, 45.0, 90.0, 200.0])
     qpos = np.zeros((len(turns), model.nq))
@@ -288,8 +289,8 @@ def test_a_stance_says_whether_legs_point_between_the_axes():
     goals = task.subgoal_space
     asked = np.tile([0.0, 0.0, 1.0, 1.0], (len(turns), 1))
     assert goals.reached(asked, seen).tolist() == [True, True, False, True, True]
-    with pytest.raises(ParameterError, match=r"AntMazeGap.shows_stance needs shows_pose=True"):
-        parameters("ant_maze_gap", kwargs={"shows_stance": True})
+    with pytest.raises(ParameterError, match=r"AntGaps.shows_stance needs shows_pose=True"):
+        parameters("ant_gaps", kwargs={"shows_stance": True})
 
 
 @pytest.mark.parametrize("level", ["ant_reacher", "ant_four_rooms"])
