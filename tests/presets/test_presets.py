@@ -354,6 +354,22 @@ def test_a_walker_of_one_maze_can_be_loaded_in_others(level, layers):
     assert len(graphs[0].places) == len(np.unique(graphs[0].places[:, :2], axis=0))
 
 
+@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
+@pytest.mark.parametrize("name", ["AntMaze_Graph", "AntMaze_Graph_TD3"])
+def test_way_points_ask_for_a_stance_if_told_to(name):
+    walkers = []
+    for level in ("ant_gaps", "ant_maze_bottleneck", "ant_reacher"):
+        panel = {"level": level, "num_envs": 2, "stance": True}
+        manager = load_graph_manager(name, panel)
+        graph, low = manager.parameters.levels
+        assert graph.agent.besides == (1.0, 1.0)
+        pose = manager.parameters.environment.task.posed_elements + 2
+        assert low.goal_space.size == pose == len(low.goal_space.threshold)
+        manager.create_graph(TaskParameters(seed=1))
+        walkers.append(manager.graph.agents["low"])
+    walkers[1].load_policy(walkers[0].state_dict())
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
