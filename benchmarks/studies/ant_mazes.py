@@ -50,11 +50,10 @@ def u12_longer() -> Study:
     return replace(study, name=f"{study.name}_longer", seeds=(130, 131, 132))
 
 
-def gaps() -> Study:
-    """A corridor with narrow gaps; one_walker.py takes its walkers to the bottleneck."""
-    changes = {"stance": True, "spacing": 4 / 3}
-    study = maze("ant_gaps", steps=1_500_000, changes=changes)
-    return replace(study, seeds=(150, 151, 152))
+def stance() -> Study:
+    """A U of 12 m by 12 m, legs between the axes; one_walker.py lets its walkers practise gaps."""
+    study = maze("ant_maze_u12", DHRL, 0.951, changes={"stance": True})
+    return replace(study, name=f"{study.name}_stance", seeds=(150, 151, 152))
 
 
 def td3_u12() -> Study:

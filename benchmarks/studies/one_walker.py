@@ -60,12 +60,20 @@ TD3 = Walkers(
         }
     ),
 )
+STANCE = Walkers(
+    name="stance_walker",
+    preset="AntMaze_Graph",
+    study="ant_mazes.py:stance",
+    folder="graph_ant_maze_u12_stance",
+    seeds=(150, 151, 152),
+    changes=FrozenMapping({"stance": True}),
+)
 NARROW = Walkers(
     name="narrow_walker",
     preset="AntMaze_Graph",
-    study="ant_mazes.py:gaps",
-    folder="graph_ant_gaps",
-    seeds=(150, 151, 152),
+    study="one_walker.py:gaps",
+    folder="stance_walker_ant_gaps",
+    seeds=(1950, 1951, 1952),
     changes=FrozenMapping({"stance": True, "levels.1.horizon": 60}),
 )
 KEYS = FrozenMapping({"levels.0.agent.exploring": 0.05, "levels.0.agent.forgetting": 0.4})
@@ -129,12 +137,8 @@ def push_stochastic() -> Study:
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    changes = {
-        **LEARNS,
-        "spacing": 1.0,  # stops in front of the gap, and not within it
-        "levels.0.agent.forgetting": 0.02,
-    }
-    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=changes, graphs=2300)
+    changes = {**LEARNS, "spacing": 1.0}  # stops in front of the gap, and not within it
+    return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=changes, graphs=2200)
 
 
 def four_rooms() -> Study:
@@ -155,6 +159,16 @@ def s() -> Study:
 def pi() -> Study:
     """BEAG's Pi."""
     return maze(PPO, "ant_maze_pi", steps=400_000)
+
+
+def gaps() -> Study:
+    """A corridor with narrow gaps, where walkers practise."""
+    changes: dict[str, object] = {
+        "levels.1.frozen": False,
+        "spacing": 4 / 3,  # a place within each gap
+        "evaluation_interval": 100_000,
+    }
+    return maze(STANCE, "ant_gaps", steps=600_000, changes=changes)
 
 
 def bottleneck() -> Study:
