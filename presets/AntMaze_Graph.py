@@ -46,6 +46,7 @@ from coach_rl import (
     TorsoParameters,
     ValidationParameters,
 )
+from coach_rl.core.errors import require
 from coach_rl.presets.goal_hierarchies import GoalPanel, ReplayPanel, without_position
 
 PUBLISHED = {
@@ -105,8 +106,7 @@ class GraphPanel(GoalPanel):
     horizon: int | None = None
     """Environment steps to a way-point, at most; None: 10 seconds."""
     stance: bool = False
-    """True to ask for legs that point between the axes at way-points, for narrow gaps; only where
-    ants can show their pose."""
+    """True to ask for legs that point between the axes at way-points, for narrow gaps."""
     exploring: float = 0.2
     """Fraction of episodes that head for a rarely visited place instead of the goal."""
     learning_rate: float = 3e-4
@@ -117,6 +117,13 @@ class GraphPanel(GoalPanel):
     def has_poses(self) -> bool:
         """True if the world can show an ant's pose."""
         return "shows_pose" in {field.name for field in fields(self.world().task)}
+
+    @property
+    def besides(self) -> tuple[float, ...]:
+        """What way-points ask for besides a place."""
+        if not self.has_poses:
+            return ()
+        return (UPRIGHT, STANCE) if self.stance else (UPRIGHT,)
 
     @property
     def keys(self) -> list[str]:
@@ -230,10 +237,14 @@ def _experiment(
     panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
 ) -> GraphManager:
     """The graph above a walker that is paid for its way-points so."""
-    stances = panel.has_poses and panel.stance
+    require(
+        panel.has_poses or not panel.stance,
+        f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
+        "stance=False",
+    )
     shown = {
         "shows_pose": panel.has_poses,
-        "shows_stance": stances,
+        "shows_stance": panel.stance,
         "observe_block": panel.has_block,
     }
     shown = {key: True for key, is_shown in shown.items() if is_shown}  # not all worlds can
@@ -251,7 +262,7 @@ def _experiment(
         places=GridPlaces(spacing=tuple(spacing)),
         costs=EdgeLengths(missed=panel.missed),
         exploring=panel.exploring,
-        besides=((UPRIGHT, STANCE) if stances else (UPRIGHT,)) if panel.has_poses else (),
+        besides=panel.besides,
         conditions=conditions,
     )
     return HRLGraphManager(

@@ -19,7 +19,7 @@ from coach_rl.agents.places import GridPlaces
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import SHORT_NAMES
@@ -368,6 +368,12 @@ def test_way_points_ask_for_a_stance_if_told_to(name):
         manager.create_graph(TaskParameters(seed=1))
         walkers.append(manager.graph.agents["low"])
     walkers[1].load_policy(walkers[0].state_dict())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ogbench") is None, reason="ogbench is not installed")
+def test_stances_of_ants_that_show_no_pose_are_refused():
+    with pytest.raises(ParameterError, match=r"stance=True needs .*ogbench_ant_maze_medium can't"):
+        load_graph_manager("AntMaze_Graph", {"level": "ogbench_ant_maze_medium", "stance": True})
 
 
 @pytest.mark.slow
