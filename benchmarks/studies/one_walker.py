@@ -6,10 +6,11 @@
 
 A walker doesn't see where it is, so that what it learned in one maze serves in any other. Here it
 is frozen, and only the graph above it learns, in a maze that the walker has never seen; but in
-HESS's worlds, where the ant has half the strength, the walker goes on learning. Each run
-has the walker of another seed of the study that trained them, in three million steps with PPO; for
-the studies whose names begin with td3 in 500,000 with TD3 (`ant_mazes.py:td3_u12`). A run's score
-is the success at the last step of 100 episodes with the goals of evaluations.
+HESS's worlds, where the ant has half the strength, and where it must pass narrow gaps the walker
+goes on learning. Each run has the walker of another seed of the study that trained them, in three
+million steps with PPO; for the bottleneck in a million and 600,000 of practice, and for the studies
+whose names begin with td3 in 500,000 with TD3 (`ant_mazes.py:td3_u12`). A run's score is the
+success at the last step of 100 episodes with the goals of evaluations.
 """
 
 from collections.abc import Mapping
