@@ -36,6 +36,7 @@ from coach_rl import (
     LinearSchedule,
     ObservationNormalizationFilter,
     OutputFilter,
+    ParameterError,
     PPOAgentParameters,
     PPOAlgorithmParameters,
     ReplayMemoryParameters,
@@ -46,7 +47,6 @@ from coach_rl import (
     TorsoParameters,
     ValidationParameters,
 )
-from coach_rl.core.errors import require
 from coach_rl.presets.goal_hierarchies import GoalPanel, ReplayPanel, without_position
 
 PUBLISHED = {
@@ -120,7 +120,7 @@ class GraphPanel(GoalPanel):
 
     @property
     def besides(self) -> tuple[float, ...]:
-        """What way-points ask for besides a place."""
+        """Elements of way-points behind those of a place."""
         if not self.has_poses:
             return ()
         return (UPRIGHT, STANCE) if self.stance else (UPRIGHT,)
@@ -237,11 +237,11 @@ def _experiment(
     panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
 ) -> GraphManager:
     """The graph above a walker that is paid for its way-points so."""
-    require(
-        panel.has_poses or not panel.stance,
-        f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
-        "stance=False",
-    )
+    if panel.stance and not panel.has_poses:
+        raise ParameterError(
+            f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
+            "stance=False"
+        )
     shown = {
         "shows_pose": panel.has_poses,
         "shows_stance": panel.stance,
