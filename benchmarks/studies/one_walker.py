@@ -138,7 +138,7 @@ def push_stochastic() -> Study:
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    changes = {**LEARNS, "spacing": 1.0}  # stops in front of the gap, and not within it
+    changes = {**LEARNS, "spacing": 1.0}  # a place to stop at in front of the gap
     return maze(PPO, "ant_fall_stochastic", HLPS, 0.79, steps=300_000, changes=changes, graphs=2200)
 
 

@@ -367,7 +367,7 @@ class WayPointGraph:
             outcomes = self._outcomes[alike]
             self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._worst)
             self._may_be_met[outcomes[met]] = True
-        if not all(met):
+        if not met.all():
             self._note_setback(alike[~met], setback)
         self._searches.clear()
 

@@ -95,7 +95,7 @@ ANT_CORRIDOR = (
     "#S#",
     "###",
 )
-"""Straight ahead."""
+"""A corridor for practice, of no paper."""
 ANT_S = (
     "#######",
     "#....G#",
