@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         PiecewiseSchedule,
         Space,
         SuccessRate,
+        SymmetryParameters,
         TimedGoalSpace,
         TrainingSteps,
         UnknownNameError,
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
         ANT_OBSERVED,
         GOAL_WORLDS,
         AntMaze,
+        AntSymmetry,
         GoalTask,
         GoalWorldParameters,
         OGBenchPointMaze,
@@ -201,7 +203,7 @@ else:
 __all__ = [
     "ANT_OBSERVED", "GOAL_KEY", "GOAL_WORLDS", "OPTION_KEY", "SHORT_NAMES", "TASKS", "Action",
     "ActionUnit", "ActorCriticParameters", "ActorParameters", "AdamParameters",
-    "AdjacencyParameters", "AgentGroupParameters", "AgentParameters", "AntMaze",
+    "AdjacencyParameters", "AgentGroupParameters", "AgentParameters", "AntMaze", "AntSymmetry",
     "AttentionDiscretization", "BasicGraphParameters", "BasicRLGraphManager", "BitFlipParameters",
     "Boltzmann", "BoxDiscretization", "BoxMasking", "Categorical", "CategoricalHead",
     "CertifyParameters", "ChainParameters", "CheckpointParameters", "CoachError", "CoachWarning",
@@ -233,12 +235,12 @@ __all__ = [
     "RewardReturnScalingFilter", "RoboticsPointMaze", "RunSettings", "SACAgentParameters",
     "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters", "SignalParameters",
     "SkillAgentsParameters", "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters",
-    "SubGoalGuideParameters", "SuccessRate", "TD3AgentParameters", "TD3AlgorithmParameters",
-    "TargetSync", "TaskParameters", "TerminationParameters", "TimedGoalSpace", "TorsoParameters",
-    "TrackerParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
-    "UniformAgentParameters", "UnknownNameError", "ValidationParameters", "Variant",
-    "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
-    "load_preset", "resume_experiment", "run_experiment", "watch",
+    "SubGoalGuideParameters", "SuccessRate", "SymmetryParameters", "TD3AgentParameters",
+    "TD3AlgorithmParameters", "TargetSync", "TaskParameters", "TerminationParameters",
+    "TimedGoalSpace", "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps",
+    "TruncatedNormalNoise", "UniformAgentParameters", "UnknownNameError", "ValidationParameters",
+    "Variant", "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment",
+    "load", "load_preset", "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

@@ -16,6 +16,7 @@ from coach_rl import (
     ActorParameters,
     AdamParameters,
     AgentParameters,
+    AntSymmetry,
     ConstantSchedule,
     CriticParameters,
     EdgeLengths,
@@ -150,6 +151,9 @@ class GraphPanel(GoalPanel):
 class Panel(GraphPanel):
     """Settings to change with -cp."""
 
+    symmetry: bool | None = None
+    """True to know that an ant's legs are alike, and its left and right; None: where the world
+    shows its pose, which that takes."""
     evaluation_interval: int = 100_000
     discount: float = 0.98
     gae_lambda: float = 0.95
@@ -179,6 +183,12 @@ class TD3Panel(GraphPanel, ReplayPanel):
 
 def graph_manager(panel: Panel) -> GraphManager:
     """Find a way through a maze by walking it, with PPO."""
+    if panel.symmetry and not panel.has_poses:
+        raise ParameterError(
+            f"symmetry=True needs an ant that shows its pose, and those of {panel.level} can't; "
+            "set symmetry=False"
+        )
+    is_symmetric = panel.has_poses if panel.symmetry is None else panel.symmetry
     hidden = _hidden(panel).observation.get("observation", ())
     normalised = ObservationNormalizationFilter(clip=10.0)
     walker = PPOAgentParameters(
@@ -202,6 +212,7 @@ def graph_manager(panel: Panel) -> GraphManager:
             reward=(RewardRescaleFilter(factor=0.1),),
         ),
         output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
+        symmetry=AntSymmetry(shows_axes=panel.stance) if is_symmetric else None,
     )
     return _experiment(panel, walker, reward="dense")
 

@@ -14,7 +14,7 @@ from coach_rl.agents.points import points_of_filters
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
 from coach_rl.core.agents import TrainingReport
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, NonFiniteError, SpaceError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, SpaceError
 from coach_rl.core.filters import (
     InputFilter,
     InputFilterParameters,
@@ -46,6 +46,7 @@ from coach_rl.core.spaces import (
     uniform_size,
 )
 from coach_rl.core.state import State, check_same_kind
+from coach_rl.core.symmetry import Symmetry
 from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
@@ -95,6 +96,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         input_filter: Applied to observations and rewards; None leaves them as they are.
         output_filter: Applied to actions; None leaves them as they are.
         infos: Names of infos that are kept with transitions.
+        symmetry: What the filters see stands for all situations of its kind; None: for itself.
         signals: Takes what the agent and its filters want to see in the logs.
     """
 
@@ -106,23 +108,30 @@ class FilteredAgent(ABC, Generic[Exploration]):
         input_filter: InputFilterParameters | None,
         output_filter: OutputFilterParameters | None,
         infos: tuple[str, ...] = (),
+        symmetry: Symmetry | None = None,
         signals: Signals = SILENT,
     ) -> None:
         self.name = name
+        self.symmetry = symmetry
         self.signals = signals
         """Takes what is to be seen in the logs: `self.signals.note(name, values)`."""
         self._infos = InfoColumns(infos, agent=name)
         self._acts_in = spaces.action
+        observed = spaces.observation if symmetry is None else symmetry.observation_space
         self.input_filter: InputFilter = (
-            UnfilteredInput(spaces.observation)
-            if input_filter is None
-            else input_filter.build(spaces.observation)
+            UnfilteredInput(observed) if input_filter is None else input_filter.build(observed)
         )
         self.output_filter: OutputFilter = (
             UnfilteredOutput(spaces.action)
             if output_filter is None
             else output_filter.build(spaces.action)
         )
+        remembers = any(path.startswith("observation/") for path in self.input_filter.new_rows(1))
+        if symmetry is not None and remembers:
+            raise ConfigurationError(
+                f"agent '{name}': its symmetry looks at each observation for itself, and a filter "
+                "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
+            )
         self.observation_space = self.input_filter.observation_space
         self.action_space = self.output_filter.agent_space
         for each in (self.input_filter, self.output_filter):
@@ -177,10 +186,17 @@ class FilteredAgent(ABC, Generic[Exploration]):
 
     def policy_state_dict(self) -> State:
         """Networks and the statistics of filters; see `core.agents.Agent`."""
-        return {**self.networks_state_dict(), "filters": self.filters_state_dict()}
+        symmetry = {} if self.symmetry is None else {"symmetry": self.symmetry.description}
+        return {**self.networks_state_dict(), "filters": self.filters_state_dict(), **symmetry}
 
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; see `core.agents.Agent`."""
+        own = None if self.symmetry is None else self.symmetry.description
+        if state.get("symmetry") != own:
+            raise SpaceError(
+                f"what was saved was learned with symmetry={state.get('symmetry')}, and this agent "
+                f"has symmetry={own}; give it the same"
+            )
         try:
             self.load_networks(state)
             check_same_kind("filters", state["filters"], self.filters_state_dict())
@@ -215,7 +231,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
             choice = _flat(self.choose(row_state, filtered, clock))
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
         _write(row_state.choice, rows, choice, len(row_state.heatup))
-        return self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
+        return self._sent(choice, request.observation)
 
     @property
     def proposes(self) -> bool:
@@ -244,7 +260,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         )
         choice = _flat(self.choose(alternatives, repeated, clock))
         _write(alternatives.choice, rows, choice, total)
-        action = self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
+        action = self._sent(choice, take(request.observation, np.arange(len(rows)) // count))
         assert not isinstance(action, dict), "a level's goal is one array"
         return action.reshape(-1, count, *action.shape[1:])
 
@@ -268,7 +284,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         next_observation = self.input_filter.observation(
             row_state.filters,
             rows,
-            outcome.observation,
+            self.canonical(outcome.observation),
             starts=np.zeros(len(rows), np.bool_),
             learn=learn,
         )
@@ -360,15 +376,15 @@ class FilteredAgent(ABC, Generic[Exploration]):
             filtered = self.input_filter.observation(
                 row_state.filters,
                 rows[first],
-                seen,
+                self.canonical(seen),
                 starts=np.ones(int(first.sum()), np.bool_),
                 learn=learn,
             )
             _write(row_state.pending, rows[first], filtered, len(row_state.heatup))
         goes_on = request.starts & ~first
-        goal = {key: observation[key][goes_on] for key in DIRECTIVE_KEYS if key in observation}
+        goal = {key: observation[key] for key in DIRECTIVE_KEYS if key in observation}
         if goal and goes_on.any():
-            self._filter_goal(row_state, rows[goes_on], goal)
+            self._filter_goal(row_state, rows, observation, goal, which=goes_on)
 
     def _filter_moved_goals(self, row_state: AgentRows[Exploration], outcome: Outcome) -> None:
         """Act on moved goals from the next decision on; the last transition keeps the old ones."""
@@ -376,19 +392,48 @@ class FilteredAgent(ABC, Generic[Exploration]):
         for key, values in outcome.next_goal.items():
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
-        rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
-        _check_finite(rows, goal, None)
-        self._filter_goal(row_state, rows, goal)
+        rows = outcome.rows[moved]
+        _check_finite(rows, take(outcome.next_goal, moved), None)
+        self._filter_goal(
+            row_state, outcome.rows, outcome.observation, outcome.next_goal, which=moved
+        )
         row_state.follows[rows] = False
 
     def _filter_goal(
-        self, row_state: AgentRows[Exploration], rows: IntArray, goal: Observation
+        self,
+        row_state: AgentRows[Exploration],
+        rows: IntArray,
+        observation: Observation,
+        goal: Observation,
+        *,
+        which: BoolArray,
     ) -> None:
-        """Filter a goal received in the middle of a real episode, [R, ...] each."""
+        """Filter goals received in the middle of a real episode.
+
+        Args:
+            row_state: What `new_rows` made.
+            rows: [R].
+            observation: What the rows see, [R, ...] each, filtered before under another goal.
+            goal: The goals, [R, ...] each.
+            which: [R] the rows that received one.
+        """
+        seen = take(goal, which)
+        if self.symmetry is not None:  # another goal, another view of the same
+            seen = self.symmetry.canonical({**take(observation, which), **seen})
+        rows = rows[which]
         filtered = self.input_filter.observation(
-            row_state.filters, rows, goal, starts=np.zeros(len(rows), np.bool_), learn=False
+            row_state.filters, rows, seen, starts=np.zeros(len(rows), np.bool_), learn=False
         )
         _write(row_state.pending, rows, filtered, len(row_state.heatup))
+
+    def canonical(self, observation: Observation) -> Observation:
+        """What the filters see of an observation [R, ...]."""
+        return observation if self.symmetry is None else self.symmetry.canonical(observation)
+
+    def _sent(self, choice: dict[str, Array], observation: Observation) -> Action:
+        """The actions [R, ...] for the environment of rows that see this; empties the choice."""
+        action = self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
+        return action if self.symmetry is None else self.symmetry.restored(action, observation)
 
     def _random(self, noise: RowNoise, rows: IntArray) -> ActionInfo:
         return ActionInfo(action=actions_from_uniform(self.action_space, noise.draw(rows)))

@@ -194,7 +194,11 @@ class OptionCriticAgent(PPOAgent):
         """
         memory = {name: values.copy() for name, values in row_state.filters.items()}
         seen = self.input_filter.observation(
-            memory, rows, observation, starts=np.zeros(len(rows), np.bool_), learn=False
+            memory,
+            rows,
+            self.canonical(observation),
+            starts=np.zeros(len(rows), np.bool_),
+            learn=False,
         )
         logits = self._termination_engine.checked(self._logits(seen))[:, 0]
         ended: BoolArray = row_state.termination.draw(rows)[:, 0] < 1 / (1 + np.exp(-logits))

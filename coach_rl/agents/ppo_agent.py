@@ -41,6 +41,7 @@ from coach_rl.core.seeding import generator, generator_state, integer_seed, load
 from coach_rl.core.spaces import Space, first_action
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.symmetry import SymmetryParameters
 from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
@@ -130,6 +131,9 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
         )
     )
     """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
+    symmetry: SymmetryParameters | None = None
+    """A symmetry of the body: what is learned in one situation holds in all that look alike. None:
+    each is learned for itself."""
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A rollout that is never full, or too short for the environments to take a step each."""
@@ -167,6 +171,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             input_filter=params.input_filter,
             output_filter=params.output_filter,
             infos=params.infos,
+            symmetry=None if params.symmetry is None else params.symmetry.build(context),
             signals=context.signals,
         )
         device, seed = torch.device(context.device), context.seed

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         StepUnit,
         TrainingSteps,
     )
+    from coach_rl.core.symmetry import Symmetry, SymmetryParameters
     from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
     from coach_rl.core.transitions import ActionInfo, Transition
 else:
@@ -109,6 +110,7 @@ __all__ = [
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
     "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
     "RunningStatistics", "Schedule", "Signals", "Space", "SpaceError", "State", "Stateful",
-    "StepUnit", "SuccessRate", "TimedCall", "TimedGoalSpace", "TrainingReport", "TrainingSteps",
-    "Transition", "UnknownNameError", "generator", "parameter_class", "parse_inspections",
+    "StepUnit", "SuccessRate", "Symmetry", "SymmetryParameters", "TimedCall", "TimedGoalSpace",
+    "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
+    "parameter_class", "parse_inspections",
 ]  # fmt: skip

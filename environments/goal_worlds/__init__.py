@@ -4,8 +4,8 @@ Their models are built from parameters, or come from packages. May import coach_
 room the MuJoCo batch and how packages are imported.
 Start reading in `goal_task.py` (what they have in common), then `goal_pendulum.py`,
 `point_maze.py` and its maps in `maze_map.py`; the ant is built in `ant_body.py`, its worlds share
-`ant_task.py`, its mazes `ant_maze.py`. Mazes of other packages share `packaged_maze.py`.
-`registration.py` makes all known to `gymnasium.make`.
+`ant_task.py`, its mazes `ant_maze.py`, and `ant_symmetry.py` is for its agents. Mazes of other
+packages share `packaged_maze.py`. `registration.py` makes all known to `gymnasium.make`.
 """
 
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         AntMazeW,
         SparseAntMaze,
     )
+    from coach_rl.environments.goal_worlds.ant_symmetry import AntSymmetry
     from coach_rl.environments.goal_worlds.goal_pendulum import AngleGoalPendulum, GoalPendulum
     from coach_rl.environments.goal_worlds.goal_task import GoalTask
     from coach_rl.environments.goal_worlds.maze_map import MazeMap
@@ -74,10 +75,10 @@ __all__ = [
     "AntFallSparse", "AntFallStochastic", "AntFourRooms", "AntFourRoomsSparse", "AntGaps",
     "AntKeyChest", "AntMaze", "AntMazeBottleneck", "AntMazeComplex", "AntMazePi", "AntMazeS",
     "AntMazeU12", "AntMazeU24", "AntMazeW", "AntPush", "AntPushSparse", "AntPushStochastic",
-    "AntReacher", "GoalPendulum", "GoalTask", "GoalWorldEnv", "GoalWorldParameters", "MazeMap",
-    "OGBenchAntMazeGiant", "OGBenchAntMazeLarge", "OGBenchAntMazeMedium", "OGBenchPointMaze",
-    "OGBenchPointMazeGiant", "OGBenchPointMazeLarge", "OGBenchPointMazeMedium", "PointMaze",
-    "PointMazeFourRooms", "PointMazeLarge", "PointMazeMedium", "PointMazeU",
+    "AntReacher", "AntSymmetry", "GoalPendulum", "GoalTask", "GoalWorldEnv", "GoalWorldParameters",
+    "MazeMap", "OGBenchAntMazeGiant", "OGBenchAntMazeLarge", "OGBenchAntMazeMedium",
+    "OGBenchPointMaze", "OGBenchPointMazeGiant", "OGBenchPointMazeLarge", "OGBenchPointMazeMedium",
+    "PointMaze", "PointMazeFourRooms", "PointMazeLarge", "PointMazeMedium", "PointMazeU",
     "RoboticsAntMazeLarge", "RoboticsAntMazeMedium", "RoboticsAntMazeU", "RoboticsPointMaze",
     "RoboticsPointMazeLarge", "RoboticsPointMazeMedium", "RoboticsPointMazeU", "SparseAntMaze",
     "ant_elements", "register_goal_worlds",

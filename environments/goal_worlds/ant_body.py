@@ -42,7 +42,7 @@ _COLOR, _TORSO_COLOR = (0.2, 0.55, 0.85, 1), (0.15, 0.4, 0.7, 1)
 
 
 @dataclass(frozen=True)
-class _Leg:
+class Leg:
     """A leg's direction, and the direction in which its ankle bends down."""
 
     number: int
@@ -57,13 +57,14 @@ class _Leg:
         return min(low, high), max(low, high)
 
 
-_LEGS = (
-    _Leg(1, (1, 1), (-1, 1), 1),
-    _Leg(2, (-1, 1), (1, 1), -1),
-    _Leg(3, (-1, -1), (-1, 1), -1),
-    _Leg(4, (1, -1), (1, 1), 1),
+LEGS = (
+    Leg(1, (1, 1), (-1, 1), 1),
+    Leg(2, (-1, 1), (1, 1), -1),
+    Leg(3, (-1, -1), (-1, 1), -1),
+    Leg(4, (1, -1), (1, 1), 1),
 )
-_MOTORS = (4, 1, 2, 3)
+"""In the order of their joints, each a quarter turn to the left of the one before."""
+MOTORS = (4, 1, 2, 3)
 """Legs in the order of their actions, as in Gymnasium's model."""
 
 
@@ -125,7 +126,7 @@ def add_ant(spec: mujoco.MjSpec, *, height: float, gear: float) -> None:
         rgba=_TORSO_COLOR,
         conaffinity=0,
     )
-    for leg in _LEGS:
+    for leg in LEGS:
         x, y = leg.direction
         end = [_THIGH * x, _THIGH * y, 0]
         shoulder = torso.add_body(name=f"shoulder_{leg.number}")
@@ -136,7 +137,7 @@ def add_ant(spec: mujoco.MjSpec, *, height: float, gear: float) -> None:
         shin = thigh.add_body(name=f"shin_{leg.number}", pos=end)
         _add_hinge(shin, f"ankle_{leg.number}", axis=[*leg.axis, 0], degrees=leg.ankle_range)
         _add_segment(shin, [_SHIN * x, _SHIN * y, 0])
-    for number in _MOTORS:
+    for number in MOTORS:
         for joint in ("hip", "ankle"):
             name = f"{joint}_{number}"
             motor = spec.add_actuator(

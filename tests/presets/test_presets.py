@@ -22,6 +22,7 @@ from coach_rl.agents.uniform_agent import UniformAgentParameters
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.experiment.evaluation import evaluate_run
 from coach_rl.experiment.parameters_json import decode, encode
@@ -368,6 +369,28 @@ def test_way_points_ask_for_a_stance_if_told_to(name):
         manager.create_graph(TaskParameters(seed=1))
         walkers.append(manager.graph.agents["low"])
     walkers[1].load_policy(walkers[0].state_dict())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
+@pytest.mark.parametrize("level", ["ant_maze_u12", "ant_reacher", "ant_push", "ant_key_chest"])
+def test_walkers_know_that_legs_are_alike_unless_told_otherwise(level):
+    def walker(**panel):
+        return load_graph_manager("AntMaze_Graph", {"level": level, **panel}).parameters.levels[1]
+
+    assert walker().agent.symmetry == AntSymmetry()
+    assert walker(stance=True).agent.symmetry == AntSymmetry(shows_axes=True)
+    assert walker(symmetry=False).agent.symmetry is None
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ogbench") is None, reason="ogbench is not installed")
+def test_the_symmetry_of_ants_that_show_no_pose_is_refused():
+    level = "ogbench_ant_maze_medium"
+    walker = load_graph_manager("AntMaze_Graph", {"level": level}).parameters.levels[1].agent
+    assert walker.symmetry is None
+    with pytest.raises(
+        ParameterError, match=r"symmetry=True needs .*ogbench_ant_maze_medium can't"
+    ):
+        load_graph_manager("AntMaze_Graph", {"level": level, "symmetry": True})
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ogbench") is None, reason="ogbench is not installed")
