@@ -340,7 +340,7 @@ class TestAgents:
         mirrorless = replace(agent.params, symmetry=AntSymmetry(mirrored=False)).build(context())
         state = agent.policy_state_dict()
         for other in (plain, mirrorless):
-            with pytest.raises(SpaceError, match="learned with symmetry=AntSymmetry.*give it the"):
+            with pytest.raises(SpaceError, match=r"learned with symmetry=AntSymmetry.*give it the"):
                 other.load_policy(state)
         with pytest.raises(SpaceError, match="learned with symmetry=None"):
             agent.load_policy(plain.policy_state_dict())
