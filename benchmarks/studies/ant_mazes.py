@@ -62,12 +62,12 @@ def hiro() -> Study:
 
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    return maze("ant_key_chest", steps=600_000, changes=KEYS, evaluations=2)
+    return maze("ant_key_chest", steps=400_000, changes=KEYS, evaluations=2)
 
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
-    return maze("ant_double_key_chest", steps=800_000, changes=KEYS, evaluations=2)
+    return maze("ant_double_key_chest", steps=600_000, changes=KEYS, evaluations=2)
 
 
 def push_stochastic() -> Study:
