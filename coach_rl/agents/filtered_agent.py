@@ -382,9 +382,9 @@ class FilteredAgent(ABC, Generic[Exploration]):
             )
             _write(row_state.pending, rows[first], filtered, len(row_state.heatup))
         goes_on = request.starts & ~first
-        goal = {key: observation[key] for key in DIRECTIVE_KEYS if key in observation}
+        goal = {key: observation[key][goes_on] for key in DIRECTIVE_KEYS if key in observation}
         if goal and goes_on.any():
-            self._filter_goal(row_state, rows, observation, goal, which=goes_on)
+            self._filter_goal(row_state, rows[goes_on], take(observation, goes_on), goal)
 
     def _filter_moved_goals(self, row_state: AgentRows[Exploration], outcome: Outcome) -> None:
         """Act on moved goals from the next decision on; the last transition keeps the old ones."""
@@ -392,11 +392,9 @@ class FilteredAgent(ABC, Generic[Exploration]):
         for key, values in outcome.next_goal.items():
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
-        rows = outcome.rows[moved]
-        _check_finite(rows, take(outcome.next_goal, moved), None)
-        self._filter_goal(
-            row_state, outcome.rows, outcome.observation, outcome.next_goal, which=moved
-        )
+        rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
+        _check_finite(rows, goal, None)
+        self._filter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
 
     def _filter_goal(
@@ -405,29 +403,16 @@ class FilteredAgent(ABC, Generic[Exploration]):
         rows: IntArray,
         observation: Observation,
         goal: Observation,
-        *,
-        which: BoolArray,
     ) -> None:
-        """Filter goals received in the middle of a real episode.
-
-        Args:
-            row_state: What `new_rows` made.
-            rows: [R].
-            observation: What the rows see, [R, ...] each, filtered before under another goal.
-            goal: The goals, [R, ...] each.
-            which: [R] the rows that received one.
-        """
-        seen = take(goal, which)
-        if self.symmetry is not None:  # another goal, another view of the same
-            seen = self.symmetry.canonical({**take(observation, which), **seen})
-        rows = rows[which]
+        """Filter goals [R, ...] received in the middle of a real episode, by what rows [R] see."""
+        seen = goal if self.symmetry is None else self.symmetry.canonical({**observation, **goal})
         filtered = self.input_filter.observation(
             row_state.filters, rows, seen, starts=np.zeros(len(rows), np.bool_), learn=False
         )
         _write(row_state.pending, rows, filtered, len(row_state.heatup))
 
     def canonical(self, observation: Observation) -> Observation:
-        """What the filters see of an observation [R, ...]."""
+        """The observation [R, ...] that the filters see."""
         return observation if self.symmetry is None else self.symmetry.canonical(observation)
 
     def _sent(self, choice: dict[str, Array], observation: Observation) -> Action:

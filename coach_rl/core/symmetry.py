@@ -27,7 +27,7 @@ class Symmetry(Protocol):
         ...
 
     def canonical(self, observation: Observation) -> Observation:
-        """What stands for these observations [R, ...] each, with the agent's goal among them."""
+        """The observations that stand for these, [R, ...] each; the agent's goal is among them."""
         ...
 
     def restored(self, action: Action, observation: Observation) -> Action:

@@ -63,7 +63,7 @@ LEGS = (
     Leg(3, (-1, -1), (-1, 1), -1),
     Leg(4, (1, -1), (1, 1), 1),
 )
-"""In the order of their joints, each a quarter turn to the left of the one before."""
+"""Legs in the order of their joints, each a quarter turn to the left of the one before."""
 MOTORS = (4, 1, 2, 3)
 """Legs in the order of their actions, as in Gymnasium's model."""
 

@@ -51,7 +51,7 @@ class AntSymmetry:
 
 
 class _Views(NamedTuple):
-    """How R ants are looked at."""
+    """The ways in which R ants are looked at."""
 
     quarters: IntArray
     """[R] quarter turns from an ant's own front to what is called its front."""
@@ -112,7 +112,7 @@ class AntTurns:
         self.observation_space = spaces.Dict({**others, GOAL_KEY: spaces.Box(-high, high)})
 
     def canonical(self, observation: Observation) -> Observation:
-        """What stands for these observations: each ant's way-point lies ahead, and to the left.
+        """The observations that stand for these: each ant's way-point lies ahead, and to the left.
 
         Elements of the observation behind the ant's own, and of goals behind x and y, stay.
         """
