@@ -17,11 +17,8 @@ from coach_rl.core.frozen import FrozenMapping
 DHRL = "Lee et al. 2022, DHRL"
 HAC = "Levy et al. 2019, HAC"
 HIRO = "Nachum et al. 2018, HIRO"
-HLPS = "Wang et al. 2024, HLPS"
 KEYS = FrozenMapping({"exploring": 0.05, "levels.0.agent.forgetting": 0.4})
 """Walls must be learned once more with each key, for which averages take too long."""
-BLOCKS = FrozenMapping({"levels.0.agent.forgetting": 0.05, "levels.0.agent.setbacks": True})
-"""There are few walls, and a false step costs the episode."""
 
 
 def u12() -> Study:
@@ -68,27 +65,6 @@ def key_chest() -> Study:
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
     return maze("ant_double_key_chest", steps=600_000, changes=KEYS, evaluations=2)
-
-
-def push_stochastic() -> Study:
-    """HESS's Ant Push: a weaker ant that acts half as often, half of HIRO's width, and noise."""
-    return maze("ant_push_stochastic", HLPS, 0.91, steps=800_000, changes=BLOCKS)
-
-
-def fall_stochastic() -> Study:
-    """HESS's Ant Fall, likewise."""
-    changes = {**BLOCKS, "spacing": 1.0}  # a place to stop at in front of the gap
-    return maze("ant_fall_stochastic", HLPS, 0.79, steps=800_000, changes=changes)
-
-
-def push() -> Study:
-    """HIRO's block that must be pushed aside from its left, and closes the way otherwise."""
-    return maze("ant_push", HIRO, 0.92, steps=800_000, changes=BLOCKS)
-
-
-def fall() -> Study:
-    """HIRO's gap that only a block fills, which the ant must push into it."""
-    return maze("ant_fall", HIRO, 0.66, steps=800_000, changes=BLOCKS)
 
 
 def w() -> Study:

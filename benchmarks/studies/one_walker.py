@@ -5,9 +5,10 @@
     coach study report benchmarks/studies/one_walker.py:complex_maze --write
 
 A walker doesn't see where it is, so that what it learned in one maze serves in any other. Here it
-is frozen, and only the graph above it learns, in a maze that the walker has never seen. Each run
-has the walker of another seed of the study that trained them, in 300,000 steps in the U of 12 m. A
-run's score is the success at the last step of 100 episodes with the goals of evaluations.
+is frozen, and only the graph above it learns, in a maze that the walker has never seen; but in
+HESS's worlds, where the ant has half the strength, it goes on learning. Each run has the walker of
+another seed of the study that trained them, in 300,000 steps in the U of 12 m. A run's score is the
+success at the last step of 100 episodes with the goals of evaluations.
 """
 
 from collections.abc import Mapping
@@ -25,8 +26,18 @@ FOLDER = "graph_ant_maze_u12"
 """The folder of its runs, in experiments."""
 KEYS = FrozenMapping({"exploring": 0.05, "levels.0.agent.forgetting": 0.4})
 """Walls must be learned once more with each key, for which averages take too long."""
+LEARNS = FrozenMapping(
+    {
+        "levels.0.agent.forgetting": 0.05,  # there are few walls, and a false step costs the episode
+        "levels.0.agent.setbacks": True,
+        "levels.1.frozen": False,
+        "levels.1.agent.update_mode": "compiled",
+    }
+)
+"""Blocks to push, by a walker that goes on learning."""
 DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze"
 HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
+HLPS = "Wang et al. 2024, HLPS; its walkers learned in the same maze"
 
 
 def u24() -> Study:
@@ -51,7 +62,18 @@ def key_chest() -> Study:
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
-    return maze("ant_double_key_chest", steps=500_000, changes=KEYS)
+    return maze("ant_double_key_chest", steps=400_000, changes=KEYS)
+
+
+def push_stochastic() -> Study:
+    """HESS's Ant Push: a weaker ant that acts half as often, half of HIRO's width, and noise."""
+    return maze("ant_push_stochastic", HLPS, 0.91, steps=200_000, changes=LEARNS)
+
+
+def fall_stochastic() -> Study:
+    """HESS's Ant Fall, likewise."""
+    changes = {**LEARNS, "spacing": 1.0}  # a place to stop at in front of the gap
+    return maze("ant_fall_stochastic", HLPS, 0.79, steps=200_000, changes=changes)
 
 
 def w() -> Study:
@@ -94,7 +116,7 @@ def maze(
                 changes={
                     "levels.1.load": str(run_of(seed)),
                     "levels.1.frozen": True,
-                    "evaluation_interval": 2 * steps,  # only at the end
+                    "evaluation_interval": steps // 2,
                     **changes,
                 },
                 seeds=(seed + 100,),
