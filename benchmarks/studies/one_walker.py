@@ -28,7 +28,7 @@ KEYS = FrozenMapping({"exploring": 0.05, "levels.0.agent.forgetting": 0.4})
 """Walls must be learned once more with each key, for which averages take too long."""
 LEARNS = FrozenMapping(
     {
-        "levels.0.agent.forgetting": 0.05,  # there are few walls, and a false step costs the episode
+        "levels.0.agent.forgetting": 0.05,  # few walls, and a false step costs the episode
         "levels.0.agent.setbacks": True,
         "levels.1.frozen": False,
         "levels.1.agent.update_mode": "compiled",
