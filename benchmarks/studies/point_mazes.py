@@ -11,7 +11,7 @@ from coach_rl import EdgeLengths, Study, Variant
 
 def large() -> Study:
     """OGBench's large maze, 36 m by 48 m with its walls."""
-    return maze("ogbench_point_maze_large", steps=120_000)
+    return maze("ogbench_point_maze_large", steps=80_000)
 
 
 def giant() -> Study:
@@ -33,6 +33,7 @@ def maze(level: str, *, steps: int) -> Study:
                     "hierarchy": "graph",
                     "spacing": 2.0,
                     "stack.0.agent.costs": EdgeLengths(missed=4.0),
+                    "stack.1.agent.learner.update_mode": "compiled",
                     "layers": (128, 128),
                     "batch": 256,
                     "evaluation_interval": steps // 4,
