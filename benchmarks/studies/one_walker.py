@@ -91,6 +91,21 @@ def pi() -> Study:
     return maze("ant_maze_pi", steps=300_000)
 
 
+def ogbench_medium() -> Study:
+    """OGBench's medium maze; all its five tasks."""
+    return maze("ogbench_ant_maze_medium", steps=200_000)
+
+
+def ogbench_large() -> Study:
+    """OGBench's large maze."""
+    return maze("ogbench_ant_maze_large", steps=200_000)
+
+
+def ogbench_giant() -> Study:
+    """OGBench's giant maze."""
+    return maze("ogbench_ant_maze_giant", steps=400_000)
+
+
 def maze(
     level: str,
     source: str = "",

@@ -4,8 +4,9 @@ Their models are built from parameters, or come from packages. May import coach_
 room the MuJoCo batch and how packages are imported.
 Start reading in `goal_task.py` (what they have in common), then `goal_pendulum.py`,
 `point_maze.py` and its maps in `maze_map.py`; the ant is built in `ant_body.py`, its worlds share
-`ant_task.py`, its mazes `ant_maze.py`, and `ant_symmetry.py` is for its agents. Mazes of other
-packages share `packaged_maze.py`. `registration.py` makes all known to `gymnasium.make`.
+`ant_task.py` and `ant_pose.py`, its mazes `ant_maze.py`, and `ant_symmetry.py` is for its agents.
+Mazes of other packages share `packaged_maze.py`. `registration.py` makes all known to
+`gymnasium.make`.
 """
 
 from typing import TYPE_CHECKING

@@ -10,9 +10,11 @@ from typing import ClassVar, Literal
 import mujoco
 import numpy as np
 
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray
+from coach_rl.environments.goal_worlds.ant_pose import PosedAnt
 from coach_rl.environments.goal_worlds.ant_task import AntTask
 from coach_rl.environments.goal_worlds.packaged_maze import Layout, PackagedMaze, away, text_of
 from coach_rl.environments.gymnasium.recipe import imported
@@ -87,12 +89,18 @@ class OGBenchPointMaze(OGBenchMaze):
 
 
 @parameter_class
-class OGBenchAntMaze(OGBenchMaze):
+class OGBenchAntMaze(OGBenchMaze, PosedAnt):
     """The ant of this room's other mazes, observed alike: see `ant_body.OBSERVED`."""
 
     max_episode_steps: ClassVar[int | None] = 1000
     body: ClassVar[str] = "ant"
     mark_height: ClassVar[float] = AntTask.mark_height
+
+    @property
+    def subgoal_space(self) -> GoalSpace:
+        """Places in the maze, or poses, reached within `subgoal_radius`."""
+        places = super().subgoal_space
+        return self.poses(places) if self.shows_pose else places
 
     def motion(self, state: MujocoState) -> FloatArray:
         """Positions and velocities of the ant, [R, 29]."""

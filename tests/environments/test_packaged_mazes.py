@@ -106,6 +106,26 @@ def test_ogbench_tasks_radii_and_time_limits(ogbench, level):
     batch.close()
 
 
+def test_ogbench_ants_show_poses_and_have_the_joints_of_ours(ogbench):
+    """So that walkers of this room's mazes can walk there, and their symmetry is the same."""
+    task = parameters("ogbench_ant_maze_large", kwargs={"shows_pose": True}).task
+    theirs, ours = task.load(), parameters("ant_maze_u12").task.load()
+    for model in (theirs, ours):
+        assert model.opt.timestep == 0.02
+    np.testing.assert_allclose(theirs.jnt_range, ours.jnt_range, rtol=1e-6)
+    np.testing.assert_array_equal(theirs.actuator_trnid, ours.actuator_trnid)
+    np.testing.assert_array_equal(theirs.actuator_gear, ours.actuator_gear)
+    np.testing.assert_array_equal(theirs.jnt_axis, ours.jnt_axis)
+    batch = parameters("ogbench_ant_maze_large", kwargs={"shows_pose": True}).build(num_envs=2)
+    seen = batch.reset(seed=1).observation
+    upright = 1 - 2 * (seen["observation"][:, 4:6] ** 2).sum(axis=1)
+    np.testing.assert_allclose(seen["pose"], np.column_stack([seen["achieved_goal"], upright]))
+    assert task.subgoal_space.key == "pose"
+    assert task.subgoal_space.threshold == (0.5, 0.5, 1.0)
+    assert task.goal_space.size == 2
+    batch.close()
+
+
 @pytest.mark.parametrize("level", ROBOTICS)
 def test_robotics_from_the_same_seed_over_episodes(robotics, level):
     theirs = made(ROBOTICS[level]).unwrapped

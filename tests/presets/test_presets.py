@@ -382,21 +382,27 @@ def test_walkers_know_that_legs_are_alike_unless_told_otherwise(level):
     assert walker(symmetry=False).agent.symmetry is None
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ogbench") is None, reason="ogbench is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("gymnasium_robotics") is None,
+    reason="gymnasium_robotics is not installed",
+)
 def test_the_symmetry_of_ants_that_show_no_pose_is_refused():
-    level = "ogbench_ant_maze_medium"
+    level = "robotics_ant_maze_medium"
     walker = load_graph_manager("AntMaze_Graph", {"level": level}).parameters.levels[1].agent
     assert walker.symmetry is None
     with pytest.raises(
-        ParameterError, match=r"symmetry=True needs .*ogbench_ant_maze_medium can't"
+        ParameterError, match=r"symmetry=True needs .*robotics_ant_maze_medium can't"
     ):
         load_graph_manager("AntMaze_Graph", {"level": level, "symmetry": True})
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ogbench") is None, reason="ogbench is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("gymnasium_robotics") is None,
+    reason="gymnasium_robotics is not installed",
+)
 def test_stances_of_ants_that_show_no_pose_are_refused():
-    with pytest.raises(ParameterError, match=r"stance=True needs .*ogbench_ant_maze_medium can't"):
-        load_graph_manager("AntMaze_Graph", {"level": "ogbench_ant_maze_medium", "stance": True})
+    with pytest.raises(ParameterError, match=r"stance=True needs .*robotics_ant_maze_medium can't"):
+        load_graph_manager("AntMaze_Graph", {"level": "robotics_ant_maze_medium", "stance": True})
 
 
 @pytest.mark.slow
