@@ -24,8 +24,6 @@ TRAINED = "ant_mazes.py:u12"
 """The study that they were trained in: a file here, and its function."""
 FOLDER = "graph_ant_maze_u12"
 """The folder of its runs, in experiments."""
-KEYS = FrozenMapping({"exploring": 0.05, "levels.0.agent.forgetting": 0.4})
-"""Walls must be learned once more with each key, for which averages take too long."""
 LEARNS = FrozenMapping(
     {
         "levels.0.agent.forgetting": 0.05,  # few walls, and a false step costs the episode
@@ -53,16 +51,6 @@ def complex_maze() -> Study:
 def hiro() -> Study:
     """HIRO's maze: a U of 24 m by 24 m in 500 steps."""
     return maze("ant_maze", HIRO, 0.99, steps=100_000)
-
-
-def key_chest() -> Study:
-    """SSE's chest that opens only to who has fetched the key."""
-    return maze("ant_key_chest", steps=300_000, changes=KEYS)
-
-
-def double_key_chest() -> Study:
-    """The same with two keys, in order."""
-    return maze("ant_double_key_chest", steps=400_000, changes=KEYS)
 
 
 def push_stochastic() -> Study:
