@@ -156,6 +156,7 @@ class Panel(GraphPanel):
     shows its pose, which that takes."""
     evaluation_interval: int = 100_000
     discount: float = 0.98
+    """Discount factor of the walker. Where a way is long, 0.995: it walks slower, and falls less."""
     gae_lambda: float = 0.95
     """Lambda of generalised advantage estimation."""
     rollout: int = 8192
