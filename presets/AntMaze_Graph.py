@@ -156,7 +156,7 @@ class Panel(GraphPanel):
     shows its pose, which that takes."""
     evaluation_interval: int = 100_000
     discount: float = 0.98
-    """Discount factor of the walker. Where a way is long, 0.995: it walks slower, and falls less."""
+    """Discount factor of the walker. On long ways 0.995 is better: slower, but fewer falls."""
     gae_lambda: float = 0.95
     """Lambda of generalised advantage estimation."""
     rollout: int = 8192
