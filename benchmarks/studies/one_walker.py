@@ -1,8 +1,8 @@
 """Walkers that learned in one maze find their way through others: a study of each.
 
     coach study run benchmarks/studies/ant_mazes.py:u12
-    coach study run benchmarks/studies/one_walker.py:complex_maze
-    coach study report benchmarks/studies/one_walker.py:complex_maze --write
+    coach study run benchmarks/studies/one_walker.py:push_stochastic
+    coach study report benchmarks/studies/one_walker.py:push_stochastic --write
 
 A walker doesn't see where it is, so that what it learned in one maze serves in any other. Here it
 is frozen, and only the graph above it learns, in a maze that the walker has never seen; but in

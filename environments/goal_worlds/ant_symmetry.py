@@ -56,7 +56,7 @@ class _Views(NamedTuple):
     quarters: IntArray
     """[R] quarter turns from an ant's own front to what is called its front."""
     mirrored: BoolArray
-    """[R]."""
+    """[R] whether left and right are swapped."""
     front: Array
     """[R] complex: where what is called the front points, from the ant's own axes."""
     heading: Array

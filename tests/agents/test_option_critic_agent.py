@@ -120,6 +120,44 @@ def test_the_answers_of_other_processes_are_followed():
     graph_manager.close()
 
 
+class MirroredFirst:
+    """States whose first element has another sign are alike; actions are left as they are."""
+
+    description = "mirrored first element"
+
+    def build(self, context):
+        self.observation_space = context.spaces.observation
+        return self
+
+    def canonical(self, observation):
+        seen = observation["observation"].copy()
+        seen[:, 0] = np.abs(seen[:, 0])
+        return {**observation, "observation": seen}
+
+    def restored(self, action, observation):
+        return action
+
+
+def test_ends_are_drawn_for_what_stands_for_a_state(monkeypatch):
+    params = replace(option_critic(ppo("skills", 1_000)), symmetry=MirroredFirst())
+    graph_manager = collected(params, steps=20)
+    agent, shown = low_agent(graph_manager), []
+    filtered = agent.input_filter.observation
+
+    def kept(rows, which, observation, **more):
+        shown.append(observation["observation"])
+        return filtered(rows, which, observation, **more)
+
+    monkeypatch.setattr(agent.input_filter, "observation", kept)
+    seen = {
+        "observation": np.array([[-1, -2, 3, 4], [1, 2, -3, 4]], np.float32),
+        "option": np.eye(3, dtype=np.float32)[:2],
+    }
+    agent.ends(agent.new_rows(2, seed=0), np.arange(2), seen, graph_manager.clock)
+    np.testing.assert_array_equal(shown, [[[1, -2, 3, 4], [1, 2, -3, 4]]])
+    graph_manager.close()
+
+
 def test_filters_see_each_state_once():
     """Asking where an option ends leaves what filters keep of a row as it was."""
     agent = option_critic(ppo("skills", 1_000))
