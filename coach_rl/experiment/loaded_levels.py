@@ -133,12 +133,13 @@ class _Fit:
 
 def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
     """Load a saved agent into another, all of it or, partly, what fits."""
-    fit = _Fit()
-    merged = fit.merged(saved, agent.policy_state_dict())
+    fit, own = _Fit(), agent.policy_state_dict()
+    merged = fit.merged(saved, own)
+    is_comparable = _descriptions(saved) == _descriptions(own)
     try:
-        agent.load_policy(merged if partly else saved)
+        agent.load_policy(merged if partly and is_comparable else saved)
     except SpaceError as error:
-        if partly or not fit.taken:
+        if partly or not is_comparable or not fit.taken:
             raise
         count = len(fit.taken)
         raise SpaceError(
@@ -148,6 +149,11 @@ def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
     if not fit.taken:
         raise SpaceError("nothing of it fits")
     return fit
+
+
+def _descriptions(state: State) -> dict[str, str]:
+    """The words, such as a symmetry, under which an agent's numbers mean something."""
+    return {name: part for name, part in state.items() if isinstance(part, str)}
 
 
 def _shape(part: object) -> str:

@@ -16,6 +16,7 @@ from coach_rl.architectures import ActorCriticParameters, TorsoParameters
 from coach_rl.cli.main import main
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
@@ -274,12 +275,33 @@ def test_a_home_directory_is_understood(trained, tmp_path, monkeypatch):
     assert Path(f"~/{trained.name}").exists() is False
 
 
-def flat(obs_filter=NORMALISED, *, middleware=(64, 64), **more):
+@parameter_class
+class Unturned:
+    """The symmetry of what looks like nothing but itself."""
+
+    def build(self, context):
+        return AsItIs(context.spaces.observation)
+
+
+class AsItIs:
+    description = "Unturned()"
+
+    def __init__(self, observation_space):
+        self.observation_space = observation_space
+
+    def canonical(self, observation):
+        return observation
+
+    def restored(self, action, observation):
+        return action
+
+
+def flat(obs_filter=NORMALISED, *, middleware=(64, 64), symmetry=None, **more):
     """One agent pushes a point mass; its observation and its network may be others."""
     network = ActorCriticParameters(torso=TorsoParameters(middleware=middleware))
     return BasicRLGraphManager(
         BasicGraphParameters(
-            agent=ppo(input_filter=obs_filter, network=network),
+            agent=ppo(input_filter=obs_filter, network=network, symmetry=symmetry),
             environment=PointMassParameters(),
             num_envs=4,
             schedule=ScheduleParameters(training=EnvironmentSteps(120), evaluation_interval=None),
@@ -314,6 +336,14 @@ def test_the_memory_of_the_other_run_is_not_read(trained, tmp_path):
         file.unlink()
     state, _ = states_at_start(graph(load=str(other)), tmp_path / "b")
     assert same(state["low"]["networks"], saved_agent(trained, "low")["networks"])
+
+
+@pytest.mark.parametrize("partly", [False, True])
+def test_what_was_learned_with_another_symmetry_is_refused_even_in_part(flat_run, tmp_path, partly):
+    other = flat(symmetry=Unturned(), load=str(flat_run), load_partly=partly)
+    message = r"symmetry=None, and this agent has symmetry=Unturned\(\); give it the same$"
+    with pytest.raises(ConfigurationError, match=message):
+        run(other, tmp_path)
 
 
 def test_another_network_is_refused_unless_a_part_of_it_may_be_taken(flat_run, tmp_path):
