@@ -61,13 +61,13 @@ def hiro() -> Study:
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
     study = maze("ant_key_chest", steps=400_000, changes=KEYS, evaluations=2)
-    return replace(study, seeds=(170, 171, 172))
+    return replace(study, seeds=(170, 171, 172, 173, 174))
 
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
     study = maze("ant_double_key_chest", steps=600_000, changes=KEYS, evaluations=2)
-    return replace(study, seeds=(170, 171, 172))
+    return replace(study, seeds=(170, 171, 172, 173, 174))
 
 
 def w() -> Study:
@@ -151,7 +151,7 @@ def maze(
                 published=Published(score=score, source=source) if source else None,
             ),
         ),
-        seeds=(160, 161, 162),
+        seeds=(160, 161, 162, 163, 164),
         steps=steps,
         metric="success_rate",
         episodes=100,

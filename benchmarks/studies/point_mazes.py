@@ -40,7 +40,7 @@ def maze(level: str, *, steps: int) -> Study:
                 },
             ),
         ),
-        seeds=(100, 101, 102),
+        seeds=(100, 101, 102, 103, 104),
         steps=steps,
         metric="success_rate",
         episodes=100,
