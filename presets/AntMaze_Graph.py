@@ -11,7 +11,11 @@ at it doesn't pay.
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal
 
+import numpy as np
+from gymnasium import spaces
+
 from coach_rl import (
+    Action,
     ActorCriticParameters,
     ActorParameters,
     AdamParameters,
@@ -23,6 +27,7 @@ from coach_rl import (
     EnvironmentSteps,
     EpsilonGreedyNoise,
     GaussianNoise,
+    GoalSpace,
     GoalTask,
     GraphAgentParameters,
     GraphManager,
@@ -35,6 +40,7 @@ from coach_rl import (
     LevelParameters,
     LinearBoxToBoxMap,
     LinearSchedule,
+    Observation,
     ObservationNormalizationFilter,
     OutputFilter,
     ParameterError,
@@ -42,6 +48,8 @@ from coach_rl import (
     PPOAlgorithmParameters,
     ReplayMemoryParameters,
     RewardRescaleFilter,
+    ScriptedAgentParameters,
+    Space,
     TargetSync,
     TD3AgentParameters,
     TD3AlgorithmParameters,
@@ -98,6 +106,10 @@ class GraphPanel(GoalPanel):
         "robotics_ant_maze_large",
     )
     level: str = "ant_maze_u24"
+    hierarchy: Literal["graph", "straight", "none"] = "graph"
+    """graph: a graph of places hands down way-points. straight: the goal itself is the way-point,
+    all else equal. none: the walker acts alone, paid for its distance from the goal, and sees where
+    it is."""
     num_envs: int = 16
     steps: int = 1_000_000
     spacing: float = 2.0
@@ -153,7 +165,7 @@ class Panel(GraphPanel):
 
     symmetry: bool | None = None
     """True to know that an ant's legs are alike, and its left and right; None: where the world
-    shows its pose, which that takes."""
+    shows its pose, which that takes, below another level."""
     evaluation_interval: int = 100_000
     discount: float = 0.98
     """Discount factor of the walker. On long ways 0.995 is better: slower, but fewer falls."""
@@ -184,12 +196,15 @@ class TD3Panel(GraphPanel, ReplayPanel):
 
 def graph_manager(panel: Panel) -> GraphManager:
     """Find a way through a maze by walking it, with PPO."""
-    if panel.symmetry and not panel.has_poses:
-        raise ParameterError(
-            f"symmetry=True needs an ant that shows its pose, and those of {panel.level} can't; "
-            "set symmetry=False"
+    can_be_symmetric = panel.has_poses and panel.hierarchy != "none"
+    if panel.symmetry and not can_be_symmetric:
+        why = (
+            f"an ant that shows its pose, and those of {panel.level} can't"
+            if not panel.has_poses
+            else "way-points that ask for a pose, and there are none with hierarchy=none"
         )
-    is_symmetric = panel.has_poses if panel.symmetry is None else panel.symmetry
+        raise ParameterError(f"symmetry=True needs {why}; set symmetry=False")
+    is_symmetric = can_be_symmetric if panel.symmetry is None else panel.symmetry
     hidden = _hidden(panel).observation.get("observation", ())
     normalised = ObservationNormalizationFilter(clip=10.0)
     walker = PPOAgentParameters(
@@ -248,7 +263,7 @@ def TD3(panel: TD3Panel) -> GraphManager:
 def _experiment(
     panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
 ) -> GraphManager:
-    """The graph above a walker that is paid for its way-points so."""
+    """The graph above a walker that is paid for its way-points so; or the walker without it."""
     if panel.stance and not panel.has_poses:
         raise ParameterError(
             f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
@@ -261,46 +276,76 @@ def _experiment(
     }
     shown = {key: True for key, is_shown in shown.items() if is_shown}  # not all worlds can
     world = panel.world(**shown)
+    goals = world.task.goal_space
     way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
-    goals = world.task.goal_space  # headed for as closely as a way-point, whatever a success is
-    goals = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
-    conditions = world.task.conditions
+    low = LevelParameters(
+        name="low",
+        agent=walker,
+        goal_space=way_points,
+        horizon=panel.horizon or _steps(_SECONDS, world.task),
+        goal_is_terminal=False,
+    )
+    levels: tuple[LevelParameters, ...]
+    match panel.hierarchy:
+        case "graph":
+            # Headed for as closely as a way-point, whatever a success is.
+            near = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
+            planner = _planner(panel, near, world.task.conditions)
+            levels = (LevelParameters(name="graph", agent=planner, goal_space=near), low)
+        case "straight":
+            if panel.keys or panel.has_block:
+                raise ParameterError(
+                    f"hierarchy=straight heads for places, and {panel.level} asks for more; set "
+                    "hierarchy=graph or hierarchy=none"
+                )
+            script = ScriptedAgentParameters(policy=straight)
+            levels = (LevelParameters(name="top", agent=script, goal_space=goals), low)
+        case "none":
+            alone = replace(goals, observed="relative", reward=reward)
+            levels = (LevelParameters(name="alone", agent=walker, goal_space=alone),)
+    return HRLGraphManager(
+        GraphParameters(
+            levels=levels,
+            environment=world,
+            evaluation_environment=panel.evaluation_world(**shown),
+            schedule=panel.schedule(),
+            num_envs=panel.num_envs,
+            validation=_validation(panel),
+        )
+    )
+
+
+def straight(observation: Observation, space: Space) -> Action:
+    """The goals as way-points, with the most that is asked of a pose there."""
+    assert isinstance(space, spaces.Box)
+    goals = observation["desired_goal"]
+    way_points = np.tile(space.high, (len(goals), 1))
+    way_points[:, : goals.shape[1]] = goals
+    return way_points
+
+
+def _planner(
+    panel: GraphPanel, goals: GoalSpace, conditions: GoalSpace | None
+) -> GraphAgentParameters:
+    """Plans from place to place, and from what else decides where one can go to the same."""
     spacing = [panel.spacing] * goals.size
     if panel.keys:
         spacing[-1] = len(panel.keys) / (len(panel.keys) + 1)  # a layer for each number of keys
     if conditions is not None:
         spacing += [2 * threshold for threshold in conditions.threshold]  # moved either way, or not
-    planner = GraphAgentParameters(
+    return GraphAgentParameters(
         places=GridPlaces(spacing=tuple(spacing)),
         costs=EdgeLengths(missed=panel.missed),
         exploring=panel.exploring,
         besides=panel.besides,
         conditions=conditions,
     )
-    return HRLGraphManager(
-        GraphParameters(
-            levels=(
-                LevelParameters(name="graph", agent=planner, goal_space=goals),
-                LevelParameters(
-                    name="low",
-                    agent=walker,
-                    goal_space=way_points,
-                    horizon=panel.horizon or _steps(_SECONDS, world.task),
-                    goal_is_terminal=False,
-                ),
-            ),
-            environment=world,
-            evaluation_environment=panel.evaluation_world(**shown),
-            schedule=panel.schedule(),
-            num_envs=panel.num_envs,
-            validation=_validation(panel.level),
-        )
-    )
 
 
 def _hidden(panel: GraphPanel) -> InputFilter:
     """Hides from a walker where it is and what else only the graph needs, if the world shows it."""
-    return without_position(*panel.hidden) if panel.has_poses else InputFilter()
+    is_below = panel.has_poses and panel.hierarchy != "none"
+    return without_position(*panel.hidden) if is_below else InputFilter()
 
 
 def _steps(seconds: float, task: GoalTask) -> int:
@@ -309,8 +354,8 @@ def _steps(seconds: float, task: GoalTask) -> int:
     return round(seconds / (task.frame_skip * timestep))
 
 
-def _validation(level: str) -> ValidationParameters | None:
-    if level not in PUBLISHED:
+def _validation(panel: GraphPanel) -> ValidationParameters | None:
+    if panel.hierarchy != "graph" or panel.level not in PUBLISHED:
         return None
-    success_rate, steps = PUBLISHED[level]
+    success_rate, steps = PUBLISHED[panel.level]
     return ValidationParameters(success_rate=success_rate, within=EnvironmentSteps(steps))

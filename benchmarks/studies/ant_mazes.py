@@ -107,6 +107,34 @@ def symmetry() -> Study:
     )
 
 
+def without_graph_u12() -> Study:
+    """The same walker without a graph: towards the goal itself, and alone."""
+    return without_graph(u12())
+
+
+def without_graph_reacher() -> Study:
+    """The same where no wall is in the way."""
+    return without_graph(reacher())
+
+
+def without_graph(study: Study) -> Study:
+    """A study's world with a graph and without."""
+    (graph,) = study.variants
+    interval = graph.changes["evaluation_interval"]
+    alone = {"evaluation_interval": interval, "levels.0.agent.update_mode": "compiled"}
+    return replace(
+        study,
+        name=f"{study.name}_without",
+        question="What does the graph bring, and what its walker?",
+        variants=(
+            graph,
+            replace(graph, name="straight", changes={**graph.changes, "hierarchy": "straight"}),
+            replace(graph, name="alone", changes={**alone, "hierarchy": "none"}),
+        ),
+        baseline="graph",
+    )
+
+
 def td3_u12() -> Study:
     """A U of 12 m by 12 m, with TD3 below; one_walker.py takes its walkers elsewhere."""
     return td3("ant_maze_u12", 0.951, seeds=(100, 101, 102))

@@ -11,12 +11,12 @@ from coach_rl import EdgeLengths, Study, Variant
 
 def large() -> Study:
     """OGBench's large maze, 36 m by 48 m with its walls."""
-    return maze("ogbench_point_maze_large", steps=80_000)
+    return maze("ogbench_point_maze_large", steps=60_000)
 
 
 def giant() -> Study:
     """OGBench's giant maze, 48 m by 64 m with its walls."""
-    return maze("ogbench_point_maze_giant", steps=240_000)
+    return maze("ogbench_point_maze_giant", steps=160_000)
 
 
 def maze(level: str, *, steps: int) -> Study:
@@ -33,6 +33,7 @@ def maze(level: str, *, steps: int) -> Study:
                     "hierarchy": "graph",
                     "spacing": 2.0,
                     "stack.0.agent.costs": EdgeLengths(missed=4.0),
+                    "stack.1.goal_space.observed": "relative",
                     "stack.1.agent.learner.update_mode": "compiled",
                     "layers": (128, 128),
                     "batch": 256,
@@ -40,7 +41,7 @@ def maze(level: str, *, steps: int) -> Study:
                 },
             ),
         ),
-        seeds=(100, 101, 102, 103, 104),
+        seeds=(110, 111, 112, 113, 114),
         steps=steps,
         metric="success_rate",
         episodes=100,
