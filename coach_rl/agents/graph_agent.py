@@ -26,6 +26,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import (
     ActionRequest,
@@ -420,6 +421,10 @@ class GraphAgent:
             way_point=int(row_state.way_point[row]),
             heading=row_state.heading[row],
         )
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The call whose time a profile shows."""
+        return [TimedCall(self, "_plan", "plan")]
 
     def trajectories(self) -> dict[str, Array]:
         """Nothing is kept but counts."""

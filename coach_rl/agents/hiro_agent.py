@@ -24,6 +24,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.seeding import (
@@ -134,6 +135,10 @@ class HIROAgent(OffPolicyAgent):
     def metrics(self, clock: Clock) -> dict[str, float]:
         """Return the metrics of an off-policy agent, and those of the sub-goal correction."""
         return super().metrics(clock) | self.correction.drain()
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows."""
+        return [*super().timed_calls(), TimedCall(self, "_corrected", "correction")]
 
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""

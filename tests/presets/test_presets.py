@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import coach_rl.presets
 from coach_rl.agents.agent_group import AgentGroupParameters
@@ -380,6 +381,52 @@ def test_walkers_know_that_legs_are_alike_unless_told_otherwise(level):
     assert walker().agent.symmetry == AntSymmetry()
     assert walker(stance=True).agent.symmetry == AntSymmetry(shows_axes=True)
     assert walker(symmetry=False).agent.symmetry is None
+
+
+def test_the_walker_of_a_graph_without_it_heads_for_the_goal():
+    manager = load_graph_manager(
+        "AntMaze_Graph", {"level": "ant_maze_u12", "num_envs": 2, "hierarchy": "straight"}
+    )
+    top, low = manager.parameters.levels
+    graph_low = load_graph_manager("AntMaze_Graph", {"level": "ant_maze_u12"}).parameters.levels[1]
+    assert low == graph_low
+    assert manager.parameters.validation is None
+    goals = np.array([[0.5, 8.0], [3.0, -1.0]], np.float32)
+    bounds = np.array([low.goal_space.low, low.goal_space.high], np.float32)
+    way_points = spaces.Box(*bounds)
+    sent = top.agent.policy({"desired_goal": goals}, way_points)
+    np.testing.assert_array_equal(sent, np.column_stack([goals, [1.0, 1.0]]))
+    manager.create_graph(TaskParameters(seed=1))
+    for _ in manager.train_and_act(EnvironmentSteps(20)):
+        pass
+
+
+@pytest.mark.parametrize("name", ["AntMaze_Graph", "AntMaze_Graph_TD3"])
+def test_a_walker_alone_sees_where_it_is(name):
+    manager = load_graph_manager(
+        name, {"level": "ant_maze_u12", "num_envs": 2, "hierarchy": "none"}
+    )
+    (alone,) = manager.parameters.levels
+    assert alone.goal_space.observed == "relative"
+    manager.create_graph(TaskParameters(seed=1))
+    seen = manager.graph.agents["alone"].observation_space["observation"]
+    assert seen.shape == manager.spaces.observation["observation"].shape
+
+
+@pytest.mark.parametrize(
+    ("panel", "says"),
+    [
+        (
+            {"hierarchy": "none", "symmetry": True},
+            "symmetry=True needs way-points .*hierarchy=none",
+        ),
+        ({"hierarchy": "straight", "level": "ant_key_chest"}, "ant_key_chest asks for more"),
+        ({"hierarchy": "straight", "level": "ant_push"}, "ant_push asks for more"),
+    ],
+)
+def test_walkers_without_a_graph_that_cannot_be_are_refused(panel, says):
+    with pytest.raises(ParameterError, match=says):
+        load_graph_manager("AntMaze_Graph", panel)
 
 
 @pytest.mark.skipif(
