@@ -29,7 +29,7 @@ from coach_rl.studies.report_style import STYLE
 from coach_rl.studies.reproduction import coach_line
 from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of
 from coach_rl.studies.statistics import estimate
-from coach_rl.studies.study import Study
+from coach_rl.studies.study import Study, Variant
 from coach_rl.studies.study_groups import variant_groups, variant_scores
 from coach_rl.studies.study_runs import StudyRun
 from coach_rl.studies.study_tables import missing_lines, version_lines, why_missing
@@ -196,7 +196,7 @@ def _variants(report: _Report) -> str:
         rows.append(
             {
                 "variant": variant.name + " (baseline)" * (variant.name == study.baseline),
-                "changes": said(variant.changes) or "none",
+                "changes": _changes(variant),
                 "preset": variant.preset.rpartition("/")[2],
                 "level": ", ".join(levels) or given,
                 "steps": "the preset's" if steps is None else f"{steps:,}",
@@ -212,6 +212,12 @@ def _variants(report: _Report) -> str:
     alike = [f"{name} {cell}" for name, cell in rows[0].items() if name not in kept]
     table = _table("What differs", kept, cells, texts=len(kept))
     return table + (_paragraph(f"The same for all: {'; '.join(alike)}.") if alike else "")
+
+
+def _changes(variant: Variant) -> str:
+    parts = [said(variant.changes)]
+    parts += [f"seed {seed}: {said(of)}" for seed, of in variant.changes_by_seed.items()]
+    return "; ".join(filter(None, parts)) or "none"
 
 
 def _scores(report: _Report) -> str:
@@ -376,14 +382,15 @@ def _again(report: _Report) -> str:
     ]
     for variant in study.variants:
         jobs = [run.job for run in report.runs if run.variant == variant.name]
-        line = coach_line(sorted(jobs, key=lambda job: job.task.seed))
+        jobs.sort(key=lambda job: job.task.seed)
         parts.append(f"<h3>{_text(variant.name)}</h3>")
-        if line is None:
+        for together in [[job] for job in jobs] if variant.changes_by_seed else [jobs]:
+            line = coach_line(together)
             parts.append(
                 _paragraph("What it changes cannot be written on a command line; run the study.")
+                if line is None
+                else _code(line)
             )
-        else:
-            parts.append(_code(line))
     return "\n".join(parts)
 
 

@@ -18,7 +18,6 @@ from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.experiment.strict_json import Json, read_json
-from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.studies.earlier_runs import is_run_of
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished
@@ -105,8 +104,7 @@ def study_runs(
     if all(run.is_done for run in runs):
         return runs
     candidates = list(_finished([root / study.name, *earlier]))
-    experiments: dict[str, GraphManager] = {}
-    return [run if run.is_done else _made_earlier(run, candidates, experiments) for run in runs]
+    return [run if run.is_done else _made_earlier(run, candidates) for run in runs]
 
 
 def evaluation_of(folder: RunFolder, episodes: int) -> dict[str, float] | None:
@@ -161,21 +159,15 @@ def _finished(folders: Sequence[Path]) -> Iterable[tuple[RunFolder, Json]]:
                 warnings.warn(f"an earlier run is left out: {error}", CoachWarning, stacklevel=2)
 
 
-def _made_earlier(
-    run: StudyRun,
-    candidates: Sequence[tuple[RunFolder, Json]],
-    experiments: dict[str, GraphManager],
-) -> StudyRun:
+def _made_earlier(run: StudyRun, candidates: Sequence[tuple[RunFolder, Json]]) -> StudyRun:
     """The run, with the folder of an earlier one that has its parameters, where there is one."""
     job = run.job
-    if run.variant not in experiments:
-        preset = load_preset(find_preset(job.preset))
-        experiments[run.variant] = preset.configure(job.overrides)
-    for folder, manifest in candidates:
-        if manifest["task"]["seed"] == run.seed and is_run_of(
-            manifest, experiments[run.variant], job.task
-        ):
-            return StudyRun(job=job, folder=folder)
+    of_seed = [found for found in candidates if found[1]["task"]["seed"] == run.seed]
+    if of_seed:
+        experiment = load_preset(find_preset(job.preset)).configure(job.overrides)
+        for folder, manifest in of_seed:
+            if is_run_of(manifest, experiment, job.task):
+                return StudyRun(job=job, folder=folder)
     return run
 
 

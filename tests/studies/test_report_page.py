@@ -166,6 +166,18 @@ def test_a_line_makes_the_same_run_again(tmp_path: Path) -> None:
     assert identity(again) == identity(job)
 
 
+def test_a_variant_that_changes_single_seeds_has_a_line_for_each(root: Path) -> None:
+    slow = replace(STUDY.variants[0], changes_by_seed={2: {"learning_rate": 0.25}})
+    text = page_of(replace(STUDY, variants=(slow, STUDY.variants[1])), root)
+    assert ">seed 2: learning_rate=0.25</td>" in text
+    section = text[text.index("How to make the runs again") :]
+    lines = re.findall(
+        "<pre><code>(coach -p .*)</code>", section[: section.index("fast &amp; far")]
+    )
+    assert ["--seed 1 " in lines[0], "--seed 2 " in lines[1], "--seed 3 " in lines[2]] == [True] * 3
+    assert ["learning_rate=0.25" in line for line in lines] == [False, True, False]
+
+
 def test_values_that_no_line_can_say_are_admitted(tmp_path: Path) -> None:
     class Odd(float):
         def __repr__(self) -> str:
